@@ -58,7 +58,7 @@ CASES = (Case("a session of 500 MB", 500), Case("a session of 100 MB with a line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md."""
+    """Measure and print. With `--write`, update RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.ceilings", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     parser.add_argument("--reading", action="store_true", help="measure only reading from the middle of a session")
@@ -100,7 +100,7 @@ def measure(case: Case) -> tuple[float, float]:
 
 
 def footprint() -> list[list[str]]:
-    """Return rows with the memory of a server and the size of the index for the real sessions; raises `SetMissing`."""
+    """Return rows with the memory of a server and the size of the index for the real sessions. Raises `SetMissing`."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
         place.home.parent.mkdir()
@@ -168,7 +168,7 @@ def serving(place: Place) -> tuple[float, float]:
 
 
 def _peak(number: int) -> float:
-    """Return the peak resident memory of a process in megabytes; Linux only."""
+    """Return the peak resident memory of a process in megabytes. This works only on Linux."""
     status = Path(f"/proc/{number}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found
@@ -186,7 +186,10 @@ def sizes(home: Home) -> tuple[int, int]:
 
 
 def session(case: Case, *, single: bool = False) -> Iterator[bytes]:
-    """Yield the lines of a session. Exchanges have thirty tool calls each; with `single`, there is one exchange."""
+    """Yield the lines of a session.
+
+    Exchanges have thirty tool calls each. With `single`, there is only one exchange.
+    """
     chance, size, number, long = random.Random(1), 0, 0, case.line
     while size < case.size * 1_000_000:
         number += 1

@@ -1,8 +1,9 @@
-"""Replay first prompts of real sessions against the context of that moment: `python -m bench.context`.
+"""Show which context real sessions would have had at their first prompt: `python -m bench.context`.
 
-For each prompt only the sessions that ended before it are archived. The bench prints the tokens and lines of the
-context. A reader judges with `--show` whether a line bears on the prompt, and adds 1 or 0 to `context_ratings.json`
-under the hashes of the prompt and of what the line names: a session, a file or a decision. The file contains no text.
+For each prompt, only the sessions that ended before it are archived. The benchmark prints the tokens and lines of the
+context. With `--show`, a reader judges whether a line is useful for the prompt, and adds 1 or 0 to
+`context_ratings.json`. The key is the hash of the prompt and of the session, file or decision that the line names. The
+file contains no text.
 """
 
 import argparse
@@ -44,7 +45,7 @@ _BUDGET: Final = 1_500
 _EARLIER_MIN: Final = 3
 _CHECKPOINT, _EVALUATED = ".entire-meta.json", "copilot"
 _OPENING: Final = 200
-"""Number of characters at the beginning that are equal in repeated prompts, such as those of a review command."""
+"""Number of characters at the beginning of a prompt that mark repeated prompts, such as those of a review command."""
 _SHOWN: Final = 700
 """Characters of a prompt that `--show` prints."""
 
@@ -81,7 +82,7 @@ class _Dated(Struct, frozen=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay and print; `--show` adds prompts and lines, `--write` updates RESULTS.md."""
+    """Show the contexts and print the measurements. `--show` adds prompts and lines. `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.context", description=__doc__)
     parser.add_argument("--show", action="store_true", help="print prompts and lines with their hashes")
     parser.add_argument("--query", action="store_true", help="pass the prompt as the topic of the session")
@@ -125,7 +126,7 @@ def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
 
 
 def _real_samples() -> list[Path]:
-    """Return the sample sessions of people: those with a checkpoint beside them, without runs of an evaluation."""
+    """Return the sample sessions of people. They have a checkpoint beside them, unlike runs of an evaluation."""
     checkpoints = samples().rglob(f"*{_CHECKPOINT}")
     named = [each.with_name(each.name.removesuffix(_CHECKPOINT) + ".jsonl") for each in checkpoints]
     return sorted(each for each in named if each.exists() and each.parent.name != _EVALUATED)
@@ -177,7 +178,10 @@ def _prompts(store: Store) -> Iterator[Prompt]:
 
 
 def _chosen(prompts: Iterator[Prompt]) -> list[Prompt]:
-    """Return distinct prompts of all projects in turn, by the hash of the session, so that all versions replay them."""
+    """Return distinct prompts, from each project in turn.
+
+    They are ordered by the hash of the session, so that all versions use the same prompts.
+    """
     turns = Counter[str]()
     ranked: list[tuple[int, str, Prompt]] = []
     distinct = {(each.namespace, each.text[:_OPENING]): each for each in prompts}
@@ -188,7 +192,7 @@ def _chosen(prompts: Iterator[Prompt]) -> list[Prompt]:
 
 
 def _dated(store: Store, found: Sequence[Transcript]) -> list[_Dated]:
-    """Return the transcripts with the end of their sessions; those without a known session come first."""
+    """Return the transcripts with the end of their sessions. Transcripts without a known session come first."""
     by_path = {each.path: each for each in found}
     ended: dict[Path, Milliseconds] = {}
     for source in store.sources.all():

@@ -49,7 +49,7 @@ class Costs(Struct):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md."""
+    """Measure and print. With `--write`, update RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.disclosure", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(home: Home, questions: Sequence[str]) -> Costs:
-    """Return the token costs of these queries: the page of hits, details of the first hit, and its lines."""
+    """Return the token costs of these queries: the page of hits, the details of the first hit, and its lines."""
     costs, page = Costs(), Renderer()
     with ArchiveSearch(home) as layers:
         for question in questions:

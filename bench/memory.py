@@ -31,7 +31,7 @@ from .table import table, write_section
 
 MEMORIES, NODES, RUNS = 100_000, 10_000, 60
 _TOKENS = 36
-"""Words per text; the model splits each synthetic word into about three tokens."""
+"""Words per text. The model splits each synthetic word into about three tokens."""
 _WORDS, _CLUSTERS, _AT_A_TIME = 20_000, 400, 2_000
 _TYPES = ("preference", "decision", "pattern", "fact", "session")
 _NAMESPACES = ("global", *(f"project:p{number}" for number in range(9)))
@@ -40,7 +40,7 @@ Row = tuple[str, float, float, float, float, str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md."""
+    """Measure and print. With `--write`, update RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     parser.add_argument("--memories", type=int, default=MEMORIES, help="number of stored memories")
@@ -116,7 +116,7 @@ def _row(name: str, do: Callable[[int], object], target: str) -> Row:
 
 
 def _text(chance: random.Random) -> str:
-    """Return twelve words drawn by frequency."""
+    """Return twelve random words. Frequent words are drawn more often."""
     return " ".join(f"word{int(_WORDS * chance.random() ** 3)}" for _ in range(12))
 
 

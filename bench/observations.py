@@ -50,7 +50,7 @@ class Archive(Struct, frozen=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md."""
+    """Measure and print. With `--write`, update RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.observations", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the tables to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)

@@ -1,4 +1,7 @@
-"""Time each phase of a search separately. A real search embeds the query during the text search."""
+"""Time each phase of a search separately.
+
+A real search is faster, because it embeds the query during the text search.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -38,7 +41,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         analyzed = view.resolve(AnalyzedQuery.of(query.concepts[0]))
         with stopwatch(taken, "query embedding"):
             vector = embedder.read([analyzed.text]).vectors[0, :]
-        # The engine caches the embedding, so that the time of embedding is not part of another phase.
+        # The engine caches the embedding, so the time of embedding is not part of another phase.
         engine._embedding(analyzed.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "text search"):
             every = engine.entries(analyzed, Mode.BOTH, filters, DEPTH)

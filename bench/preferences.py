@@ -1,7 +1,7 @@
 """Measure the proposals of stated preferences by language: `python -m bench.preferences FILE`.
 
-FILE is a JSON list of {"language", "prompt", "preference"}; an empty preference means that nothing may be proposed.
-Each prompt is archived as a session of its own, and the proposals for review are compared with the preference.
+FILE is a JSON list of {"language", "prompt", "preference"}. An empty preference means that nothing may be proposed.
+Each prompt is archived as a separate session, and the proposals for review are compared with the preference.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from .table import table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; list missed and false proposals."""
+    """Measure and print. List missed and false proposals."""
     parser = argparse.ArgumentParser(prog="python -m bench.preferences", description=__doc__)
     parser.add_argument("file", type=Path)
     examples: list[dict[str, Any]] = orjson.loads(parser.parse_args(arguments).file.read_bytes())

@@ -1,4 +1,4 @@
-"""Location of the development sets: `PALAVER_SHARED`, or the folder `shared` beside the repository."""
+"""Location of the development sets: the folder `PALAVER_SHARED`, or the folder `shared` beside the repository."""
 
 import os
 import tarfile
@@ -12,7 +12,7 @@ class SetMissing(Exception):
 
 
 def find(*parts: str) -> Path:
-    """Return the path of a file, such as `find("locomo", "locomo-dev5.json")`; raises `SetMissing`."""
+    """Return the path of a file, such as `find("locomo", "locomo-dev5.json")`. Raises `SetMissing`."""
     root = Path(os.environ.get("PALAVER_SHARED") or PROJECT.parent / "shared")
     path = root.joinpath("bench", *parts)
     if not path.exists():
@@ -23,12 +23,12 @@ def find(*parts: str) -> Path:
 
 
 def transcripts() -> Path:
-    """Return the archive of the 98 real coding sessions; raises `SetMissing`."""
+    """Return the archive of the 98 real coding sessions. Raises `SetMissing`."""
     return find("coding-sessions", "transcripts.tar.gz")
 
 
 def samples() -> Path:
-    """Return the folder of samples in many formats; raises `SetMissing`."""
+    """Return the folder of samples in many formats. Raises `SetMissing`."""
     path = find().parent / "samples"
     if not path.is_dir():
         raise SetMissing(f"samples is not in {path.parent}; set PALAVER_SHARED to the folder of the development sets")

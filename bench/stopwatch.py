@@ -1,4 +1,4 @@
-"""Wall time and CPU time."""
+"""Measurement of wall time and CPU time."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Took(NamedTuple):
-    """Seconds of wall time, and of CPU time in all threads of this process."""
+    """Seconds of wall time, and seconds of CPU time in all threads of this process."""
 
     wall: float
     cpu: float

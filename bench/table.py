@@ -1,4 +1,4 @@
-"""Markdown tables, and the file of results that contains them."""
+"""Functions that format Markdown tables and write them into RESULTS.md."""
 
 import re
 from collections.abc import Sequence

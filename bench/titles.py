@@ -1,4 +1,4 @@
-"""Measure titles against ratings by two readers: `python -m bench.titles [--fit] [--write]`."""
+"""Compare titles with ratings by two readers: `python -m bench.titles [--fit] [--write]`."""
 
 import argparse
 import hashlib
@@ -23,7 +23,7 @@ from .shared import SetMissing, transcripts, unpack
 from .table import table, write_section
 
 RATINGS = Path(__file__).with_name("title_ratings.json")
-"""Ratings of candidates from 0 (misleading or empty) to 3 (tells the specific result), by the hash of their text."""
+"""Ratings of candidates from 0 (misleading or empty) to 3 (states the specific result), by the hash of their text."""
 _POOR = 1.0
 """Highest mean rating of a poor title."""
 _SHRINKAGE, _STEPS, _RATE = 0.03, 800, 0.5
@@ -51,7 +51,7 @@ def digest(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--fit` also prints weights fitted to the train split."""
+    """Measure and print. `--fit` also prints weights fitted to the train split."""
     parser = argparse.ArgumentParser(prog="python -m bench.titles", description=__doc__)
     parser.add_argument("--fit", action="store_true", help="print weights fitted to the train split")
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
@@ -133,8 +133,9 @@ def kappa(pairs: Sequence[tuple[int, int]]) -> float:
 def fit(rated: Sequence[Rated]) -> dict[str, float]:
     """Return the weight of each property, in descending order.
 
-    The fit is listwise (ListNet; Cao et al. 2007): within each exchange, the softmax of the scores approaches the
-    softmax of twice the ratings. Five-fold cross-validation on the train split chose it over ridge regression.
+    The fit is listwise (ListNet, Cao et al. 2007). Within each exchange, the softmax of the scores approaches the
+    softmax of twice the ratings. The method was preferred to ridge regression by five-fold cross-validation on the
+    train split.
     """
     lists = [scored for each in rated if (scored := _scored(each))]
     names = sorted({name for scored in lists for found, _ in scored for name in found})

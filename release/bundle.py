@@ -1,9 +1,9 @@
-"""Build the MCP bundle: one .mcpb file that desktop clients install with a click.
+"""Build the MCP bundle: one .mcpb file that desktop clients install with one click.
 
-    python release/bundle.py [FOLDER]
+python release/bundle.py [FOLDER]
 
-The bundle is a zip archive with a manifest, an entry point, the wheel of Palaver, and a `pyproject.toml` from which uv
-installs the wheel and its dependencies. Format: MCPB manifest 0.4, https://github.com/modelcontextprotocol/mcpb.
+The bundle is a zip file with a manifest, an entry point, the wheel of Palaver, and a `pyproject.toml`. From this file,
+uv installs the wheel and its dependencies. Format: MCPB manifest 0.4, https://github.com/modelcontextprotocol/mcpb.
 """
 
 import json

@@ -49,14 +49,15 @@ NARROWER = {
 """Parts of patterns that match too much without a file name, and their replacements."""
 
 EXCEPTED = {
-    # Names in programs: everything that the rule found in 60 MB of source code had these forms.
+    # These are forms of names in programs. Everything that the rule found in 60 MB of source code had one of these
+    # forms.
     "generic-api-key": {
         "patterns": [
             r"^_?[A-Za-z]+\d{0,2}[A-Za-z]*(?:\.[A-Za-z_]+)+$",
             r"^(?:\w+\.)*[A-Z]\w*(?:Private|Public|Secret)Key$",
             r"=[a-z]$",
             r"^\w+=[A-Za-z_]+$",
-            r"^[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}$",  # after `key`; other rules find it after `api_key`
+            r"^[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}$",  # found by other rules after `api_key`
         ]
     },
 }
@@ -86,7 +87,7 @@ def main(source: Path, target: Path = GITLEAKS) -> None:
         "allowed": _allowed(config["allowlist"]),
         "rules": [_rule(rule) for rule in kept],
     }
-    # One rule a line, so that a difference between versions can be read.
+    # Write one rule per line, so that differences between versions are readable.
     rules = ",\n".join(json.dumps(rule, ensure_ascii=False) for rule in data.pop("rules"))
     head = json.dumps(data, ensure_ascii=False, indent=1).removesuffix("\n}")
     target.write_text(f'{head},\n "rules": [\n{rules}\n]}}\n', encoding="utf-8")
@@ -119,9 +120,9 @@ def _pattern(rule: dict[str, Any]) -> str:
         pattern = pattern.replace(wide, narrow)
     # A named or repeated group is a part of the secret.
     pattern = re.sub(r"\(\?P<\w+>|\((?=[^?()][^()]*\)\{)", "(?:", pattern)
-    # Conversations contain prose, and programs within JSON: a secret may also end at `.`, `)` or an escaped quote.
+    # Conversations contain prose, and programs within JSON. So a secret may also end at `.`, `)` or an escaped quote.
     pattern = pattern.replace(_END, _OUR_END)
-    # A prefix before the name changes no result and takes most of the time.
+    # A prefix before the name does not change the results, but takes most of the time.
     return "(?i)" + pattern.removeprefix(_PREFIX) if pattern.startswith(_PREFIX) else pattern
 
 

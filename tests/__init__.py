@@ -1,1 +1,1 @@
-"""Tests of Palaver; the folders mirror the packages."""
+"""Tests of Palaver. The folders have the same structure as the packages."""

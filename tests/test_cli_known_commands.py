@@ -1,4 +1,4 @@
-"""`palaver fix` and `palaver how` answer from the commands that agents ran."""
+"""`palaver fix` and `palaver how` search in the commands that agents ran."""
 
 import json
 from pathlib import Path

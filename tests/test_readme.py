@@ -1,4 +1,4 @@
-"""README.md shows real output; `pytest tests/test_readme.py --update-golden` updates it."""
+"""README.md shows real output. `pytest tests/test_readme.py --update-golden` updates it."""
 
 import os
 import pty

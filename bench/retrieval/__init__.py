@@ -1,1 +1,1 @@
-"""Retrieval quality: development sets, three baselines and Palaver in one run."""
+"""Benchmark of retrieval quality: development sets, three baselines and Palaver in one run."""

@@ -42,7 +42,7 @@ ENGINES: Mapping[str, Engine] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md. Missing sets are reported and skipped."""
+    """Measure and print. With `--write`, update RESULTS.md. Missing sets are reported and skipped."""
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
     parser.add_argument("--set", dest="sets", action="append", choices=[*SETS], help="only this set; may be repeated")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Ablation: search once per question, and rank the results without one part of the ranking at a time."""
+"""Ablation: search once per question, and omit one part of the ranking at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -57,7 +57,7 @@ class Findings(Struct, frozen=True):
     """Results for one question.
 
     Attributes:
-        every: Results of the product.
+        every: Results of the complete ranking.
         uncompleted: Results without text scores of events that only vector search found.
         without_context: Results without the context entries of short exchanges.
     """
@@ -155,7 +155,10 @@ def _both(
 
 
 def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
-    """Yield the entries without context entries, which follow the entry of their exchange and have the same lines."""
+    """Yield the entries without context entries.
+
+    A context entry follows the entry of its exchange and has the same lines.
+    """
     last: tuple[int, int, int] | None = None
     for entry in entries:
         place = (entry.key, entry.start_line, entry.end_line)
@@ -169,7 +172,7 @@ def _weighted(weights: Weights) -> Ranking:
 
 
 def _with_linear_text_scores(found: Found) -> Found:
-    """Undo the exponent of the text scores."""
+    """Undo the exponent that the ranking applies to text scores."""
     matches = found.matches
     power = np.where(matches.in_code, 1 / 3, 2 / 3)
     return found._replace(matches=replace(matches, fraction=matches.fraction**power))

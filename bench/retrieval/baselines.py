@@ -34,14 +34,14 @@ class BM25:
         schema.add_unsigned_field("number", stored=True)
         self._schema = schema.build()
         self._index = tantivy.Index(self._schema)
-        # The default tokenizer of Tantivy, so that queries are tokenized like the passages, but never parsed.
+        # Use Tantivy's default tokenizer, so that queries are tokenized like the passages, but never parsed.
         simple = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
         self._analyzer = simple.filter(tantivy.Filter.remove_long(40)).filter(tantivy.Filter.lowercase()).build()
         self._items = [passage.item for passage in corpus.passages]
         self._fill(corpus.passages)
 
     def _fill(self, passages: Sequence[Passage]) -> None:
-        # With one thread, equal scores are ordered in the same way in each run.
+        # With one thread, equal scores have the same order in each run.
         with self._index.writer(num_threads=1) as writer:
             for number, passage in enumerate(passages):
                 writer.add_document(tantivy.Document(text=passage.text, project=passage.project, number=number))

@@ -1,4 +1,4 @@
-"""Common format of the development sets: corpora of passages and questions."""
+"""Common format of the development sets, which consist of passages and questions."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +27,8 @@ class Question(Struct, frozen=True):
 
     Attributes:
         kinds: Rows of the result table in which the question counts.
-        gains: Gain by relevant item; empty for a question without an answer.
-        project: Project to search; None for all projects.
+        gains: Gain by relevant item. Empty for a question without an answer.
+        project: Project to search, or None for all projects.
     """
 
     id: str

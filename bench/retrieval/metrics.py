@@ -14,7 +14,7 @@ Gains = Mapping[str, float]
 
 
 def hit_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """Return a metric: 1 if a relevant item is among the first `depth` items, else 0."""
+    """Return a metric: 1 if a relevant item is among the first `depth` items, otherwise 0."""
     return lambda ranking, gains: float(any(item in gains for item in ranking[:depth]))
 
 
@@ -56,13 +56,13 @@ def separation(answerable: Sequence[float], negatives: Sequence[float]) -> float
 def rejectable(answerable: Sequence[tuple[float, float]], negatives: Sequence[float], cost: float) -> float:
     """Return the largest share of negatives that a score threshold rejects at an average cost of `cost`.
 
-    `answerable` contains the best score of each question and the value of its answer. Answers with a score below the
-    threshold are lost, which costs their value.
+    `answerable` contains the best score of each question and the value of its answer. An answer with a score below the
+    threshold is lost, and its value counts as cost.
     """
     budget = cost * len(answerable) + 1e-9
     threshold, spent = -math.inf, 0.0
     for score, value in sorted(answerable):
-        threshold = score  # loses the answers below this score; an answer with this score is lost at the next threshold
+        threshold = score  # loses answers with a lower score, but not this one
         spent += value
         if spent > budget:
             break

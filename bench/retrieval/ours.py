@@ -72,7 +72,7 @@ def _unpacked(archive: Path, folder: Path) -> Path:
 
 
 def _store_passages(store: Store, passages: Sequence[Passage]) -> None:
-    """Store each passage as an exchange whose line is its position in the corpus."""
+    """Store each passage as an exchange. The line of the exchange is the position of the passage in the corpus."""
     numbered = enumerate(passages, 1)
     with store.transaction():
         for project, of_one in groupby(numbered, key=lambda pair: pair[1].project):

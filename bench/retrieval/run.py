@@ -14,8 +14,8 @@ class Answer(Struct, frozen=True):
     """Result of one question.
 
     Attributes:
-        top: Score of the best item; minus infinity without results.
-        values: Value by metric; empty for a question without an answer.
+        top: Score of the best item, or minus infinity without results.
+        values: Value by metric. Empty for a question without an answer.
     """
 
     question: Question

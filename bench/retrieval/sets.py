@@ -1,4 +1,4 @@
-"""Development sets. Each loader raises `SetMissing` if its files are not available."""
+"""Loaders of the development sets. Each loader raises `SetMissing` if its files are not available."""
 
 import re
 import tarfile
@@ -100,7 +100,7 @@ def cranfield() -> Corpus:
     passages = tuple(
         Passage(number, " ".join(re.sub(r"(?m)^\.[TABW]$", " ", body).split()), "")
         for number, body in _numbered(shared.find("cranfield", "cran.all.1400"))
-        if int(number) <= _ABSTRACTS  # a line of the last abstract looks like the start of another entry
+        if int(number) <= _ABSTRACTS  # A line of the last abstract looks like the start of another entry.
     )
     gains: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for line in shared.find("cranfield", "cranqrel").read_text().splitlines():

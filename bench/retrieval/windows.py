@@ -1,4 +1,4 @@
-"""Readable text of a Claude Code transcript in windows.
+"""Readable text of a Claude Code transcript, split into windows.
 
 This reader shares no code with the product, so that the baseline stays the same when the product changes. It reads
 prompts, the assistant's prose, one line for each tool call, and the output of failed calls. It skips thinking, other
@@ -13,7 +13,7 @@ import orjson
 Json: TypeAlias = "str | float | bool | list[Json] | dict[str, Json] | None"
 
 SIZE = 1500
-"""Maximum number of characters of a window. A window can contain several pieces of text; longer pieces are split."""
+"""Maximum number of characters of a window. A window can contain several pieces of text. Longer pieces are split."""
 
 _CALL = 300
 _ERROR = 1500

@@ -17,7 +17,7 @@ _MIN_GROWTH_BASE = 0.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md."""
+    """Measure and print. With `--write`, update RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000], help="numbers of items")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep and reuse archives in FOLDER")

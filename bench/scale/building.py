@@ -1,4 +1,4 @@
-"""Build synthetic archives, or reuse existing archives."""
+"""Functions that build synthetic archives, or reuse existing ones."""
 
 import shutil
 from collections.abc import Callable, Sequence

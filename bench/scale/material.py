@@ -25,7 +25,7 @@ class Material(Struct, frozen=True, eq=False):
 
     Attributes:
         shares: Cumulative relative frequencies of the words.
-        vectors: Vectors, shape (n, dimension).
+        vectors: Vectors, with the shape (n, dimension).
     """
 
     words: Sequence[str]
@@ -35,7 +35,7 @@ class Material(Struct, frozen=True, eq=False):
 
     @classmethod
     def real(cls, embedder: Embedder) -> "Material":
-        """Load the material of the 98 sessions; raises `SetMissing`."""
+        """Load the material of the 98 sessions. Raises `SetMissing`."""
         corpus = coding_sessions()
         texts = [passage.text for passage in corpus.passages]
         every = max(1, len(texts) // _VECTORS)

@@ -102,7 +102,7 @@ def _with_equal_filters(queries: Sequence[Query]) -> list[Query]:
 
 
 def _each(ask: Callable[[_T], object], questions: Sequence[_T]) -> list[Took]:
-    """Return the times of all questions except the last, which are the warm-up."""
+    """Return the times of all questions except the warm-up, which is the last question."""
     for question in questions[-_WARM_UP:]:
         ask(question)
     return [took(partial(ask, question)) for question in questions[:-_WARM_UP]]

@@ -11,11 +11,11 @@ from ..stopwatch import Took
 
 
 class Row(Struct, frozen=True):
-    """Measure of one archive.
+    """Row with one measure of an archive.
 
     Attributes:
         figures: Values in `unit`. The growth between archives is computed from the last value.
-        unit: ms, s or MB; empty for a share.
+        unit: ms, s or MB. Empty for a share.
     """
 
     name: str

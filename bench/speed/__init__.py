@@ -1,1 +1,1 @@
-"""Speed of the command line, compared with baselines in the same run."""
+"""Benchmark of the speed of the command line, compared with baselines in the same run."""

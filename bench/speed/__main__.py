@@ -10,7 +10,7 @@ from .measures import Measure, measures
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md. A missing development set is reported."""
+    """Measure and print. With `--write`, update RESULTS.md. A missing development set is reported."""
     parser = argparse.ArgumentParser(prog="python -m bench.speed", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)

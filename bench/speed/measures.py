@@ -1,4 +1,7 @@
-"""Measures of Palaver, each with a baseline from the same run. The baseline does the least work for the same task."""
+"""Measures of Palaver, each with a baseline from the same run.
+
+A baseline does the least work that is needed for the same task.
+"""
 
 import sys
 import tempfile
@@ -27,7 +30,7 @@ from .process import PALAVER, Place, compile_modules, paired, run, server, until
 
 _WARM, _INGESTS = 200, 7
 _LONG_AGO = 1_000_000_000_000
-"""Instant in milliseconds before all sessions."""
+"""Time in milliseconds that is before all sessions."""
 _BASELINE = """import orjson, sys
 for name in sys.argv[1:]:
     for line in open(name, "rb"):
@@ -44,7 +47,7 @@ class Measure(Struct, frozen=True):
 
     Attributes:
         ours: Value of Palaver, in `unit`.
-        baseline: Value of the baseline, in `unit`; None without a baseline.
+        baseline: Value of the baseline, in `unit`, or None without a baseline.
         task: Description of the baseline.
         target: Maximum ratio to the baseline (`5 x`), or maximum time (`15 ms`).
     """
@@ -58,7 +61,7 @@ class Measure(Struct, frozen=True):
 
 
 def measures() -> Iterator[Measure]:
-    """Yield all measures in the order of their dependencies; raises `SetMissing`."""
+    """Yield all measures in the order of their dependencies. Raises `SetMissing`."""
     archive, queries = shared.transcripts(), _queries()
     compile_modules()
     with tempfile.TemporaryDirectory() as folder:

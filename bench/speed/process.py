@@ -1,4 +1,4 @@
-"""Run programs and measure them from outside."""
+"""Functions that run programs and measure them from outside."""
 
 import compileall
 import os
@@ -31,7 +31,7 @@ class Finished(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Temporary home and transcripts of an agent. Measured programs see no other files of the user."""
+    """Temporary home, and transcripts of an agent. Measured programs see no other files of the user."""
 
     home: Path
     history: Path
@@ -55,7 +55,7 @@ def compile_modules() -> None:
 
 
 def run(command: Sequence[str], place: Place) -> Finished:
-    """Run a program to its end; raises `RuntimeError` if it fails."""
+    """Run a program to its end. Raises `RuntimeError` if it fails."""
     with tempfile.TemporaryFile() as complaint:
         started = time.perf_counter()
         program = subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL, stderr=complaint)
@@ -70,10 +70,10 @@ def run(command: Sequence[str], place: Place) -> Finished:
 
 
 def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> float:
-    """Return the seconds until a condition is true during a program, then kill the program.
+    """Run a program until a condition is true, then kill it. Return the seconds.
 
     Raises:
-        RuntimeError: The program ended before.
+        RuntimeError: The program ended before the condition was true.
     """
     started = time.perf_counter()
     with subprocess.Popen(
@@ -114,7 +114,7 @@ class Client:
         self._send({"method": "notifications/initialized"})
 
     def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the result of a request; raises `RuntimeError` for an error or a closed server."""
+        """Return the result of a request. Raises `RuntimeError` for an error or a closed server."""
         self._last += 1
         self._send({"id": self._last, "method": method, "params": params})
         for line in self._receiving:

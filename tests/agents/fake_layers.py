@@ -1,4 +1,4 @@
-"""Stub of the search layers. Run as a module, it serves them as an MCP server."""
+"""Stub of the search layers. If it is run as a module, it serves them as an MCP server."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

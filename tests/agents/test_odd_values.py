@@ -1,4 +1,4 @@
-"""Tests of odd values for every parameter of every tool: each call returns a reply or a typed error."""
+"""Tests of unusual values for every parameter of every tool. Each call returns a reply or a typed error."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests of one memory across all toolsets, with a separate process for each step."""
+"""Tests of a memory that several toolsets use, with a separate process for each step."""
 
 import os
 import subprocess

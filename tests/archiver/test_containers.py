@@ -1,4 +1,4 @@
-"""Databases and exports are ingested once in full; later runs ingest only their changes."""
+"""Databases and exports are ingested once in full. Later runs ingest only their changes."""
 
 import json
 import zipfile

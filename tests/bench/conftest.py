@@ -1,4 +1,4 @@
-"""Make the benchmarks importable; they are not part of the installed package."""
+"""Make the benchmarks importable, because they are not part of the installed package."""
 
 import sys
 from pathlib import Path

@@ -13,7 +13,7 @@ kinds = st.sampled_from(sorted(ids.PREFIXES))
 def test_id_contains_its_key(kind: str, key: int) -> None:
     """The public ID of any kind and key can be converted back to the key."""
     assert ids.key(ids.show(kind, key)) == ids.key(ids.show(kind, key), kind) == key
-    assert ids.plain(ids.show(kind, key)) == ids.show(kind, key)
+    assert ids.canonical(ids.show(kind, key)) == ids.show(kind, key)
 
 
 def test_kinds_have_different_prefixes() -> None:
@@ -33,7 +33,7 @@ def test_other_text_has_no_key(text: str) -> None:
 @pytest.mark.parametrize("typed", ["obs-24", "OBS-24", "Obs_24", "obs-024", " obs-24\n"])
 def test_spelling_variants_of_an_id_are_accepted(typed: str) -> None:
     """Case, dash, leading zeros and spaces make no difference."""
-    assert (ids.plain(typed), ids.key(typed), ids.key(typed, "memory")) == ("obs-24", 24, None)
+    assert (ids.canonical(typed), ids.key(typed), ids.key(typed, "memory")) == ("obs-24", 24, None)
 
 
 @given(st.text())

@@ -1,7 +1,7 @@
 """Content of Theo's specification as data: the parameters of every tool and the fields of each reply.
 
-A parameter is its JSON type; `*` marks required parameters, `=` a default, `|` an enumeration. Four tools have no
-example in the specification; their data comes from the original project.
+A parameter is its JSON type. `*` marks required parameters, `=` a default, and `|` an enumeration. Four tools have no
+example in the specification. Their data comes from the original project.
 """
 
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Deletions remove exactly the selected content, and it stays deleted wherever it reappears."""
+"""Deletions remove exactly the selected content, which stays deleted when it occurs again."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Erasure from copies that are damaged or missing."""
+"""Lines are erased even if copies are damaged or missing."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

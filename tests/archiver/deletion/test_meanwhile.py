@@ -1,4 +1,4 @@
-"""Content that changes between the preview and the confirmation of a deletion."""
+"""A deletion stops if the content changes between the preview and the confirmation."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Erasure from every kind of copy: containers, documents and compressed files."""
+"""Lines are erased from every kind of copy: containers, documents and compressed files."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Search of an agent's folders, and archive names of its files."""
+"""Transcripts are found in an agent's folders, and each gets a name in the archive."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Databases of other programs, which write to the databases during reading."""
+"""Databases can be read while other programs write to them."""
 
 import subprocess
 import sys

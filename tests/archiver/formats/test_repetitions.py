@@ -1,4 +1,4 @@
-"""Content that an agent records twice counts once: in its better record."""
+"""Content that an agent records twice counts once. The more detailed record is used."""
 
 from hypothesis import given
 from hypothesis import strategies as st

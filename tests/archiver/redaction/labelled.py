@@ -1,7 +1,7 @@
-"""Secrets and look-alikes of the folder `labelled`, with values made while the tests run.
+"""Secrets and similar texts of the folder `labelled`, with values that are generated while the tests run.
 
-A line is `kind | text`. In the text `⏎` is a line break, `⇥` a tab, `⟦…⟧` a secret, and `‹alphabet length›` so many
-random characters; `FIELDS` names the alphabets and the fields without a length.
+A line is `kind | text`. In the text, `⏎` is a line break, `⇥` a tab and `⟦…⟧` a secret. `‹alphabet length›` stands for
+as many random characters. `FIELDS` names the alphabets and the fields without a length.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Labelled secrets are found, and look-alikes stay."""
+"""Labelled secrets are found, and similar texts stay unchanged."""
 
 from collections import Counter
 

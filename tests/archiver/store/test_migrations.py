@@ -1,4 +1,4 @@
-"""An older archive is migrated completely or stays unchanged; a newer archive is refused."""
+"""An older archive is migrated completely or stays unchanged. A newer archive is refused."""
 
 # pyright: reportPrivateUsage=false
 

@@ -26,7 +26,7 @@ def test_a_stored_source_is_the_same_source(store: Store) -> None:
         pending=10,
         lines=9,
         coverage={"parsed": 8, "blank": 1},
-        resume=ResumePoint(5, 50, 2, {"parsed": 4}, entitles=True),
+        resume=ResumePoint(5, 50, 2, {"parsed": 4}, sets_title=True),
     )
     number = store.sources.save(saved)
 

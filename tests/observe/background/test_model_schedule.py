@@ -1,4 +1,4 @@
-"""Quiet sessions are sent to the language model by a process, neither too often nor at the same time."""
+"""A separate process sends finished sessions to the language model, neither too often nor at the same time."""
 
 import json
 import sys

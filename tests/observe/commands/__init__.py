@@ -1,1 +1,1 @@
-"""Answers from the shell commands of past sessions, read from the archived exchanges when asked."""
+"""Tests of searches in the shell commands of past sessions."""

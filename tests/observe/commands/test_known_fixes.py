@@ -1,4 +1,4 @@
-"""What repaired an error before is found by the text of the error."""
+"""A search for an error finds the command or edit that repaired the error before."""
 
 from palaver.archiver.store import Store
 from palaver.core.commands import KnownFix, Remedy

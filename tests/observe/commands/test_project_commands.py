@@ -1,4 +1,4 @@
-"""The commands of a project are found by the task that they do."""
+"""A search for a task finds the commands that a project uses for the task."""
 
 import pytest
 

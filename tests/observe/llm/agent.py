@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Coding agent that stands in for `claude -p`, `codex exec` and `gemini`: `agent.py BEHAVIOUR LOG`.
+"""Coding agent that replaces `claude -p`, `codex exec` and `gemini` in tests: `agent.py BEHAVIOUR LOG`.
 
 It appends each prompt, with its folder, variables and process ID, to the file LOG.
 """

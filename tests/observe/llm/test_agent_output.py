@@ -1,4 +1,4 @@
-"""The answer is found in the output of each agent, whatever it prints around it."""
+"""The answer is found in the output of each agent, even if other text surrounds it."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The judge asks a model only if the rules cannot decide and the budget allows it; otherwise it uses the rules."""
+"""The judge asks a model only if the rules cannot decide and the budget allows it. Otherwise it uses the rules."""
 
 import json
 from collections.abc import Iterator

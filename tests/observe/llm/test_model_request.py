@@ -1,4 +1,4 @@
-"""The reply is found in the text of a model, whatever stands around it."""
+"""The reply is found in the text of a model, even if other text surrounds it."""
 
 from palaver.observe.llm.model_request import ReplyModel, parse_reply
 

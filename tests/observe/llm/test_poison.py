@@ -1,4 +1,4 @@
-"""Injected instructions are treated as data, never serve as evidence, and label everything derived from them."""
+"""Injected instructions are treated as data and never serve as evidence. Everything derived from them is marked."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One call for each quiet session replaces its summary by rules."""
+"""One call for each finished session replaces its summary by rules."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Contradictions after an edit: edges match the current content."""
+"""After an edit, the edges of a memory match its current content."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Feedback: confidence depends only on outcomes and time."""
+"""The confidence of a memory depends only on outcomes and time."""
 
 import subprocess
 import sys

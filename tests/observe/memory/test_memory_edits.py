@@ -1,4 +1,4 @@
-"""Undo: restore earlier content step by step."""
+"""Undo restores earlier content step by step."""
 
 from collections.abc import Iterator
 from itertools import count

@@ -1,4 +1,4 @@
-"""Expansion: memories connected to recalled memories by edges."""
+"""Recall also returns memories that edges connect with the results."""
 
 from palaver.core.memory import Relation, StoredMemory
 from palaver.core.memory_filter import MemoryFilter

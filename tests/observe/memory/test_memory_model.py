@@ -1,4 +1,4 @@
-"""Memories compared with a simple model: after any sequence of operations both have the same state."""
+"""Memories have the same state as a simple model after any sequence of operations."""
 
 import tempfile
 from dataclasses import dataclass

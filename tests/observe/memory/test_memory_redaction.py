@@ -1,4 +1,4 @@
-"""Redaction: no secret is stored with a memory, its history or its edges."""
+"""No secret is stored with a memory, its history or its edges."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Recall returns relevant memories, and nothing below the relevance threshold.
 
 The memories are the statements of the labelled pairs that also measure the judges. The questions were written for these
-tests and tuned no rule.
+tests, and no rule was adjusted to them.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Supersession: applied, proposed and undone.
 
-The pairs of the split `first` were written before the rules were changed; the previous rules superseded 13 of their 30
-innocent pairs. The pairs of the split `fresh` were written afterwards; four of their innocent pairs then changed two
-rules.
+The pairs of the split `first` were written before the rules were changed. The previous rules superseded 13 of their 30
+pairs without a contradiction. The pairs of the split `fresh` were written afterwards. Two rules were then changed
+because of four of their pairs without a contradiction.
 """
 
 from functools import cache

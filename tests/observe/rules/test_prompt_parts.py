@@ -1,4 +1,4 @@
-"""Each line of a prompt has the origin that its shape and context show."""
+"""Each line of a prompt has the origin that its form and context show."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A summary says what was asked, what came of it, what is open and what is next, each with its evidence."""
+"""A summary states the request, the outcome, open items and next steps, each with its evidence."""
 
 from msgspec.structs import replace
 

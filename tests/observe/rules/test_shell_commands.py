@@ -1,4 +1,4 @@
-"""Shell commands are compared without what agents wrap around them."""
+"""Shell commands are compared without the additions of agents, such as filters."""
 
 import pytest
 

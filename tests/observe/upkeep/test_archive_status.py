@@ -1,4 +1,4 @@
-"""The status counts archived content and the content that waits for each stage."""
+"""The status counts archived content, and content that a stage has not processed yet."""
 
 import shutil
 from pathlib import Path

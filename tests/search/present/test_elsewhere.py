@@ -1,4 +1,4 @@
-"""Tests of content that several sessions repeat: it is one hit, and every layer lists the other sessions."""
+"""Content that several sessions repeat is one hit, and every layer lists the other sessions."""
 
 # pyright: reportPrivateUsage=false
 
