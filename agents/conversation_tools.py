@@ -1,4 +1,4 @@
-"""Conversation toolset, the default: search, get_observations and read, at three levels of detail."""
+"""Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
@@ -17,7 +17,7 @@ from ..core.errors import (
     TooManyIds,
     UnknownIds,
 )
-from ..core.ids import plain
+from ..core.ids import canonical
 from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
 from ..core.results import BUDGET, OutputMatches
 from ..core.tokens import count
@@ -34,10 +34,10 @@ LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
 _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
-"""Maximum tokens of the fields of a JSON reply without the notice."""
+"""Maximum tokens of the fields of a JSON reply. The notice is not counted."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
 """Maximum characters of an ID, a path and an error, which can contain any input."""
-# Not validated here, because `Query.parse` accepts any value and has a message for each error.
+# The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
 SearchInput: TypeAlias = Annotated[
     Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation
 ]
@@ -96,7 +96,7 @@ def search(
 
 
 def _output(conversation: ConversationContext, query: object, limit: int, filters: Filters) -> OutputMatches:
-    """Return the matches of an exact text in tool output; raises `InvalidInput`."""
+    """Return the matches of an exact text in tool output. Raises `InvalidInput`."""
     if not isinstance(query, str):
         raise InvalidInput('in "output" needs one string', hint="Call search once for each text.")
     return conversation.index.find_output(query, filters, limit=limit)
@@ -153,7 +153,7 @@ def _lines(
         InvalidInput: The ID is unknown, or does not belong to a conversation.
     """
     first = 1 if start is None else start
-    if not plain(path):
+    if not canonical(path):
         return path, first, end
     [hit] = conversation.index.details([path])
     if not has_transcript(hit):
@@ -162,7 +162,7 @@ def _lines(
 
 
 def _unquoted(query: object) -> object:
-    """Return the array in a string, because some clients send arrays as strings; return other values unchanged."""
+    """Return the array in a string, because some clients send arrays as strings. Return other values unchanged."""
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:
@@ -174,7 +174,7 @@ def _unquoted(query: object) -> object:
 
 
 def error_message(error: PalaverError) -> str:
-    """Return the message of an error in the wording of the specification, with the remedy."""
+    """Return the message of an error in the wording of the tool specification, with the remedy."""
     match error:
         case QueryTooShort():
             message = "Query too short: Single string must be ≥2 characters"
@@ -190,7 +190,7 @@ def error_message(error: PalaverError) -> str:
             message = (
                 f"Invalid observation ID: {', '.join(brief(one, _ID) for one in ids)}. Verify ID from search results"
             )
-            message += f". {error.hint}" if gone or not all(map(plain, ids)) else ""
+            message += f". {error.hint}" if gone or not all(map(canonical, ids)) else ""
         case PathOutsideArchive(path=path):
             message = f"File not found: {brief(path, _PATH)}. Verify path from search"
         case InvalidLineRange(reason=reason):
@@ -201,7 +201,7 @@ def error_message(error: PalaverError) -> str:
 
 
 def _open(config: ServerConfig) -> ConversationContext:
-    """Open the search; raises `StoreMissing` if the archive is empty."""
+    """Open the search. Raises `StoreMissing` if the archive is empty."""
     from ..search.archive_search import ArchiveSearch
 
     return ConversationContext(ArchiveSearch(config.home, config.model), config.renderer)

@@ -1,6 +1,6 @@
 """Server of toolsets over the Model Context Protocol, on standard input and output, for all protocol versions.
 
-Importing this module takes about a second, mostly for the SDK, so only serving processes import it.
+Importing this module takes about a second, mostly for the SDK. So only processes that serve tools import it.
 """
 
 import faulthandler

@@ -1,8 +1,8 @@
 """MCP over standard input and output, with an answer to every line that the SDK cannot read.
 
-The SDK drops a line that its JSON parser rejects, so the client waits forever for the reply. This module parses such a
-line again with the standard library, which accepts lone surrogates and numbers of any length. If that fails, it replies
-with a JSON-RPC error, with the ID of the request if the ID is readable.
+The SDK ignores a line that its JSON parser rejects, so the client waits forever for the reply. This module parses the
+line again with the standard library, which accepts lone surrogates and numbers of any length. If that fails too, it
+replies with a JSON-RPC error. The error contains the ID of the request if the ID is readable.
 """
 
 import json
@@ -68,7 +68,7 @@ def reread(error: ValidationError) -> SessionMessage:
 
 
 def _refusal(value: object, code: int, message: str) -> SessionMessage:
-    """Build an error reply to the request `value`; the ID is null if the request has no ID."""
+    """Return an error reply to the request `value`. The ID is null if the request has no ID."""
     found = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
     request: RequestId | None = found if isinstance(found, int | str) else None
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message)))

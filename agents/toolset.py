@@ -20,7 +20,7 @@ from ..templates.quote import brief
 from ..templates.render import Renderer
 
 if TYPE_CHECKING:
-    from ..observe.memory import JudgeFactory  # heavy: it imports the search
+    from ..observe.memory import JudgeFactory  # This import is slow, because it loads the search.
 
 TOOLSETS: Final = {"conversation": ".conversation_tools", "theo": ".theo", "historian": ".historian_tools"}
 """Module of each toolset, loaded on demand. The module contains the toolset as a constant."""
@@ -32,7 +32,7 @@ class ServerConfig(Struct, frozen=True):
     """Configuration of a server.
 
     Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` creates the
-    judge of contradictions; if it is None, rules judge them. If `background` is true, a separate process embeds indexed
+    judge of contradictions. If it is None, rules judge them. If `background` is true, a separate process embeds indexed
     documents.
     """
 
@@ -108,7 +108,7 @@ class Tool(Struct, frozen=True):
         return schema
 
     def call(self, context: object, arguments: Mapping[str, object]) -> ToolReply:
-        """Run the tool; a null argument counts as omitted. Raises `InvalidInput` for invalid arguments."""
+        """Run the tool. A null argument counts as omitted. Raises `InvalidInput` for invalid arguments."""
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
@@ -147,7 +147,7 @@ class ServedTools(Struct, frozen=True):
 
     @classmethod
     def of(cls, toolsets: Sequence[Toolset], *, prefix: bool = False) -> "ServedTools":
-        """Combine toolsets; with `prefix`, tool names begin with the name of the toolset, as in `theo_search`.
+        """Combine toolsets. With `prefix`, tool names begin with the name of the toolset, as in `theo_search`.
 
         Raises:
             InvalidInput: Two toolsets define the same name.
@@ -166,7 +166,7 @@ class ServedTools(Struct, frozen=True):
 
 
 def find_toolset(name: str) -> Toolset:
-    """Return the toolset with this name; raises `InvalidInput` for an unknown name."""
+    """Return the toolset with this name. Raises `InvalidInput` for an unknown name."""
     if name not in TOOLSETS:
         raise InvalidInput(f"Unknown toolset: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
     found = getattr(import_module(TOOLSETS[name], __package__), name.upper())
@@ -175,7 +175,7 @@ def find_toolset(name: str) -> Toolset:
 
 
 def open_component(opener: Callable[[], Opened]) -> Opened:
-    """Open a component of a context; raises `ServerNotReady` on failure, and the next call tries again."""
+    """Open a component of a context. Raises `ServerNotReady` on failure, and the next call tries again."""
     try:
         return opener()
     except InvalidInput:

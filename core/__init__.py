@@ -1,1 +1,1 @@
-"""Values, errors and settings shared by all packages. This package imports no other package of Palaver."""
+"""Values, errors and settings that all packages share. This package imports no other package of Palaver."""

@@ -1,4 +1,4 @@
-"""Clauses: shorten a sentence at the end of a clause."""
+"""Shortening of sentences at the end of a clause."""
 
 import re
 
@@ -7,9 +7,9 @@ _CLAUSE = re.compile(
     |\s(?:and|but|or|when|while|so|because|that|which|where|since|instead|after|before|if)\s""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Start of a clause."""
+"""Pattern for the start of a clause."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
-"""Start of a phrase within a clause."""
+"""Pattern for the start of a phrase within a clause."""
 _DANGLING = frozenset(
     "a an the of to and or nor but for from with without in on at by as into onto over under via per is are was were be"
     " that which who when where while if then than so it its this these those not no do does did has have had can will"
@@ -25,7 +25,7 @@ def end_at_clause(text: str, end: int, least: int) -> str:
 
     Args:
         text: A text that is too long, or its beginning.
-        end: Position of the last possible end, between two words. It applies without a later clause or phrase.
+        end: Position of the last possible end, between two words. It is used if no later clause or phrase exists.
         least: Position of the earliest clause that may end the text.
     """
     for pattern in (_CLAUSE, _PHRASE):

@@ -1,4 +1,4 @@
-"""Time: instants are integers, in milliseconds since 1970-01-01T00:00Z."""
+"""Conversion of times. A time is an integer: the milliseconds since 1970-01-01T00:00Z."""
 
 import re
 import time
@@ -59,19 +59,19 @@ def show_day(at: Milliseconds | None) -> str:
 
 
 def show_minute(at: Milliseconds | None) -> str:
-    """Format an instant as YYYY-MM-DD HH:MM in UTC; return `undated` for None and for years outside 1 to 9999."""
+    """Format an instant as YYYY-MM-DD HH:MM in UTC. Return `undated` for None and for years outside 1 to 9999."""
     moment = _moment(at)
     return moment.isoformat(" ", "minutes")[:16] if moment else "undated"
 
 
 def show_instant(at: Milliseconds) -> str:
-    """Format an instant as YYYY-MM-DDTHH:MM:SSZ; return `undated` for years outside 1 to 9999."""
+    """Format an instant as YYYY-MM-DDTHH:MM:SSZ. Return `undated` for years outside 1 to 9999."""
     moment = _moment(at)
     return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z" if moment else "undated"
 
 
 def show_millisecond(at: Milliseconds) -> str:
-    """Format an instant as YYYY-MM-DDTHH:MM:SS.mmmZ; return `undated` for years outside 1 to 9999."""
+    """Format an instant as YYYY-MM-DDTHH:MM:SS.mmmZ. Return `undated` for years outside 1 to 9999."""
     shown = show_instant(at)
     return shown if shown == "undated" else f"{shown[:-1]}.{at % 1000:03}Z"
 

@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Context manager with a `close` method."""
+    """Context manager that calls `close` at the end of the block."""
 
     @abstractmethod
     def close(self) -> None:

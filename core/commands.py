@@ -1,4 +1,4 @@
-"""Answers from the shell commands of past sessions: what repaired an error, and which command does a task."""
+"""Results of searches in shell commands: what repaired an error, and which command performs a task."""
 
 from enum import StrEnum
 
@@ -27,8 +27,8 @@ class KnownFix(Struct, frozen=True):
         id: ID of the newest exchange with this fix.
         at: Time of that exchange.
         command: Command that failed.
-        error: Line of its output that says what failed.
-        worked: Command that was run; empty if files were edited.
+        error: Line of its output that states the failure.
+        worked: Command that was run. Empty if files were edited.
         files: Files that were edited.
         sessions: Number of sessions with this fix.
     """
@@ -45,7 +45,7 @@ class KnownFix(Struct, frozen=True):
 
 
 class ProjectCommand(Struct, frozen=True):
-    """Command with which a project does a task.
+    """Command that a project uses for a task.
 
     Attributes:
         id: ID of the newest exchange that ran the command.

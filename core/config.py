@@ -1,4 +1,4 @@
-"""Settings in `config.toml` of the home. Reading the settings does not create the file."""
+"""Settings in the file `config.toml` of the home. Reading the settings does not create the file."""
 
 import json
 import re
@@ -30,7 +30,7 @@ class Config(Struct, frozen=True):
     any server) or `command` (the user's own agent).
     """
     llm_model: str = "claude-haiku-5-5"
-    """Language model; called only with a budget or without a price."""
+    """Name of the language model. It is called only if a budget is set or if it is free."""
     llm_url: str | None = None
     """Address of another server with the API of the provider. None selects the server of Anthropic or OpenAI."""
     llm_command: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Config(Struct, frozen=True):
     budget_month: float | None = None
     """Budget in US dollars for a calendar month in UTC."""
     llm_judge: bool = False
-    """True to let the language model judge, within the budgets, contradictions that rules cannot judge."""
+    """True to let the language model judge contradictions that the rules cannot judge, within the budgets."""
     exclude: tuple[str, ...] = ()
     """Folders to exclude from the archive: shell patterns for full paths, or for names at any depth."""
     document_roots: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Config(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> "Config":
-        """Load the settings from a file; return the defaults if the file does not exist.
+        """Load the settings from a file, or return the defaults if the file does not exist.
 
         Raises:
             ConfigInvalid: The file is invalid or unreadable.
@@ -75,7 +75,7 @@ class Config(Struct, frozen=True):
             raise ConfigInvalid(f"{path}: {error.strerror}", hint="Check the permissions of the file.") from None
         except ValueError as error:
             raise _broken(path, error) from None
-        import tomllib  # only if there is a file to parse
+        import tomllib  # Import only if there is a file to parse.
 
         try:
             values = tomllib.loads(text)
@@ -104,7 +104,7 @@ class Config(Struct, frozen=True):
 
 
 Setting = str | int | float | Sequence[str] | Sequence[float] | None
-"""Value of a setting; None stands for its default."""
+"""Value of a setting. None stands for the default of the setting."""
 
 
 def write_settings(path: Path, values: Mapping[str, Setting]) -> None:
@@ -168,7 +168,7 @@ def _text(value: object) -> str:
 
 
 def _address(value: object) -> str:
-    """Return an HTTP address; one with an invalid host or port would fail only when it is used."""
+    """Return an HTTP address. An invalid host or port would otherwise fail only when the address is used."""
     text = _text(value)
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
@@ -213,7 +213,7 @@ def _project(text: str) -> str:
         return text
     try:
         return str(Path(text).expanduser())
-    except RuntimeError:  # unknown user
+    except RuntimeError:  # The user in `~user` is unknown.
         raise ValueError from None
 
 

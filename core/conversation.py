@@ -1,7 +1,7 @@
-"""Conversations: the values that every transcript format is parsed into.
+"""Values of a conversation, which every transcript format is parsed into.
 
-Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the raw copy. Bytes are half-
-open offsets into the raw copy.
+Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the raw copy. Bytes are
+half-open offsets into the raw copy.
 """
 
 from enum import StrEnum
@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 INSTANT: Final = "instant"
-"""Annotation for values that are instants."""
+"""Annotation that marks a value as a time."""
 Milliseconds: TypeAlias = Annotated[int, INSTANT]
 
 
@@ -21,7 +21,10 @@ class Speaker(StrEnum):
     ASSISTANT = "assistant"
     TOOL = "tool"
     HOST = "host"
-    """The agent program: injected reminders, caveats, compaction summaries, and the task of a sub-agent."""
+    """Program of the agent.
+
+    It writes injected reminders, caveats, compaction summaries, and the task of a sub-agent.
+    """
 
 
 class Kind(StrEnum):
@@ -51,7 +54,7 @@ class Turn(NamedTuple):
     text: str
     at: Milliseconds | None = None
     record: str = ""
-    """The agent's ID of this line, such as a UUID for Claude Code; empty if the line has no ID."""
+    """The agent's ID of this line, such as a UUID for Claude Code. Empty if the line has no ID."""
     group: str = ""
     tool: str = ""
     call: str = ""
@@ -67,14 +70,16 @@ class Fact(StrEnum):
 
     SESSION = "session"
     PARENT = "parent"
-    """ID of the session that started this sub-agent, or that this fork repeats."""
+    """ID of the session that started this sub-agent, or from which this session was forked."""
     AGENT_ID = "agent-id"
     CWD = "cwd"
     BRANCH = "branch"
     VERSION = "version"
     MODEL = "model"
     TITLE = "title"
-    """Title of the session in `value`, with a `rank`. The highest rank wins; among equal ranks, the latest title wins.
+    """Title of the session in `value`, with a `rank`.
+
+    The highest rank wins. Among equal ranks, the latest title wins.
     """
     CONTINUES = "continues"
     PULL_REQUEST = "pull-request"
@@ -89,7 +94,7 @@ class Fact(StrEnum):
 
 
 class Note(Struct, frozen=True):
-    """Information in a line about the session itself rather than the conversation."""
+    """Information about the session itself, as opposed to the conversation."""
 
     line: int
     fact: Fact
@@ -107,7 +112,7 @@ class Skipped(Struct, frozen=True):
 
 
 class Span(Struct, frozen=True):
-    """Range of an archived file. Lines are 1-based and inclusive; bytes are half-open."""
+    """Range of an archived file. Lines are 1-based and inclusive. Bytes are half-open."""
 
     start_line: int
     end_line: int
@@ -134,17 +139,17 @@ class Exchange(Struct, frozen=True):
 
     @property
     def active_turns(self) -> tuple[Turn, ...]:
-        """Turns that the user did not discard by a rewind; all turns if every turn was discarded."""
+        """Turns that the user did not discard by a rewind. If every turn was discarded, all turns."""
         return tuple(turn for turn in self.turns if turn.active) or self.turns
 
     @property
     def prompt(self) -> str:
-        """Text of the prompts; empty if the transcript starts without a prompt."""
+        """Text of the prompts, or an empty string if the transcript starts without a prompt."""
         return "\n\n".join(turn.text for turn in self.turns if turn.kind is Kind.PROMPT)
 
     @property
     def answer(self) -> str:
-        """Last prose of the assistant; empty if the assistant only used tools."""
+        """Last prose of the assistant, or an empty string if the assistant only used tools."""
         prose = [turn for turn in self.turns if turn.kind is Kind.PROSE]
         if not prose:
             return ""
@@ -170,7 +175,10 @@ class SessionKind(StrEnum):
 
 
 UNINDEXED: Final = "unindexed"
-"""Key of a session link: the session, its sub-agents and its continuations are archived but not indexed."""
+"""Key of a session link.
+
+A session with this link, its sub-agents and its continuations are archived but not indexed.
+"""
 
 
 class Session(Struct):
@@ -201,5 +209,5 @@ class ResumePoint(Struct):
     ordinal: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
     """Number of lines before `line`, by outcome."""
-    entitles: bool = False
-    """True if the last exchange determined the title of its session."""
+    sets_title: bool = False
+    """True if the title of the session comes from the last exchange."""

@@ -12,14 +12,14 @@ UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
 
 
 class DeletionRequest(Struct, frozen=True):
-    """The content to delete. Each target adds content to the selection; all other fields narrow the selection.
+    """Content to delete. Each target adds content to the selection, and all other fields narrow the selection.
 
     A target is one of:
 
-    - the ID of an exchange, of an observation (selects its exchange) or of a memory;
-    - the ID of a session, or at least its first six characters;
-    - the path of a transcript or of its raw copy;
-    - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines.
+    - the ID of an exchange, an observation or a memory (an observation selects its whole exchange)
+    - the ID of a session, or at least its first six characters
+    - the path of a transcript or of its raw copy
+    - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines
 
     Attributes:
         projects: Names or folders of projects.
@@ -27,7 +27,7 @@ class DeletionRequest(Struct, frozen=True):
         until: Last moment, exclusive.
         mentions: Text that must occur, ignoring case.
         erase: True to remove every byte, False to hide the content.
-        force: Whether to include golden rules and pinned memories.
+        force: True to include golden rules and pinned memories.
     """
 
     targets: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class DeletedSession(Struct, frozen=True):
 class DeletedCopy(Struct, frozen=True):
     """Raw copy from which lines are removed, or which is deleted if `whole` is true.
 
-    `path` is the agent's own file; `size` is in bytes.
+    `path` is the agent's own file. `size` is in bytes.
     """
 
     archived: str
@@ -114,7 +114,7 @@ class DeletionPreview(Struct, frozen=True):
 
 
 class ErasureCheck(Struct):
-    """Verification of an erasure: samples of the erased text were searched in every file and in the index.
+    """Verification of an erasure, which searches samples of the erased text in every file and in the index.
 
     Attributes:
         samples: Number of distinctive texts that were searched.
@@ -145,12 +145,12 @@ class ErasureCheck(Struct):
 
 
 class DeletionResult(Struct, frozen=True):
-    """The result of a confirmed deletion.
+    """Result of a confirmed deletion.
 
     Attributes:
-        preview: Extent of the deletion; the new preview if the token did not match.
-        number: ID of the deletion, for undo; None if nothing was deleted.
-        until: Last moment at which the deletion can be undone; None for an erasure.
+        preview: Extent of the deletion. If the token did not match, this is a new preview.
+        number: ID of the deletion, for undo, or None if nothing was deleted.
+        until: Last moment at which the deletion can be undone, or None for an erasure.
         check: Verification of an erasure.
         originals: The agents' own files, which are kept.
         remaining_files: Memory files that could not be deleted, each with the reason.
@@ -199,12 +199,12 @@ class DeletionState(StrEnum):
 
 
 class Deletion(Struct, frozen=True):
-    """A past deletion.
+    """Past deletion.
 
     Attributes:
         id: ID of the deletion, for undo.
         marks: Number of tombstones: two or three for each line.
-        summary: Number of removed items; empty if the database has been lost since.
+        summary: Number of removed items. Empty if the database has been lost since.
     """
 
     id: int
@@ -215,5 +215,5 @@ class Deletion(Struct, frozen=True):
 
     @property
     def until(self) -> Milliseconds | None:
-        """Last moment at which the deletion can be undone; None if it cannot be undone."""
+        """Last moment at which the deletion can be undone, or None if it cannot be undone."""
         return self.at + UNDO_PERIOD if self.state is DeletionState.KEPT else None

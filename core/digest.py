@@ -1,4 +1,7 @@
-"""Digest of a project's past sessions: lines for a new session, each with the ID of the entry that it is from."""
+"""Digest of a project's past sessions, for the start of a new session.
+
+Each line contains the ID of the entry that it comes from.
+"""
 
 from msgspec import Struct
 
@@ -6,14 +9,14 @@ from .conversation import Milliseconds
 
 
 class DigestLine(Struct, frozen=True):
-    """One decision, session or file.
+    """One line about a decision, a session or a file.
 
     Attributes:
-        id: Public ID of the observation that the line is from.
+        id: Public ID of the observation that the line comes from.
         origin: Author of the text.
         notes: Further facts of the observation, such as its open items.
         cited: Number of files that the observation cites.
-        changed: Number of cited files that are known to be different or gone since then.
+        changed: Number of cited files that are known to have changed or to be deleted since then.
     """
 
     id: str
@@ -31,7 +34,7 @@ class DigestLine(Struct, frozen=True):
 
 
 class DigestSection(Struct, frozen=True):
-    """Lines under one heading, most likely useful first."""
+    """Lines under one heading. The lines that are probably most useful come first."""
 
     title: str
     lines: tuple[DigestLine, ...]

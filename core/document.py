@@ -1,4 +1,4 @@
-"""Documents: indexed files, split into chunks that are searched separately."""
+"""Documents: indexed files that are split into separately searchable chunks."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -43,7 +43,7 @@ class Chunk(Struct, frozen=True):
 
 
 class StoredChunk(Struct, frozen=True):
-    """Stored chunk. `index` is its 0-based position in the document; `at` is the modification time of the file."""
+    """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file."""
 
     key: int
     chunk: Chunk
@@ -125,7 +125,7 @@ class IndexedDirectory(Struct):
 class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
-    `queued` files have not been read yet; `failed` files could not be read. `unembedded` chunks have not been embedded
+    `queued` files have not been read yet. `failed` files could not be read. `unembedded` chunks have not been embedded
     yet. `namespaces` and `kinds` map each name to its number of chunks, largest first.
     """
 

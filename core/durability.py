@@ -1,4 +1,4 @@
-"""Durability: writes that survive a power failure."""
+"""Durable writes, which survive a power failure."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""The home: one folder with all data, set by PALAVER_HOME."""
+"""The home: one folder with all data. The variable PALAVER_HOME contains its path."""
 
 import os
 import sys
@@ -65,7 +65,7 @@ class Home(Struct, frozen=True):
     @property
     def is_lost(self) -> bool:
         """True if raw copies exist but their database is missing."""
-        # Checked again, because another process may have created the database and a raw copy in between.
+        # Check again, because another process may have created the database and a raw copy in between.
         return not self.has_database and self.has_copies and not self.has_database
 
     @property
@@ -133,8 +133,9 @@ class Home(Struct, frozen=True):
     def key(self) -> bytes:
         """Return the archive's key of 32 random bytes for hashes of secrets and deleted items.
 
-        The key is created once. A person with the key can test guesses for a redacted secret. Without the key, secrets
-        get new placeholders. After a deletion, nothing is archived until the key is restored (`KeyLost`).
+        The key is created once. With the key, a person can check whether a guessed text is a redacted secret. If the
+        key is lost, secrets get new placeholders. After a deletion, nothing is archived until the key is restored
+        (`KeyLost`).
         """
         path = self.key_file
         try:
@@ -186,12 +187,12 @@ class Home(Struct, frozen=True):
 
 
 def is_home(folder: Path) -> bool:
-    """Return whether a folder is a home of any user; return False if the folder is unreadable."""
+    """Return whether a folder is a home of any user. The result is False for an unreadable folder."""
     return any(os.access(folder / name, os.F_OK) for name in MARKERS)
 
 
 def home_of(path: Path) -> Path | None:
-    """Return the home whose archive contains a path, or the home at the path; return None for other paths."""
+    """Return the home at a path, or the home whose archive contains the path. Return None for other paths."""
     if is_home(path):
         return path
     return next(
@@ -200,7 +201,7 @@ def home_of(path: Path) -> Path | None:
 
 
 def _write_key(path: Path) -> None:
-    import secrets  # imported here, because few commands create a key
+    import secrets  # Import here, because few commands create a key.
     import tempfile
 
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)
@@ -210,7 +211,7 @@ def _write_key(path: Path) -> None:
     try:
         if path.exists() and path.stat().st_size != _KEY_BYTES:
             path.unlink()
-        os.link(temporary, path)  # unlike a rename, it does not replace the key of another process
+        os.link(temporary, path)  # Unlike a rename, a link does not replace the key of another process.
     except FileExistsError:
         pass
     finally:

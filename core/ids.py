@@ -1,7 +1,7 @@
-"""Public IDs: a prefix for the kind of item, and the key of the item in the archive.
+"""Public IDs, which consist of a prefix for the kind of item and the key of the item in the archive.
 
-Keys are decimal because they cost language models the fewest tokens: about one token per three digits. Callers treat
-IDs as opaque and resolve them by look-up.
+Keys are decimal because decimal keys cost language models the fewest tokens: about one token per three digits. Callers
+treat IDs as opaque and look them up.
 """
 
 PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_", "chunk": "chunk_"}
@@ -14,8 +14,8 @@ def show(kind: str, key: int) -> str:
     return f"{PREFIXES.get(kind, PREFIXES['chunk'])}{key}"
 
 
-def plain(public: str) -> str:
-    """Return an ID in the canonical form of `show`; return an empty text for other input.
+def canonical(public: str) -> str:
+    """Return an ID in the form that `show` returns, or an empty text for other input.
 
     Variants such as `OBS-24`, `obs_24` and `obs-024` are accepted.
     """
@@ -27,11 +27,11 @@ def plain(public: str) -> str:
 
 def key(public: str, kind: str = "") -> int | None:
     """Return the key in a public ID, or None for other text or an ID of another `kind`."""
-    shown = plain(public)
+    shown = canonical(public)
     digits = shown.removeprefix(PREFIXES[kind]) if kind else shown.replace("_", "-").rpartition("-")[2]
     return int(digits) if digits.isdecimal() and len(digits) < 19 else None
 
 
-def bare(typed: str) -> int | None:
-    """Return the key for a number without a prefix, or None for other text."""
+def key_without_prefix(typed: str) -> int | None:
+    """Return the key in a number without a prefix, such as 24, or None for other text."""
     return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 19 else None

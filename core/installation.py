@@ -1,4 +1,4 @@
-"""Installation: shell commands that install packages into the environment that Palaver runs in."""
+"""Shell commands that install packages into the environment in which Palaver runs."""
 
 import shlex
 import sys
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Final
 
 DISTRIBUTION: Final = "palaver-archive"
-"""Name on the package index; the command and the import name are `palaver`."""
+"""Name on the package index. The command and the import name are `palaver`."""
 
 
 def install_command(requirement: str, *, upgrade: bool = False) -> str:

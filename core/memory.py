@@ -2,11 +2,11 @@
 
 All toolsets share one record. Its fields have these meanings:
 
-- `importance` (0-1) is set by the caller; a weight w of 1-5 is the importance (w - 1) / 4.
+- The caller sets `importance` (0-1). A weight w of 1-5 is the importance (w - 1) / 4.
 - `confidence` (0-1) depends on outcomes alone. A certainty that a caller declares is metadata.
 - `namespace` is the scope and determines the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
   `default` layer 3.
-- Times are `Milliseconds`; a time-to-live is stored as `valid_until`.
+- Times are `Milliseconds`. A time-to-live is stored as `valid_until`.
 """
 
 import re
@@ -27,7 +27,7 @@ from .origin import Origin, least
 CONTENT_MAX = 51_200
 """Maximum size of the content of a memory, in bytes of UTF-8."""
 GOLDEN_FROM, STARTS_AT = 0.9, 0.3
-"""Minimum confidence of a protected memory, and the confidence of a new memory."""
+"""Minimum confidence of a protected memory, and initial confidence of a new memory."""
 SESSION_LIFETIME = 48 * 3_600_000
 """Milliseconds until a session memory expires, unless it is stored with another expiry time."""
 PROJECT = "project:"
@@ -75,7 +75,7 @@ class EventKind(StrEnum):
 
 
 def state_label(state: MemoryState | EventKind) -> str:
-    """Return the label of a state or event for users, who see `archived` memories as forgotten."""
+    """Return the label of a state or event for users. Archived memories are called `forgotten`."""
     return "forgotten" if state in {MemoryState.ARCHIVED, EventKind.ARCHIVED} else str(state)
 
 
@@ -131,7 +131,7 @@ class Memory(Struct, frozen=True):
         return replace(self, valid_until=at + SESSION_LIFETIME)
 
     def checked(self) -> "Memory":
-        """Return the memory itself if it can be stored.
+        """Return the memory itself if it is valid.
 
         Raises:
             InvalidInput: The content, importance, namespace or type is invalid.
@@ -150,7 +150,7 @@ class Memory(Struct, frozen=True):
 
 
 class MemoryStats(Struct, frozen=True):
-    """Statistics of a memory's outcomes. Counts never decrease; `strikes` counts failures since the promotion."""
+    """Statistics of a memory's outcomes. Counts never decrease. `strikes` counts failures since the promotion."""
 
     confidence: float = STARTS_AT
     successes: int = 0
@@ -187,7 +187,7 @@ class StoredMemory(Struct, frozen=True):
 
     @property
     def family(self) -> Family:
-        """Family of the memory's type; a golden rule has the family of its former type."""
+        """Family of the memory's type. A golden rule has the family of its former type."""
         return family_of(self.stats.promoted_from or self.memory.type)
 
     def is_valid_at(self, at: Milliseconds) -> bool:
@@ -198,7 +198,7 @@ class StoredMemory(Struct, frozen=True):
 
 
 class MemoryRevision(Struct, frozen=True):
-    """Changes to a memory; None leaves a field unchanged.
+    """Changes to a memory. None leaves a field unchanged.
 
     Metadata is merged, and a metadata value of None removes its key. `origin` is the author of the revision. An edit of
     the content never raises the origin of the memory.
@@ -220,7 +220,7 @@ class MemoryRevision(Struct, frozen=True):
     origin: Origin = Origin.ASSISTANT
 
     def applied_to(self, stored: StoredMemory) -> Memory:
-        """Return the memory after the revision; raises `InvalidInput` if the result cannot be stored."""
+        """Return the memory after the revision. Raises `InvalidInput` if the result cannot be stored."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         del given["origin"]
         if self.metadata is not None:
@@ -285,14 +285,14 @@ class MemoryEvent(Struct, frozen=True):
 
 
 def valid_namespace(namespace: str) -> str:
-    """Return the namespace if it is valid; raises `InvalidNamespace` otherwise."""
+    """Return the namespace if it is valid. Raises `InvalidNamespace` otherwise."""
     if not _NAMESPACE.fullmatch(namespace):
         raise InvalidNamespace(namespace)
     return namespace
 
 
 def project_namespace(project: str) -> str:
-    """Return the namespace of a project by its name or folder; `global` for an empty name.
+    """Return the namespace of a project by its name or folder, or `global` for an empty name.
 
     Two projects of the same name get the same namespace. `ProjectTable` adds a number to distinguish them.
     """

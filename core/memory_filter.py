@@ -1,4 +1,4 @@
-"""Filter of memories for lists, counts and recall."""
+"""Filter for memories in lists, counts and recall."""
 
 from enum import StrEnum
 
@@ -23,10 +23,10 @@ class MemoryOrder(StrEnum):
 
 
 class MemoryFilter(Struct, frozen=True):
-    """Conditions on a memory. Fields combine with AND, the values of one field with OR.
+    """Conditions for a memory. Fields are combined with AND, the values of one field with OR.
 
-    An empty field is not a condition. `valid_at` excludes memories that are not valid at that instant. If `valid_at` is
-    None, lists and counts use the current time; if `states` also differs from its default, they ignore validity.
+    An empty field is not a condition. `valid_at` excludes memories that are not valid at that time. If `valid_at` is
+    None, lists and counts use the current time. If `states` is also set, they ignore validity.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class MemoryFilter(Struct, frozen=True):
 
 
 def order_of(name: str) -> MemoryOrder:
-    """Return the sort order with this name; raises `InvalidInput` for an unknown name."""
+    """Return the sort order with this name. Raises `InvalidInput` for an unknown name."""
     try:
         return MemoryOrder(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Types of memories: an open vocabulary, in which each known type belongs to a family.
+"""Types of memories. The vocabulary is open, and each known type belongs to a family.
 
 Toolsets use different names for the same kind of memory, such as `pattern`, `code_pattern` and `recurring-pattern`. The
-family is common to all toolsets. An unknown type belongs to the family `fact`; a toolset may reject it.
+family is common to all toolsets. An unknown type belongs to the family `fact`, but a toolset may reject it.
 """
 
 from collections.abc import Collection
@@ -77,7 +77,7 @@ def family_of(name: str) -> Family:
 
 
 def known_type(name: str, stored: Collection[str] = ()) -> str:
-    """Return the name if it is a known type or the type of a stored memory; raises `InvalidMemoryType` otherwise."""
+    """Return the name if it is a known type or the type of a stored memory. Raises `InvalidMemoryType` otherwise."""
     plain = name.strip()
     if plain in stored:
         return plain
@@ -87,7 +87,7 @@ def known_type(name: str, stored: Collection[str] = ()) -> str:
 
 
 def storable(name: str) -> str:
-    """Return a type in its stored form; raises `InvalidMemoryType` for an invalid name and for `golden_rule`."""
+    """Return a type in its stored form. Raises `InvalidMemoryType` for an invalid name and for `golden_rule`."""
     plain = name.strip()
     if not plain or not plain.replace("_", "").replace("-", "").isalnum():
         raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(FAMILIES)}, or a word of your own.")

@@ -13,18 +13,18 @@ from .tokens import count
 SUMMARY = "Session: "
 """Prefix of the title of every session summary."""
 DETAIL_TOKENS = 500
-"""Token limit of one item in layer 2, including headings."""
+"""Maximum tokens of one item in layer 2 (details), including headings."""
 _FRAME = 160
 """Estimated tokens of headings, labels and evidence around an observation.
 
-For the 232 observations of 98 real sessions, the mean is 180 tokens for a single observation, and 145 tokens per
-observation in a list of twenty.
+For the 232 observations of 98 real sessions, the mean is 180 tokens for a single observation. In a list of twenty, it
+is 145 tokens per observation.
 """
 _QUOTES = 3
-"""Maximum number of quotes in layer 2."""
+"""Maximum number of quotes in layer 2 (details)."""
 _MARKS = '*`"“”„«»'
 _ENDS = ".…,:; "
-"""Characters that are ignored at the end when sentences are compared."""
+"""Characters at the end of sentences that are ignored in comparisons."""
 
 
 class ObservationType(StrEnum):
@@ -81,9 +81,9 @@ class Evidence(Struct, frozen=True):
 class Observation(Struct, frozen=True, dict=True):
     """Knowledge extracted from a conversation.
 
-    `origin` is the source ("human", "assistant", "tool"). Code sets the origin and never raises it to a more trusted
-    value. `extractor` is the version of the rules or prompt, so that observations can be replaced when the version
-    changes. Derived values are cached, because rendering reads them repeatedly.
+    `origin` is the author of the text ("human", "assistant", "tool"). Palaver sets the origin and never raises it to a
+    more trusted value. `extractor` is the version of the rules or prompt, so that observations can be replaced when the
+    version changes. Derived values are cached, because rendering reads them repeatedly.
     """
 
     type: ObservationType
@@ -101,13 +101,13 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """First and last line of the evidence; None if the observation has no evidence."""
+        """First and last line of the evidence, or None if the observation has no evidence."""
         lines = [line for proof in self.evidence for line in (proof.start_line, proof.end_line)]
         return (min(lines), max(lines)) if lines else None
 
     @cached_property
     def lead(self) -> str:
-        """Subtitle; empty if the narrative repeats it."""
+        """Subtitle, or an empty string if the narrative repeats it."""
         return "" if self.subtitle and _contains(_normalized(self.narrative), self.subtitle) else self.subtitle
 
     def repeats(self, words: str) -> bool:
@@ -141,7 +141,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @cached_property
     def tokens(self) -> int:
-        """Estimated cost of the observation in layer 2, at most `DETAIL_TOKENS`."""
+        """Estimated tokens of the observation in layer 2 (details), at most `DETAIL_TOKENS`."""
         texts = (
             self.title,
             self.lead,
@@ -163,6 +163,6 @@ def _contains(text: str, words: str) -> bool:
 
 def _normalized(text: str) -> str:
     folded = text.casefold()
-    for mark in _MARKS:  # str.translate takes four times as long for text that is not ASCII
+    for mark in _MARKS:  # `str.translate` takes four times as long for text that is not ASCII.
         folded = folded.replace(mark, "")
     return " ".join(folded.split())

@@ -1,4 +1,4 @@
-"""Origin and trust of stored text. Palaver sets both when it stores the text, and never raises them."""
+"""Origin and trust of stored text. Palaver sets both when it stores a text, and never raises them."""
 
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum

@@ -1,4 +1,4 @@
-"""Progress reports of stages."""
+"""Functions that report the progress of a stage."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Projects: root folder, and an identity that distinguishes projects of the same name."""
+"""Projects, with their root folder and an identity that distinguishes projects of the same name."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,10 @@ _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
 
 
 def root_of(folder: Path) -> Path:
-    """Return the nearest folder, from this one upwards, with memory files or a repository; else this folder."""
+    """Return the nearest folder, from this one upwards, with memory files or a repository.
+
+    If there is none, return this folder.
+    """
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
     return next((each for each in (here, *here.parents) if _is_root(each)), here)
@@ -26,7 +29,7 @@ def identity_of(root: Path) -> str:
 
     All worktrees and all clones of one remote are one project. The remote is read from the git configuration of the
     folder. `git clone` writes this file locally and no commit can change it, so a repository cannot choose its
-    identity. The exception is an archive that was unpacked together with its `.git` folder.
+    identity. The only exception is an archive that was unpacked together with its `.git` folder.
     """
     git = _git_folder(root)
     if git is None:
@@ -74,7 +77,7 @@ def _normalized(url: str, root: Path) -> str:
     try:
         parts = urlsplit(url)
         host, path = parts.hostname or "", parts.path
-    except ValueError:  # not an address
+    except ValueError:  # The text is not an address.
         return url
     if "://" not in url:
         short = _SCP.fullmatch(url)

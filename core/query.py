@@ -1,4 +1,4 @@
-"""Search requests: queries and filters."""
+"""Search requests, which consist of queries and filters."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -29,7 +29,7 @@ class Mode(StrEnum):
 
 
 class Role(StrEnum):
-    """Author of a text. The text of a `tool` is the output of a failed call."""
+    """Author of a text. For `tool`, the text is the output of a failed call."""
 
     HUMAN = "human"
     ASSISTANT = "assistant"
@@ -119,10 +119,10 @@ class Query(Struct, frozen=True):
     """Validated search request.
 
     Attributes:
-        concepts: One query, or two to five concepts that must all match. Empty to list the newest entries.
+        concepts: One query, or two to five concepts that must all match. If empty, the newest entries are listed.
         weak: True to include hits below the relevance threshold.
         cursor: `Results.cursor` of the previous page.
-        per_session: Maximum number of hits of one session; 0 for any number.
+        per_session: Maximum number of hits of one session, or 0 for any number.
     """
 
     concepts: tuple[str, ...]
@@ -187,7 +187,7 @@ def _limit(limit: object) -> int:
 
 
 def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct names in lower case; raises `InvalidInput` for an unknown name."""
+    """Return the distinct names in lower case. Raises `InvalidInput` for an unknown name."""
     wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
     for name in wanted:

@@ -1,6 +1,6 @@
-"""Recursion guard: detect Palaver's own text in transcripts.
+"""Recursion guard, which detects Palaver's own text in transcripts.
 
-Palaver's replies and prompts contain no new knowledge, and would displace their sources in search results.
+Palaver's replies and prompts contain no new knowledge. In search results, they would displace the text that they quote.
 """
 
 import re
@@ -12,10 +12,10 @@ OWN_PROMPT_MARK = "[palaver: own prompt]"
 """Prefix of every prompt that Palaver sends to a model or an agent."""
 
 OWN_RUN = "PALAVER_OWN_RUN"
-"""Environment variable of agents that Palaver starts. Palaver does nothing when such an agent calls it."""
+"""Environment variable that Palaver sets for the agents that it starts. Palaver does nothing when they call it."""
 
 OWN_FOLDER = "palaver-own-run-"
-"""Prefix of the names of the empty folders in which Palaver starts agents as extractors."""
+"""Prefix of the names of the empty folders in which Palaver starts agents for extraction."""
 
 _NAME = "palaver"
 _TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")
@@ -58,7 +58,7 @@ def is_own_prompt(text: str) -> bool:
 
 
 def is_own_folder(folder: str) -> bool:
-    """Return whether Palaver made this folder for an agent that it started."""
+    """Return whether Palaver created this folder for an agent that it started."""
     return OWN_FOLDER in folder and PurePath(folder).name.startswith(OWN_FOLDER)
 
 
@@ -76,8 +76,8 @@ def is_own_command(command: str) -> bool:
 def without_recalled(text: str, *, shortened: bool) -> str:
     """Return the text without the parts between the opening and closing marker of a reply.
 
-    A `shortened` text may have lost one marker. In that case, remove the text before a closing marker or after an
-    opening marker. Both markers of a reply have the same random number, so a marker in quoted text has no effect.
+    A `shortened` text may have lost one marker. In that case, the text before a closing marker or after an opening
+    marker is removed. Both markers of a reply have the same random number, so a marker in quoted text has no effect.
     """
     if _FENCE not in text:
         return text

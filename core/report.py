@@ -19,10 +19,10 @@ class Unsearched(Struct):
 class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
-    `lines` and `exchanges` count parsed items; exchanges that grew are parsed again. `foreign` files have an unknown
-    format, and `excluded` files are excluded by the settings. `still_archived` sessions of
-    excluded folders were archived earlier. `reread` raw copies were parsed again with newer rules; `outdated` raw
-    copies are left for the next run.
+    `lines` and `exchanges` count parsed items. Exchanges that grew are parsed again. `foreign` files have an unknown
+    format, and `excluded` files are excluded by the settings. `still_archived` sessions of excluded folders were
+    archived earlier. `reread` raw copies were parsed again with newer rules. `outdated` raw copies are left for the
+    next run.
     """
 
     seen: int = 0
@@ -68,7 +68,7 @@ class ExportedFile(Struct, frozen=True):
 class Exported(Struct):
     """Result of an export to a folder. `present` counts files that already existed with the same content.
 
-    The raw copies of `unverified` files have no checksums yet. `warnings` concern exported copies; `problems` concern
+    The raw copies of `unverified` files have no checksums yet. `warnings` concern exported copies. `problems` concern
     copies that were not exported.
     """
 
@@ -81,10 +81,11 @@ class Exported(Struct):
 
 
 class Report(Struct):
-    """Result of all stages. Times are seconds from the start.
+    """Result of all stages of an ingest run.
 
-    `model` is the reason why semantic search is unavailable, if any. `elsewhere` is True if another process is
-    currently observing and embedding. `reindexed` is True if an index of another version was rebuilt.
+    Times are seconds from the start. `model` is the reason why semantic search is unavailable, if any. `elsewhere` is
+    True if another process observes and embeds the new content. `reindexed` is True if an index of another version was
+    rebuilt.
     """
 
     ingested: IngestReport = field(default_factory=IngestReport)
@@ -99,9 +100,9 @@ class Report(Struct):
 
 
 class StageState(Struct, frozen=True):
-    """State of a stage: the time of its last success, its last problem, and the time of this problem.
+    """State of a stage: the time of its last success, and its last problem with the time.
 
-    Times are None and the problem is empty if no such event occurred.
+    A time is None, and the problem is empty, if there was none.
     """
 
     name: str
@@ -159,10 +160,10 @@ class Status(Struct, frozen=True):
     `lines == parsed + repeated + sum(skipped.values())` always holds, in total and for every raw copy.
 
     `pending_bytes` belong to incomplete last lines. `index_lag` counts changes that are not in the published index but
-    are still searched. `index` describes the index; `index_usable` is False if search does not use it. `unaccounted`
+    are still searched. `index` describes the index. `index_usable` is False if search does not use it. `unaccounted`
     raw copies violate the equation. `problems` are files that could not be read at the last attempt. `refused` facts
     have no evidence. `watcher` is the background archiver, if running. `verified` raw copies were verified at
-    `verified_since` or later; `damaged` raw copies failed verification. `given_up` requests to a language model are not
+    `verified_since` or later. `damaged` raw copies failed verification. `given_up` requests to a language model are not
     retried automatically.
     """
 

@@ -1,4 +1,4 @@
-"""Results of the three layers of search."""
+"""Results of the three layers of search: hits, details and transcripts."""
 
 from typing import NamedTuple
 
@@ -21,11 +21,11 @@ class ScorePart(NamedTuple):
 
 
 class Hit(Struct, frozen=True):
-    """Result of layer 1.
+    """Result of layer 1 (hits).
 
     Attributes:
         score: Sum of the points of `parts`. Hits are sorted by score.
-        similarity: Cosine similarity; None if no vectors were compared.
+        similarity: Cosine similarity, or None if no vectors were compared.
         path: Path relative to the archive. The lines contain the evidence for the hit.
         tokens: Token cost of layer 2 for this hit.
         matched: Query terms in the snippet.
@@ -120,7 +120,7 @@ class OutputMatch(Struct, frozen=True):
 
 
 class OutputMatches(Struct, frozen=True):
-    """Matches of a text in tool output, those of the most recently changed transcripts first.
+    """Matches of a text in tool output. Matches in the most recently changed transcripts come first.
 
     Attributes:
         text: Text that was searched.
@@ -149,7 +149,7 @@ class ZeroResultExplanation(Struct, frozen=True):
         disjoint: Pairs of concepts that occur, but not in the same conversation.
         no_known_term: True if neither the query's words nor similar words occur in the index.
         missing: Words of a short query that do not occur in the index.
-        without_missing: Number of hits without the missing words; None if the query has no other words.
+        without_missing: Number of hits without the missing words, or None if the query has no other words.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -167,20 +167,20 @@ class ZeroResultExplanation(Struct, frozen=True):
 
 
 class Results(Struct, frozen=True):
-    """Results of layer 1.
+    """Results of layer 1 (hits).
 
     Attributes:
         total: Number of hits.
         index_lag: Number of changes that are not in the published index. Searches include these changes.
         searched: Search engines that answered.
-        cursor: Cursor of the next page; empty on the last page.
-        explanation: Reasons for an empty result; None if there are hits.
+        cursor: Cursor of the next page. Empty on the last page.
+        explanation: Reasons for an empty result, or None if there are hits.
         corrections: Words that were searched in a similar spelling.
         inexact: Quoted phrases that match only in other word forms.
         relaxed: Quoted phrases without a match, searched as single words.
         times: Time expressions of the query. Hits within their date ranges rank higher.
         empty_times: Time expressions whose date range contains no entry. They are searched as words.
-        newest: Instant of the newest entry; set only with `empty_times`.
+        newest: Time of the newest entry. Set only with `empty_times`.
         ranking_limit: True on the last page if a search engine reached its limit, so more entries may match.
     """
 
@@ -201,7 +201,7 @@ class Results(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True):
-    """Events of a session before and after the event with the ID `anchor`, in order."""
+    """Timeline: the events of a session before and after the event with the ID `anchor`, in order."""
 
     anchor: str
     hits: tuple[Hit, ...]
@@ -210,7 +210,7 @@ class Timeline(Struct, frozen=True):
 
 
 class ReplacedBy(Struct, frozen=True):
-    """Later observation of a session that replaces an earlier one, and the line that says so."""
+    """Later observation of a session that replaces an earlier one, and the line that proves the replacement."""
 
     id: str
     title: str
@@ -218,13 +218,13 @@ class ReplacedBy(Struct, frozen=True):
 
 
 class Detail(Struct, frozen=True):
-    """Result of layer 2. An exchange without observations is described by an observation of type `general`.
+    """Result of layer 2 (details). An exchange without observations is described by an observation of type `general`.
 
     Attributes:
         tokens: Token cost of layer 3 for the evidence.
         also_in: IDs of other sessions with the same exchange.
         confirmed: Number of later exchanges that repeated the observation, the last at `confirmed_at`.
-        replaced_by: Later observation that replaces this one; None if it still holds.
+        replaced_by: Later observation that replaces this one, or None if there is none.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
     """
 
@@ -247,7 +247,7 @@ class Detail(Struct, frozen=True):
 
 
 class TranscriptExcerpt(Struct, frozen=True):
-    """Result of layer 3: the exchanges within a range of lines.
+    """Result of layer 3 (transcript): the exchanges within a range of lines.
 
     Attributes:
         parent_id: ID of the session that started this sub-agent, or from which this session was forked.

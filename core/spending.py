@@ -1,4 +1,7 @@
-"""Costs of language models, for `palaver observe` and `palaver stats`. Amounts are in billionths of a US dollar."""
+"""Costs of language models, as shown by `palaver observe` and `palaver stats`.
+
+Amounts are in billionths of a US dollar.
+"""
 
 from msgspec import Struct, field
 
@@ -89,7 +92,7 @@ class DeadLetter(Struct, frozen=True):
 class ReadingCosts(Struct, frozen=True):
     """Estimated tokens for reading the newest exchanges that have observations, in each of three forms.
 
-    The forms are observations in layer 2, dialogues of prompts and answers, and transcripts with thinking, calls and
+    The forms are observations in full, dialogues of prompts and answers, and transcripts with thinking, calls and
     shortened results.
     """
 

@@ -1,4 +1,4 @@
-"""Text cleaning: remove terminal escapes and invalid Unicode; find similar names."""
+"""Text functions that remove terminal escapes and invalid Unicode, and that find similar names."""
 
 import re
 from collections.abc import Iterable
@@ -25,6 +25,6 @@ def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: in
         least: Minimum similarity, 0 to 100.
         limit: Maximum number of names to return.
     """
-    from rapidfuzz import fuzz, process  # takes 35 ms, and few commands need it
+    from rapidfuzz import fuzz, process  # Importing this takes 35 ms, and few commands need it.
 
     return [one for one, *_ in process.extract(name, list(known), scorer=fuzz.ratio, limit=limit, score_cutoff=least)]

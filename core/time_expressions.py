@@ -1,7 +1,7 @@
-"""Time expressions: `yesterday`, `last tuesday`, `a fortnight ago`, `march 2026`. Days are in UTC.
+"""Parser of time expressions, such as `yesterday`, `last tuesday`, `a fortnight ago` and `march 2026`.
 
-Options such as `--after`, tool parameters and search queries all use this grammar. To extend it everywhere, add a unit
-to `_UNITS` or a phrase to `_FORMS`.
+Days are in UTC. Options such as `--after`, tool parameters and search queries all use this grammar. To extend it
+everywhere, add a unit to `_UNITS` or a phrase to `_FORMS`.
 """
 
 import re
@@ -68,13 +68,13 @@ _MAX_COUNT: Final = 100_000
 
 
 def start_of(text: str, today: date | None = None) -> Milliseconds:
-    """Return the first instant of a time expression, which may begin with `since`; raises `InvalidDate`."""
+    """Return the first instant of a time expression, which may begin with `since`. Raises `InvalidDate`."""
     plain = re.sub(r"^\s*(?:since|from)\s+(?:the\s+)?", "", text, flags=_FLAGS)
     return day_start(date_range(plain, today).first.isoformat())
 
 
 def end_of(text: str, today: date | None = None) -> Milliseconds:
-    """Return the first instant after a time expression, which may begin with `until`; raises `InvalidDate`."""
+    """Return the first instant after a time expression, which may begin with `until`. Raises `InvalidDate`."""
     plain = re.sub(r"^\s*(?:until|till|up to)\s+(?:the\s+)?", "", text, flags=_FLAGS)
     return day_end(date_range(plain, today).last.isoformat())
 
@@ -96,7 +96,7 @@ def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, M
 
 
 def date_range(text: str, today: date | None = None) -> DateRange:
-    """Return the date range of a time expression relative to `today`; raises `InvalidDate`."""
+    """Return the date range of a time expression relative to `today`. Raises `InvalidDate`."""
     expression = " ".join(text.lower().replace(",", " ").split())
     for pattern, standard in _SPELLINGS:
         expression = re.sub(pattern, standard, expression, flags=re.ASCII)
@@ -273,7 +273,7 @@ _FLAGS: Final = re.ASCII | re.IGNORECASE
 _UNIT_NAMES: Final = "|".join(_UNITS)
 _SPELLINGS: Final = (
     (r"^(?:in|within|over|during) the (?:last|past) ", "past "),
-    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # the days up to today, unlike `last week`
+    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # This is the range up to today, unlike `last week`.
     (r"^(?:on|in|during) ", ""),
     (r"^the ", ""),
     (r"(?<=[a-z])\.", ""),
@@ -371,7 +371,7 @@ _TRIGGER: Final = re.compile(
 Most queries do not match and skip the large patterns, which take 2 ms to compile.
 """
 _MAX_WORDS: Final = 40
-"""Maximum number of words in a question. A longer text is assumed to be pasted, so its dates are ignored."""
+"""Maximum number of words in a question. A longer text is probably pasted, so its dates are ignored."""
 _MIN_WORDS: Final = 2
 """Minimum number of other words in the query. A time expression alone is searched as words."""
 _CODE: Final = r"[{}<>=\\`$|:;\[\]]|\w\(|[\r\n]"

@@ -64,7 +64,7 @@ class ArchiveSearch(Closing):
         if key is None:
             raise self._unknown([public])
         try:
-            return self._hits.around(ids.plain(public), key, around)
+            return self._hits.around(ids.canonical(public), key, around)
         except UnknownIds:
             raise self._unknown([public]) from None
 
@@ -123,20 +123,20 @@ class ArchiveSearch(Closing):
         keys = {public: ids.key(public) for public in wanted}
         found = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
         known = {detail.id for detail in found}
-        unknown = [public for public in keys if ids.plain(public) not in known]
+        unknown = [public for public in keys if ids.canonical(public) not in known]
         if unknown:
             self._store.refuse_unreadable([key for key in keys.values() if key is not None])
-        plain = set(map(ids.plain, keys))
+        plain = set(map(ids.canonical, keys))
         return tuple(detail for detail in found if detail.id in plain), self._unknown(unknown) if unknown else None
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """Return the error for unknown IDs. The error lists which of these IDs were deleted."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
-        kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
+        kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.canonical, wanted))
         deleted = {key for key, kind in kinds.items() if ids.show(kind, key) in plain}
         gone = self._store.items.issued([*keys.values()]) - kinds.keys() | deleted
         error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
-        bare = [key for public in wanted if (key := ids.bare(public)) is not None]
+        bare = [key for public in wanted if (key := ids.key_without_prefix(public)) is not None]
         named = [*bare, *keys.values()]
         if similar := [
             ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in deleted
@@ -147,7 +147,7 @@ class ArchiveSearch(Closing):
 
     def locate(self, wanted: str) -> tuple[str, int]:
         """Return the archive path and first line for a hit ID, a path or a session ID; raises `InvalidInput`."""
-        if not ids.plain(wanted):
+        if not ids.canonical(wanted):
             return self._paths.path(wanted), 1
         [hit] = self.details([wanted])
         if hit.kind not in {"observation", "exchange"}:

@@ -1,1 +1,1 @@
-"""Presentation: render objects of `core` as Markdown for agents and users, and as JSON."""
+"""Presentation: objects of `core` are rendered as Markdown for agents and users, and as JSON."""

@@ -1,4 +1,4 @@
-"""Detail limit: omit the least important parts of an observation, so that it costs at most 500 tokens in layer 2."""
+"""Detail limit: the least important parts of an observation are omitted, so that it costs at most 500 tokens."""
 
 import re
 from collections import Counter
@@ -70,7 +70,7 @@ def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
         files_read=_names(whole.files_read, parts["files_read"]),
         files_modified=_names(whole.files_modified, parts["files_modified"]),
     )
-    # A quote that repeats an omitted text is omitted, too.
+    # Also omit a quote that repeats an omitted text.
     hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
     return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
 

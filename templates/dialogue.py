@@ -50,13 +50,16 @@ _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.P
 
 
 def result_limit(exchanges: Sequence[Exchange], budget: int = BUDGET) -> int:
-    """Return the maximum number of characters for each tool result in these exchanges; `budget` is in tokens."""
+    """Return the maximum number of characters for each tool result in these exchanges. `budget` is in tokens."""
     results = sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
     return max(RESULT_MIN, RESULTS_MAX * max(budget, BUDGET) // BUDGET // max(results, 1))
 
 
 def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:
-    """Return the steps of an exchange in order. Tool results have at most `limit` characters; None means no limit."""
+    """Return the steps of an exchange in order.
+
+    Tool results have at most `limit` characters. With None, their length is not limited.
+    """
     answers = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.RESULT and turn.call}
     calls = {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}
     shown = (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in calls)

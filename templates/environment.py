@@ -1,4 +1,4 @@
-"""Template environment: packaged templates that user templates of the same name replace."""
+"""Template environment. A user's template replaces the packaged template of the same name."""
 
 import traceback
 from collections.abc import Mapping, Sequence
@@ -52,9 +52,9 @@ class Templates:
         """Return the rendered template.
 
         Raises:
-            TemplateInvalid: A user's template is invalid; the message contains its file and line.
+            TemplateInvalid: A user's template is invalid. The message contains its file and line.
         """
-        # The folder is searched on each call, so that users can add templates while a server runs.
+        # Search the folder on each call, so that users can add templates while a server runs.
         if self._folder is None or not any(self._folder.glob("*.md.j2")):
             return self._packaged.get_template(name).render(values)
         try:
@@ -66,7 +66,7 @@ class Templates:
             ) from error
 
     def source(self, name: str) -> str:
-        """Return the source text of the template with this name; return an empty text if no such template exists."""
+        """Return the source text of the template with this name, or an empty text if no such template exists."""
         own = None if self._folder is None else self._folder / name
         return own.read_text("utf-8", "replace") if own and own.is_file() else _packaged(name) or ""
 
@@ -86,7 +86,7 @@ def _packaged(name: str) -> str | None:
 
 
 def _settings(loader: BaseLoader) -> dict[str, Any]:
-    # Autoescape is for HTML; the filters of `quote` make stored text safe as Markdown.
+    # Autoescape is for HTML. The filters of `quote` make stored text safe as Markdown.
     return {
         "loader": loader,
         "autoescape": False,

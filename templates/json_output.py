@@ -1,8 +1,8 @@
-"""JSON output, derived from the values of core.
+"""JSON output, derived from the values of `core`.
 
-Keys are the names of the fields. Instants are ISO 8601 in UTC, and amounts of money are US dollars. Enums are written
-as their values; paths and errors as text. Control and direction characters are removed from texts. `_FORMATS` lists all
-differences between the fields of a value and the keys of its JSON object.
+Keys are the names of the fields. Times are ISO 8601 in UTC, and amounts of money are US dollars. Enums are written as
+their values, and paths and errors as text. Control and direction characters are removed from texts. `_FORMATS` lists
+all differences between the fields of a value and the keys of its JSON object.
 """
 
 import shlex
@@ -227,7 +227,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget:
         "ranking_limit": results.ranking_limit and not cut,
         "weak": [] if results.hits else hits,
     }
-    # A query can be of any length, and so can the words and phrases that are repeated from it.
+    # A query can have any length, and so can the words and phrases that are repeated from it.
     return with_tokens({**found, **fit_json(facts, budget // 2)})
 
 
@@ -243,7 +243,7 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
 
 
 def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
-    """Return matches in tool output, as many as the budget allows; `limited` is true if more may exist."""
+    """Return matches in tool output, as many as the budget allows. `limited` is true if more may exist."""
 
     def shown(some: tuple[OutputMatch, ...]) -> Object:
         part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))

@@ -1,4 +1,4 @@
-"""Labels: names of the kinds of hits in lists and headings."""
+"""Labels for the kinds of hits in lists and headings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _PLURALS: Final = {
     HitKind.CODE: ("code passage", "code passages"),
 }
 SESSIONS: Final = 3
-"""Maximum number of other session IDs in a reply; each costs about 25 tokens."""
+"""Maximum number of other session IDs in a reply. Each costs about 25 tokens."""
 _ID_TOKENS: Final = 40
 
 
@@ -38,7 +38,7 @@ def has_transcript(item: Hit | Detail) -> bool:
 
 
 def label(item: Hit | Detail) -> str:
-    """Return the type of an observation or memory; return the kind of any other item."""
+    """Return the type of an observation or memory, or the kind of any other item."""
     kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
     match kind:
         case HitKind.EXCHANGE:

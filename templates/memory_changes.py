@@ -1,4 +1,4 @@
-"""Formatting of memory changes: history, undo command, and superseding memories."""
+"""Formatting of changes to memories: history, undo command, and superseding memories."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tup
 
     `events` are the latest events of this memory, newest first and without gaps.
     """
-    # Converted through JSON, because events store the earlier values as JSON.
+    # Convert through JSON, because events store the earlier values as JSON.
     after: dict[str, Any] = orjson.loads(orjson.dumps({**asdict(stored.memory), "confidence": stored.stats.confidence}))
     for event in events:
         if not event.before:

@@ -23,7 +23,7 @@ class ExtractionPrompts:
 
     @property
     def version(self) -> str:
-        """Version of the prompts; every change of a template changes it."""
+        """Version of the prompts, which changes with every change of a template."""
         sources = "\0".join(self._renderer.source(name) for name in (self._system, self._request))
         return sha256(sources.encode()).hexdigest()[:8]
 

@@ -1,4 +1,4 @@
-"""Quoting: stored text as data that cannot act as layout, markup, tool syntax or a remote image.
+"""Quoting of stored text, so that it cannot act as layout, markup, tool syntax or a remote image.
 
 `render.py` encloses stored text in markers with a random number, which no stored text can predict.
 """
@@ -12,8 +12,8 @@ from ..core.tokens import count
 from .truncation import CHARS_PER_TOKEN, largest_fitting
 
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-# Control characters, soft hyphens and zero-width characters (except the two joiners, which scripts and emoji need),
-# direction overrides, tags and variation selectors that can carry a hidden message, private noncharacters.
+# Control characters, soft hyphens and zero-width characters (except the two joiners, which scripts and emoji need).
+# Also direction overrides, tags and variation selectors, which can carry a hidden message, and private noncharacters.
 UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
@@ -78,7 +78,7 @@ def _prose(row: str) -> str:
 
 
 def brief(text: str, tokens: int) -> str:
-    """Return the text on one line, truncated to about `tokens` at the end of a clause, else between words.
+    """Return the text on one line, truncated to about `tokens` at the end of a clause, or else between words.
 
     A single word that would take more than half of the limit is also truncated.
     """

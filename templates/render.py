@@ -1,4 +1,4 @@
-"""Rendering: replies and reports as Markdown, from templates that users can replace."""
+"""Rendering of replies and reports as Markdown, from templates that users can replace."""
 
 import re
 import secrets
@@ -35,7 +35,7 @@ from .title_budget import NEXT_PAGE, PROJECT, common_year, title_budget
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
-"""Maximum tokens of an ID or a name; a UUID has about 25."""
+"""Maximum tokens of an ID or a name. A UUID has about 25."""
 _NOTES: Final = 3
 """Maximum number of corrected words, of inexact phrases and of time expressions in the notes of a page."""
 _NOTE_TOKENS: Final = 12
@@ -135,7 +135,7 @@ class Renderer:
         )
 
     def output(self, found: OutputMatches, *, filtered: bool) -> str:
-        """Return matches in tool output with their context; `filtered` is true if filters applied."""
+        """Return matches in tool output with their context. `filtered` is true if filters applied."""
 
         def page(some: tuple[OutputMatch, ...]) -> str:
             part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
@@ -225,9 +225,10 @@ class Renderer:
         contradictions: Sequence[tuple[str, str]] = (),
         digest: Sequence[DigestSection] = (),
     ) -> str:
-        """Return memories and the digest of past sessions, grouped under headings; empty without either.
+        """Return memories and the digest of past sessions, grouped under headings.
 
-        Each memory lists the memories that contradict it; `contradictions` are pairs of IDs.
+        The result is empty if there are no memories and no past sessions. Each memory lists the memories that
+        contradict it. `contradictions` are pairs of IDs.
         """
         against: dict[str, list[str]] = {}
         for one, other in contradictions:
@@ -268,13 +269,16 @@ class Renderer:
 
 
 def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
-    """Return the lowest and the highest cost of an entry in the next layer."""
+    """Return the lowest and the highest token cost of an entry in the next layer."""
     tokens = [item.tokens for item in items] or [0]
     return {"lowest_cost": min(tokens), "highest_cost": max(tokens)}
 
 
 def _removable(filters: Filters) -> str:
-    """Return the name of the filters that could be removed to find more; empty if there are none."""
+    """Return the name of the filters that could be removed to find more hits.
+
+    The result is empty if there are none.
+    """
     others = replace(filters, after=None, before=None)
     return "filters" if others else "date filters" if filters else ""
 

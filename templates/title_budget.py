@@ -1,4 +1,4 @@
-"""Title budget: maximum tokens per title, so that a hit in a list costs about 30 tokens."""
+"""Title budget: the maximum tokens per title, chosen so that a hit in a list costs about 30 tokens."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -38,7 +38,7 @@ def title_budget(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> int:
 
     `frame` is the number of additional tokens in the footer. `year` is the year that the list leaves out of its dates.
     """
-    # Only a share of the frame counts for a short list, because its titles would otherwise become too short.
+    # A short list gets only a share of the frame, because its titles would otherwise become too short.
     columns = sum(count(f"{hit.id} {'12-31' if year else '2026-12-31'} {label(hit)} 0.99\n") for hit in hits)
     room = _PER_HIT * len(hits) - columns - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
     headings = [project for project, _ in groupby(hit.project for hit in hits)]

@@ -1,4 +1,4 @@
-"""Truncation: fit replies into a token budget."""
+"""Truncation of replies to a token budget."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
@@ -13,7 +13,7 @@ from ..core.results import BUDGET, Timeline, TranscriptExcerpt
 from ..core.tokens import count
 
 MIN_BUDGET: Final = 500
-"""Minimum budget in tokens; a smaller budget has no room for the instructions to continue."""
+"""Minimum budget in tokens. A smaller budget has no room for the instructions to continue."""
 CHARS_PER_TOKEN: Final = 8
 """Upper bound of characters per token, for texts long enough to be truncated."""
 _ENTRY: Final = 40
@@ -27,7 +27,10 @@ _Item = TypeVar("_Item")
 
 
 def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
-    """Return the largest number up to `most` whose cost fits the budget, or 0. `cost` must increase with the number."""
+    """Return the largest number up to `most` with a cost within the budget, or 0.
+
+    `cost` must increase with the number.
+    """
     if cost(most) <= budget:
         return most
     fits, fails = 0, most
@@ -94,14 +97,15 @@ def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> Truncat
         return None
     tokens = sum(count(text) for number, text in texts if number == line)
     needed = (tokens * 5 // 4 // 1000 + 2) * 1000
-    # Above the default budget the page itself shortens texts, so only the raw line is complete.
+    # Above the default budget, the page itself shortens texts, so only the raw line is complete.
     return TruncatedLine(line, tokens, f"--budget {needed}" if needed <= BUDGET else "--raw")
 
 
 def fit_rows(text: str, budget: int, closing: str, hint: str = "") -> str:
-    """Return a page within the budget: replace excess rows at the end with a row that states their number and the hint.
+    """Return a page within the budget. Rows at the end that exceed it are replaced with one row.
 
-    Append `closing` if the page is truncated inside the block that this text closes.
+    This row states their number and the hint. Append `closing` if the page is truncated inside the block that this text
+    closes.
     """
     if count(text) <= budget:
         return text

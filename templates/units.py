@@ -1,4 +1,4 @@
-"""Service files: the background archiver for systemd or launchd."""
+"""Service files that run the background archiver with systemd or launchd."""
 
 import plistlib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ _BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return a unit file for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
+    """Return a unit file for `systemctl --user`. See systemd.service(5) and systemd.exec(5)."""
     if _SPECIAL.intersection(command[0]):
         command = [*_BY_SHELL, *command]
     words = [_quoted(word).replace("$", "$$") for word in command]
@@ -34,7 +34,7 @@ WantedBy=default.target
 
 
 def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return a property list for `launchctl`; see launchd.plist(5)."""
+    """Return a property list for `launchctl`. See launchd.plist(5)."""
     agent = {
         "Label": NAME,
         "ProgramArguments": list(command),

@@ -23,7 +23,7 @@ def index_file(
     file_path: Annotated[str, Field(description=".md, .markdown, .txt, .py or .pdf")],
     namespace: Namespace = "default",
 ) -> ToolReply:
-    """Index a file for search. New chunks replace its earlier ones; an unchanged file keeps its chunks."""
+    """Index a file for search. New chunks replace its earlier ones. An unchanged file keeps its chunks."""
     indexed = theo.documents.index_file(file_path, namespace)
     ids = list(indexed.chunk_ids)
     return success_reply(
@@ -72,7 +72,7 @@ def delete_chunks(
 def delete_file(
     theo: TheoContext, source_file: Annotated[str, Field(description="Path, as in search results")]
 ) -> ToolReply:
-    """Delete all chunks of a file from the index; the file stays."""
+    """Delete all chunks of a file from the index. The file itself stays."""
     return success_reply({"deleted_count": theo.documents.delete_file(Path(source_file)), "source_file": source_file})
 
 

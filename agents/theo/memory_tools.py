@@ -52,7 +52,7 @@ def memory_store(
     relates_to: SkipJsonSchema[list[Object] | None] = None,
     supersedes_query: SkipJsonSchema[str | None] = None,
 ) -> ToolReply:
-    """Store a preference, decision, pattern or fact; the same content is stored once.
+    """Store a preference, decision, pattern or fact. The same content is stored once.
 
     Confidence starts at 0.3 and changes with memory_apply and memory_outcome. The reply names superseded and
     contradicting memories, and the judge.
@@ -191,7 +191,7 @@ def memory_list(
     order_by: Annotated[str, Field(description=", ".join(MemoryOrder))] = "created_at",
     descending: Annotated[bool, Field(description="Largest or newest first")] = True,
 ) -> ToolReply:
-    """List memories in pages, newest first; `next_offset` is the offset of the next page."""
+    """List memories in pages, newest first. `next_offset` is the offset of the next page."""
     core, wanted = theo.core, memory_filter(theo.core, namespace, memory_type)
     found = core.page(wanted, order=order_of(order_by), descending=descending, limit=limit, offset=offset)
     total = core.count(wanted)
@@ -218,7 +218,7 @@ def memory_list_namespaces(theo: TheoContext) -> ToolReply:
 
 
 def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[list[Edge], list[dict[str, str]]]:
-    """Add the edges that a call requests; return them, and an error for each invalid edge."""
+    """Add the edges that a call requests. Return them, and an error for each invalid edge."""
     edges: list[Edge] = []
     errors: list[dict[str, str]] = []
     for each in wanted:
@@ -280,7 +280,7 @@ def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[di
 
 
 def _matches(core: MemoryCore, text: str, namespace: str | None, limit: int, *, by_id: bool) -> list[StoredMemory]:
-    """Return the memory with this ID if it exists and `by_id` is set; otherwise the best matches of the text."""
+    """Return the memory with this ID if it exists and `by_id` is set. Otherwise return the best matches of the text."""
     if by_id:
         try:
             return [core.get(text)]

@@ -36,14 +36,14 @@ Object: TypeAlias = dict[str, Any]
 
 
 def checked_count(value: int, maximum: int = RESULTS_MAX) -> int:
-    """Return the maximum number of results; raises `InvalidInput` unless it is from 1 to `maximum`."""
+    """Return the maximum number of results. Raises `InvalidInput` unless it is from 1 to `maximum`."""
     if not 1 <= value <= maximum:
         raise InvalidInput(f"Invalid number of results: {value}", hint=f"Ask for 1 to {maximum}.")
     return value
 
 
 def checked_fraction(name: str, value: float) -> float:
-    """Return a number; raises `InvalidInput` unless it is from 0 to 1."""
+    """Return a number. Raises `InvalidInput` unless it is from 0 to 1."""
     if not 0 <= value <= 1:
         raise InvalidInput(f"Invalid {name}: {value}", hint="Give a number from 0.0 to 1.0.")
     return value
@@ -56,7 +56,7 @@ def memory_filter(
     min_importance: float | None = None,
     min_confidence: float | None = None,
 ) -> MemoryFilter:
-    """Return the memory filter of a call; raises `InvalidMemoryType` for an unknown type."""
+    """Return the memory filter of a call. Raises `InvalidMemoryType` for an unknown type."""
     known = {*FAMILIES, GOLDEN_RULE}
     if memory_type is not None and memory_type not in known and memory_type not in core.count_by("type"):
         raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")

@@ -1,4 +1,4 @@
-"""Theo tools for search: documents and memories in one list, by one score."""
+"""Theo tools for search in documents and memories. All results have the same kind of score and form one list."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ Filters = Annotated[
 
 
 class _SearchScope(Struct, frozen=True):
-    """Filter for documents and filter for memories; None excludes the kind."""
+    """Filter for documents and filter for memories. None excludes this kind of item."""
 
     documents: DocumentFilter | None
     memories: MemoryFilter | None
@@ -80,7 +80,7 @@ def search_with_budget(
         WholeNumber, Field(json_schema_extra={"default": 3000}, description="Maximum tokens of all results")
     ],
 ) -> ToolReply:
-    """Return the best results that fit into a number of tokens; one that is too long is skipped."""
+    """Return the best results that fit into a number of tokens. Results that are too long are skipped."""
     if max_tokens < 1:
         raise InvalidInput(f"Invalid max_tokens: {max_tokens}", hint="Give 1 token or more.")
     candidates = _found(theo, redacted(query, theo.config.home), _ALL, RESULTS_MAX)
@@ -103,7 +103,7 @@ def search_with_budget(
 
 
 def _found(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> list[_SearchResult]:
-    """Return the search results, best first; raises `InvalidInput` for an empty query."""
+    """Return the search results, best first. Raises `InvalidInput` for an empty query."""
     if not query.strip():
         raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
     found: list[_SearchResult] = []

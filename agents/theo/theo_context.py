@@ -23,7 +23,7 @@ class TheoContext:
 
     @cached_property
     def core(self) -> MemoryCore:
-        """Memories of the home; raises `ServerNotReady`."""
+        """Memories of the home. Raises `ServerNotReady`."""
         config = self.config
         return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
 
@@ -39,7 +39,7 @@ class TheoContext:
 
     @cached_property
     def documents(self) -> DocumentLibrary:
-        """Indexed documents; raises `ServerNotReady`. Opening them embeds chunks that are not embedded yet."""
+        """Indexed documents. Raises `ServerNotReady`. Opening them embeds chunks that are not embedded yet."""
         config = self.config
         documents = open_component(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
         self.embed_waiting(documents.stats())
@@ -56,5 +56,5 @@ class TheoContext:
 
     @cached_property
     def traces(self) -> CodeTraces:
-        """Code traces; raises `ServerNotReady`."""
+        """Code traces. Raises `ServerNotReady`."""
         return open_component(lambda: CodeTraces.open(self.config.home))

@@ -1,4 +1,4 @@
-"""Replies of the Theo toolset: one JSON object with `success` and `data`."""
+"""Replies of the Theo toolset, each a JSON object with `success` and `data`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -49,7 +49,7 @@ def instant(at: Milliseconds | None) -> str | None:
 
 
 def rounded(similarity: float | None) -> float | None:
-    """Return a number with four decimals; None for None."""
+    """Return a number rounded to four decimals. Return None for None."""
     return None if similarity is None else round(similarity, 4)
 
 

@@ -158,7 +158,7 @@ class Selector:
     def _add_item(self, name: str, found: _Targets) -> bool:
         key = ids.key(name)
         item = self._store.items.load([key]).get(key) if key is not None else None
-        if key is None or item is None or ids.plain(name) != ids.PREFIXES.get(item.kind, "\0") + str(key):
+        if key is None or item is None or ids.canonical(name) != ids.PREFIXES.get(item.kind, "\0") + str(key):
             return False
         (found.memories if item.kind == "memory" else found.exchanges).add(item.exchange)
         return True

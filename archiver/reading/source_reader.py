@@ -224,7 +224,7 @@ class SourceReader:
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
-        if self._source.resume.entitles and session.title_rank == 0:
+        if self._source.resume.sets_title and session.title_rank == 0:
             session.title, session.title_rank = "", -1
         if session.title_rank < 0:
             self._set_title()
@@ -248,9 +248,9 @@ class SourceReader:
         if self.exchanges:
             last = self.exchanges[-1]
             before = Counter(start.coverage) + Counter(found.outcomes[: last.span.start_line - start.line])
-            entitles = last.ordinal == self._title_exchange
+            sets_title = last.ordinal == self._title_exchange
             source.resume = ResumePoint(
-                last.span.start_line, last.span.start_byte, last.ordinal, dict(before), entitles
+                last.span.start_line, last.span.start_byte, last.ordinal, dict(before), sets_title
             )
 
 
