@@ -6,8 +6,8 @@ import sys
 
 
 def start() -> None:
-    """Run the command line. Ctrl-C exits with status 130; after the command has finished, Ctrl-C has no effect."""
-    if os.environ.get("PALAVER_OWN_RUN"):  # see core/recursion.py, which is not loaded here
+    """Run the command line. Ctrl-C exits with status 130. After the command has finished, Ctrl-C has no effect."""
+    if os.environ.get("PALAVER_OWN_RUN"):  # See core/recursion.py, which is not loaded here.
         return
     try:
         from .cli import main  # Ctrl-C is handled while this loads, too.

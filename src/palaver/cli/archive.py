@@ -85,7 +85,10 @@ def _is_empty(home: Home) -> bool:
 
 
 def _suggested_query(home: Home) -> str:
-    """Return the first words of the newest title as a quoted search; empty if no title has several words."""
+    """Return the first words of the newest title as a quoted search.
+
+    The result is empty if no title has several words.
+    """
     from palaver.archiver.store import Store
 
     with Store.open(home.database) as store:
@@ -101,7 +104,7 @@ def _suggested_query(home: Home) -> str:
 @click.argument("paths", nargs=-1, callback=not_empty)
 @as_json
 def archive(paths: Sequence[str], *, as_json: bool) -> None:
-    """Archive files or folders of transcripts; without PATHS, the folders of all known agents.
+    """Archive files or folders of transcripts. Without PATHS, archive the folders of all known agents.
 
     Only changed files are read. You can interrupt the command at any time.
     """
@@ -127,7 +130,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
 
 def _announce_wait(home: Home) -> None:
-    """Report the process that is ingesting, if any, because this process waits for it."""
+    """If another process is ingesting, report it, because this process waits for it."""
     from palaver.archiver.store import ARCHIVER, Store
 
     with Store.open(home.database) as store:

@@ -1,4 +1,7 @@
-"""Table of commands. A command is imported only when it is called, so that `palaver --help` imports no command."""
+"""Table of commands.
+
+A command is imported only when it is called, so that `palaver --help` imports no command.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ _SYNONYMS: Final = {
     "import": "archive", "ingest": "archive", "sync": "archive",
     "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
-"""Palaver commands by the names that similar tools use."""
+"""Names that similar tools use, each with the Palaver command that does the same."""
 
 
 class Commands(click.Group):
@@ -124,11 +127,11 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line; see `click.BaseCommand.main`."""
+        """Run the command line. See `click.BaseCommand.main`."""
         _open_closed_streams()
         try:
             done = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        except click.Abort as stopped:  # Ctrl-C outside of `invoke`
+        except click.Abort as stopped:  # Ctrl-C was pressed outside of `invoke`.
             from .failures import report_failure
 
             done = report_failure(stopped, sys.argv[1:] if args is None else args)
@@ -137,11 +140,11 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Parse the arguments; report usage errors."""
+        """Parse the arguments, and report usage errors."""
         arguments = list(args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
-        except (click.UsageError, OSError) as error:  # OSError if help cannot be printed
+        except (click.UsageError, OSError) as error:  # An OSError means that help cannot be printed.
             from .failures import report_failure
 
             sys.exit(report_failure(error, arguments))
@@ -149,8 +152,8 @@ class Commands(click.Group):
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; report its failure."""
-        os.umask(0o077)  # files of this and of child processes are readable only by the user
+        """Run a command, and report its failure."""
+        os.umask(0o077)  # Files of this process and its child processes are readable only by the user.
         # Archived text can have any character; the terminal shows `?` for those it cannot encode.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):

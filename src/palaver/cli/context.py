@@ -82,15 +82,15 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
 
 def _hint(*rows: str) -> None:
-    """Print the reason for an empty result, unless an agent's hook runs this command."""
+    """Print the reason for an empty result, unless the hook of an agent runs this command."""
     if sys.stderr.isatty() or not _is_hook():
         print_message(*rows)
 
 
 def _is_hook() -> bool:
-    """Return whether an agent's hook runs this command. Hooks have a pipe or a socket as standard input."""
+    """Return whether the hook of an agent runs this command. Hooks have a pipe or a socket as standard input."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
-    except (AttributeError, OSError, ValueError):  # closed, or not a file
+    except (AttributeError, OSError, ValueError):  # Standard input is closed or is not a file.
         return True
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -40,9 +40,9 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
 def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) -> None:
     """Index files or folders of Markdown, text, Python and PDF documents for search.
 
-    `palaver search` also searches indexed documents; --project NAME restricts a search to one namespace. Unchanged
-    files are skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages
-    are ignored. Secrets are redacted. You can interrupt the command at any time.
+    `palaver search` also searches indexed documents. --project NAME restricts a search to one namespace. Unchanged
+    files are skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages are
+    ignored. Secrets are redacted. You can interrupt the command at any time.
     """
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     with _documents(targets) as documents, progress_bars() as report:

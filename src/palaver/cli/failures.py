@@ -47,7 +47,7 @@ class Failure(NamedTuple):
 def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
     """Print the error message and return the exit status. `arguments` are the command-line arguments.
 
-    JSON is printed to standard output, text to standard error. A closed pipe, as with `head`, is not a failure.
+    JSON is printed to standard output, and text to standard error. A closed pipe, as with `head`, is not a failure.
     """
     if isinstance(error, BrokenPipeError):
         _drop_output()
@@ -62,11 +62,11 @@ def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
         shown = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
             print_json({"error": shown})
-        except OSError:  # for example a full disk, which may also be the cause of the failure
+        except OSError:  # The cause may be a full disk, which may also be the cause of the failure.
             _drop_output()
             print_message(f"palaver: {failure.message}", failure.hint)
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()  # a group without a command shows its help
+        error.show()  # A group without a command shows its help.
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo(f"\npalaver: stopped. {failure.hint}".rstrip(), err=True)
     else:
@@ -87,7 +87,7 @@ def failure_of(error: BaseException) -> Failure:
             return Failure("usage", error.format_message().removesuffix("."), _usage(error.ctx), error.exit_code)
         case click.ClickException():
             return Failure("failed", error.format_message(), "", error.exit_code)
-        case KeyboardInterrupt() | click.Abort():  # click raises Abort for Ctrl-C, or at the end of input
+        case KeyboardInterrupt() | click.Abort():  # click raises Abort for Ctrl-C, or at the end of input.
             return Failure("interrupted", "stopped", "", INTERRUPTED)
         case OSError():
             reason = error.strerror or str(error)

@@ -78,19 +78,19 @@ def forget(
     listed: bool,
     as_json: bool,
 ) -> None:
-    """Delete conversations or memories. Shows a preview first.
+    """Delete conversations or memories. The command shows a preview first.
 
     WHAT is an ID from `palaver search`, a session ID (or its first 6 characters), or the path of a transcript. Append
-    `:FIRST-LAST` to select lines; exchanges are always deleted completely. Options narrow the selection. Without WHAT,
+    `:FIRST-LAST` to select lines. Exchanges are always deleted completely. Options narrow the selection. Without WHAT,
     they select from the whole archive: `palaver forget --mentions TEXT`.
 
-    Deleted content no longer appears in search, and archiving the same files again does not bring it back. For 30 days
-    a deletion can be undone; then the content is erased. --erase removes every byte at once and verifies it, including
+    Deleted content no longer appears in search, and archiving the same files again does not bring it back. A deletion
+    can be undone for 30 days. Then the content is erased. --erase removes every byte at once and verifies it, including
     content that was deleted before. Your agents' own files are not deleted.
 
     Lines that a fork repeats belong to the original session, and are deleted with that session.
 
-    If you give only IDs of memories, they are forgotten without a preview; `palaver memories undo ID` restores them.
+    If you give only IDs of memories, they are forgotten without a preview. `palaver memories undo ID` restores them.
     """
     narrowed = projects or agents or since or until or mentions or erase
     modes = {"--undo": undo is not None, "--erase-now": erase_now is not None, "--list": listed}
@@ -139,7 +139,7 @@ def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> No
 
 
 def _confirmed(preview: DeletionPreview, *, as_json: bool) -> str | None:
-    """Show a preview. Return its token if the user confirms, else print the confirming command."""
+    """Show a preview. Return its token if the user confirms, or else print the confirming command."""
     if as_json:
         print_json({**to_json(preview), "done": False})
         return None

@@ -1,4 +1,4 @@
-"""`palaver fix` and `palaver how`: answers from the commands that agents ran."""
+"""`palaver fix` and `palaver how`: search in the commands that agents ran."""
 
 from collections.abc import Sequence
 

@@ -53,7 +53,7 @@ def provider_of(config: Config, seconds: float = TIMEOUT) -> Callable[[], Provid
 
 
 def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
-    """Return the factory of the model judge; return None if it is turned off, or has no key or budget."""
+    """Return the factory of the model judge. Return None if the model is turned off, or has no key or budget."""
     if not config.llm_judge or why_off(config):
         return None
 

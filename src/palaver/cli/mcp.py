@@ -33,7 +33,7 @@ from .output import print_json
 def mcp(*, toolset: str, prefix: bool) -> None:
     """Serve search or other toolsets to an agent over MCP on standard input and output.
 
-    Agents start this command themselves; `palaver up` prints how to add it to Claude Code.
+    Agents start this command themselves. `palaver up` prints how to add it to Claude Code.
     """
     # The SDK takes seconds to load, and the thread that waits for stdin cannot be interrupted. So Ctrl-C ends the
     # process immediately. No data is lost, because all data is stored in transactions.
@@ -41,7 +41,7 @@ def mcp(*, toolset: str, prefix: bool) -> None:
         signal.signal(signal.SIGINT, _end)
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
     served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix)
-    from palaver.agents.server import serve  # heavy: it loads the SDK
+    from palaver.agents.server import serve  # This import is slow, because it loads the SDK.
 
     if sys.stdin.isatty():
         click.echo(

@@ -102,7 +102,7 @@ def list_memories(
         wanted = _filter(core, project, types, tags, tuple(MemoryState) if every else STORED)
         found = core.page(
             wanted, order=order_of(order), limit=limit, offset=min(offset, 2**63 - 1)
-        )  # SQLite's largest integer
+        )  # This is SQLite's largest integer.
         admitted, total = core.count(wanted), core.count()
     if as_json:
         print_json({"memories": found, "total": admitted, "limit": limit, "offset": offset})

@@ -109,7 +109,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, quiet: boo
                 store.jobs.revive()
         if not off:
             result = _extractor(store, config).run(report, outdated=outdated, quiet=quiet)
-        # `palaver watch`, which runs this command for quiet sessions, publishes itself.
+        # `palaver watch` runs this command for finished sessions, and publishes the results itself.
         if not quiet and (observed or result.learned or result.nothing):
             _publish(home, config, report)
     if as_json:
@@ -121,7 +121,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, quiet: boo
 
 
 def _broke_off(result: Extraction) -> bool:
-    """Return whether the run was stopped by an error other than an exhausted budget."""
+    """Return whether an error stopped the run. An exhausted budget is not an error."""
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 

@@ -26,7 +26,7 @@ _SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
 
 
 class ModelChoice(Struct, frozen=True):
-    """Language model that this machine can use. `priced` is False if the user has to state the price."""
+    """Language model that this machine can use. `priced` is False if the user must enter the price."""
 
     name: str
     use: str
@@ -108,7 +108,7 @@ def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
 
 
 def _write(home: Home, config: Config, choice: ModelChoice) -> None:
-    """Ask for what is missing, and write the settings. Lines of other settings are kept."""
+    """Ask for missing values, and write the settings. Lines of other settings are kept."""
     settings: dict[str, Setting] = dict.fromkeys(_SETTINGS) | choice.settings
     if choice.settings["llm"] == "openai":
         shown = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"

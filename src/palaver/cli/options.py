@@ -16,11 +16,11 @@ _Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name
-    """Return an option whose time expression means its first day, or its last day if `last` is true."""
+    """Return an option for a time expression, which stands for its first day, or with `last` for its last day."""
     parse = end_of if last else start_of
 
     def check(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-        """Return the value unchanged; raise `InvalidDate`, with the name of the option, for an invalid date."""
+        """Return the value unchanged. Raise `InvalidDate`, with the name of the option, for an invalid date."""
         if value is None:
             return None
         try:

@@ -45,7 +45,7 @@ def renderer(budget: int = BUDGET) -> Renderer:
 
 
 def print_json(value: object) -> None:
-    """Print an object of `core`, or a mapping that contains such objects, as one line of JSON."""
+    """Print one line of JSON: an object of `core`, or a mapping that contains such objects."""
     click.echo(orjson.dumps(to_json(value)))
 
 
@@ -61,7 +61,7 @@ def styled(page: str) -> str:
 
 
 def _styled_row(row: str) -> str:
-    """Return one row with its styles. The first matching rule applies."""
+    """Return one row of a page with its styles. The first matching rule applies."""
     if field := _FIELD.fullmatch(row):
         return f"{_DIM}{field[1]}{_END}{field[2]}"
     if heading := _HEADING.fullmatch(row):

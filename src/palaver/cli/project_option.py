@@ -13,14 +13,14 @@ from palaver.core.memory import MemoryState, project_namespace
 from palaver.core.memory_filter import MemoryFilter
 from palaver.search.query.project_names import check_projects
 
-if TYPE_CHECKING:  # search loads this module, but not the memories
+if TYPE_CHECKING:  # The search command loads this module, but not the memories.
     from palaver.observe.memory import MemoryCore
 
 in_project = click.option("--project", metavar="NAME", help="Project: name, folder, or `.` (current folder).")
 
 
 def folder_of(project: str | None) -> str:
-    """Return the project unchanged; return the current folder for `.` and an empty text for None."""
+    """Return the project unchanged, but the current folder for `.` and an empty text for None."""
     return str(Path.cwd()) if project == "." else project or ""
 
 
@@ -43,7 +43,7 @@ def archived_as(project: str) -> str:
 
 
 def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False) -> str:
-    """Return the namespace of a project given by name or folder; return `global` for None.
+    """Return the namespace of a project given by name or folder, or `global` for None.
 
     Args:
         core: The memory core.

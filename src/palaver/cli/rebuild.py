@@ -17,10 +17,10 @@ from .output import print_json, print_page, progress_bars, renderer
 @click.option("--from-archive", is_flag=True, help="Parse all raw copies again; no database is needed.")
 @as_json
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
-    """Rebuild the index from the database, without network or model. Search works meanwhile.
+    """Rebuild the index from the database, without network or model. You can search in the meantime.
 
-    With --from-archive, all raw copies are parsed again first; new files are not ingested. This restores all
-    conversations of a lost database, and the observations that rules extract, but not the memories and not the
+    With --from-archive, all raw copies are parsed again first. New files are not ingested. This restores all
+    conversations of a lost database, and the observations that rules extract. It does not restore memories and
     observations of a language model. Deleted items stay deleted. You can interrupt the command at any time.
 
     Exit status: 0 success, 1 some copies could not be read, 2 usage error.

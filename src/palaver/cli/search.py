@@ -156,14 +156,14 @@ def search(
 
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
     every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
-    can be repeated; an entry must match one of the values.
+    can be repeated. An entry must match one of the values.
 
     Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for the exact WORDS
     in it, newest first, for at most 10 seconds.
 
-    On a terminal, titles are shown in full; in a pipe, a hit is truncated to about 30 tokens. --json always has full
-    titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next`
-    is the cursor of the next page.
+    On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
+    titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next` is
+    the cursor of the next page.
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -190,10 +190,10 @@ def search(
 
 
 def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:
-    """Answer `--fix` or `--how`.
+    """Print the results of `--fix` or `--how`.
 
     Raises:
-        UsageError: Words are missing, or another option was given that these answers do not use.
+        UsageError: Words are missing, or another option was given that does not apply to these results.
     """
     from .known_commands import print_commands, print_fixes
 

@@ -125,7 +125,7 @@ def _run(commands: Sequence[tuple[str, ...]]) -> str:
 def _service() -> _Service:
     command = [*program_words(), "watch"]
     environment = {name: os.environ[name] for name in _FORWARDED if os.environ.get(name)}
-    Home.find()  # raises if PALAVER_HOME is invalid, before anything is written
+    Home.find()  # This raises an error if PALAVER_HOME is invalid, before anything is written.
     if sys.platform == "darwin":
         path = Path.home() / "Library" / "LaunchAgents" / f"{NAME}.plist"
         domain = f"gui/{os.getuid()}"

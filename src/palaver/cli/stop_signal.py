@@ -1,4 +1,4 @@
-"""Stop signals: Ctrl-C and SIGTERM."""
+"""Handling of stop signals: Ctrl-C and SIGTERM."""
 
 import signal
 from types import FrameType

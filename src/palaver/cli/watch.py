@@ -27,7 +27,7 @@ from .stop_signal import StopSignal
 
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
-"""Descriptive names for counts in the log."""
+"""Names of counts in the log, in words that users understand."""
 _log = logging.getLogger(__name__)
 
 
@@ -37,10 +37,10 @@ _log = logging.getLogger(__name__)
 def watch(*, poll: bool, as_json: bool) -> None:
     """Archive transcripts while agents write them, until interrupted.
 
-    When a session has been quiet for ten minutes, it is sent to the language model, if `palaver observe` has one.
-    Search finds a line two seconds after it was written. Only one background archiver can run; all other commands work
-    meanwhile. `palaver setup service` starts the archiver at login, and `palaver status` shows its state.
-    Folders on network file systems are scanned every second, because they send no change notifications.
+    A session is sent to the language model after ten minutes without activity, if `palaver observe` has a model. Search
+    finds a line two seconds after it was written. Only one background archiver can run. All other commands can be used
+    in the meantime. `palaver setup service` starts the archiver at login, and `palaver status` shows its state. Folders
+    on network file systems are scanned every second, because they send no change notifications.
     """
     home = Home.find()
     refuse_demo(home)
@@ -67,7 +67,7 @@ def _model_command(config: Config) -> list[str]:
 
 
 def _open_log(home: Home) -> None:
-    # A log that cannot be written, as on a full disk, must not end the archiver.
+    # A log that cannot be written, for example on a full disk, must not end the archiver.
     logging.raiseExceptions = False
     handler = RotatingFileHandler(home.log, maxBytes=_LOG_BYTES, backupCount=1, delay=True, encoding="utf-8")
     formatter = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
@@ -97,7 +97,7 @@ def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, objec
 
 
 def _settings(home: Home) -> Callable[[], Config]:
-    """Return a function that reads the settings. While they are invalid, it returns the last valid settings."""
+    """Return a function that reads the settings. If they are invalid, it returns the last valid settings."""
     state, last = _state(home.config), Config.read(home.config)
 
     def read() -> Config:
@@ -118,7 +118,7 @@ def _settings(home: Home) -> Callable[[], Config]:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return a value that changes when the file is changed or replaced; None if the file does not exist."""
+    """Return a value that changes when the file is changed or replaced, or None if the file does not exist."""
     try:
         found = path.stat()
     except OSError:
