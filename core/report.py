@@ -164,7 +164,7 @@ class Status(Struct, frozen=True):
     raw copies violate the equation. `problems` are files that could not be read at the last attempt. `refused` facts
     have no evidence. `watcher` is the background archiver, if running. `verified` raw copies were verified at
     `verified_since` or later. `damaged` raw copies failed verification. `given_up` requests to a language model are not
-    retried automatically.
+    retried automatically. `projects` counts projects with a session or a memory.
     """
 
     home: Path
@@ -192,6 +192,7 @@ class Status(Struct, frozen=True):
     verified_since: Milliseconds | None = None
     damaged: list[FileProblem] = field(default_factory=list[FileProblem])
     given_up: int = 0
+    projects: int = 0
 
 
 class SessionSecrets(Struct, frozen=True):

@@ -27,6 +27,7 @@ from ..core.memory import state_label
 from . import quote
 from .dialogue import TurnText
 from .labels import counted, label, other_sessions
+from .status_legend import outcomes, step
 
 _LISTED: Final = 12
 """Maximum number of names in a list."""
@@ -140,6 +141,8 @@ _FILTERS: Mapping[str, Any] = {
     "many": many,
     "marked": quote.marked,
     "minute": show_minute,
+    "outcomes": outcomes,
     "size": size,
     "state_label": state_label,
+    "step": step,
 }

@@ -30,6 +30,7 @@ COMMANDS = {
     "memories list": ("memories", "list"),
     "context": ("context", "--project", "tide-clock"),
     "status": ("status",),
+    "status --projects": ("status", "--projects"),
     "stats": ("stats",),
     "doctor": ("doctor",),
     "fsck": ("fsck",),

@@ -59,17 +59,22 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         verified_since=since,
         damaged=[FileProblem(*row) for row in store.sources.damaged()],
         given_up=store.jobs.states().get("dead", 0),
+        projects=len(_projects(store)),
     )
 
 
 def projects_of(home: Home) -> list[ProjectCount]:
     """Return every project with a session or a memory, by name. Raises `StoreMissing`."""
     with Store.open(home.database) as store:
-        counts = store.memories.count_by("namespace", MemoryFilter())
-        found = [
-            ProjectCount(name, sessions, counts.pop(project_namespace(name), 0), last)
-            for name, sessions, last in store.sessions.count_by_project()
-        ]
+        return _projects(store)
+
+
+def _projects(store: Store) -> list[ProjectCount]:
+    counts = store.memories.count_by("namespace", MemoryFilter())
+    found = [
+        ProjectCount(name, sessions, counts.pop(project_namespace(name), 0), last)
+        for name, sessions, last in store.sessions.count_by_project()
+    ]
     others = {name: count for name, count in counts.items() if name.startswith(PROJECT)}
     found += [ProjectCount(name.removeprefix(PROJECT), 0, count, None) for name, count in others.items()]
     return sorted(found)
@@ -90,4 +95,8 @@ def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:
     if not current.manifest.is_of(store):
         return f"built from another archive; {fallback}", last, False
     entries, vectors = many(current.manifest.entries, "entry", "entries"), many(current.manifest.vectors, "vector")
-    return f"{current.folder.name}, {entries}, {vectors}", last - current.manifest.watermark, True
+    return (
+        f"{entries}, {vectors} for semantic search, in index/{current.folder.name}",
+        last - current.manifest.watermark,
+        True,
+    )

@@ -635,7 +635,8 @@ def test_incomplete_rebuild_prints_the_next_command() -> None:
 def test_zero_counts_are_omitted() -> None:
     """Counts of zero do not appear in reports."""
     page = RENDERER.render("status", status=replace(status("demo"), lines=7, parsed=7))
-    assert "Lines: 7 = 7 parsed\n" in page
+    assert "Lines: 7, each counted once below\n- 7 parsed: read as conversation\nObservations: 0 extracted\n" in page
+    assert "Projects" not in page
     made = RebuildReport("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
     assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)

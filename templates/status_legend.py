@@ -1,0 +1,71 @@
+"""Meanings of the words in the status of an archive: outcomes of a line, and steps of the background work."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..core.amount import many
+
+OUTCOMES: Final = {
+    "repeated": "copies of a line that is archived already, as after a resumed session",
+    "replaced": "earlier versions of a message that a later line completes",
+    "bookkeeping": "state of the agent's program",
+    "context": "text that the agent's program sent to the model and you did not see",
+    "copied-header": "headers of another session, copied by a fork",
+    "empty": "messages without text",
+    "encrypted": "reasoning that only the vendor can decrypt",
+    "file-history": "snapshots of files",
+    "forgotten": "deleted with `palaver forget`",
+    "hook-output": "output of hooks",
+    "progress": "output of running tools, which their results contain too",
+    "queued": "queued prompts that a later line repeats",
+    "withdrawn": "queued prompts that you moved back into the input line",
+    "own-folder": "sessions in the folder with Palaver's data",
+    "own-run": "conversations that Palaver started",
+    "own-tool": "calls of Palaver and their results",
+    "own-recalled": "text that only quotes Palaver",
+    "unknown-type": "records of types that Palaver does not read",
+    "blank": "lines without text",
+    "cut-short": "incomplete lines",
+    "not-json": "lines that are not JSON",
+    "not-an-object": "lines that are not a JSON object",
+    "oversized": "lines that are too long to read",
+    "too-deep": "lines that are nested too deeply",
+}
+"""Meaning of each outcome of a line other than `parsed`."""
+STEPS: Final = {
+    "archive": "archive transcripts",
+    "observe": "extract observations by rules",
+    "learn": "extract observations by a model",
+    "embed": "compute vectors",
+    "publish": "publish the index",
+    "compress": "compress old copies",
+    "backup": "back up the database",
+    "verify": "verify the database",
+    "verify-copies": "verify the copies",
+    "watch": "watch for changes",
+}
+"""Description of each step."""
+_TYPES: Final = 3
+"""Maximum number of unknown record types to name."""
+
+
+def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
+    """Yield the count, the reason and its meaning, the most frequent first. Types of unknown records are added up."""
+    types = {reason.partition(":")[2]: count for reason, count in skipped.items() if reason.startswith("unknown-type")}
+    named = [name for name in types if name]
+    counts = {reason: count for reason, count in skipped.items() if not reason.startswith("unknown-type")}
+    if repeated:
+        counts["repeated"] = repeated
+    if types:
+        counts["unknown-type"] = sum(types.values())
+    for reason, count in sorted(counts.items(), key=lambda item: -item[1]):
+        meaning = OUTCOMES.get(reason, "")
+        if reason == "unknown-type" and named:
+            others = f" and {many(len(named) - _TYPES, 'other')}" if len(named) > _TYPES else ""
+            meaning += f": {', '.join(named[:_TYPES])}{others}"
+        yield count, reason, meaning
+
+
+def step(name: str) -> str:
+    """Return what a step does, or its name."""
+    return STEPS.get(name, name)
