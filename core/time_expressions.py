@@ -53,12 +53,13 @@ _MONTHS: Final = (
 )  # fmt: skip
 _NUMBERS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _HINT: Final = (
-    "Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, last month, march 2026, last july, q3 2026."
+    "Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, 7d, last month, march 2026, last july, "
+    "q3 2026."
 )
 _VAGUE: Final = (
     (r"\b(spring|summer|autumn|fall|winter)\b", "Use YYYY-MM-DD format, or name months: seasons differ by hemisphere."),
     (
-        r"\b(hours?|minutes?|morning|noon|afternoon|evening|night|tonight|now)\b",
+        r"\b(hours?|minutes?|morning|noon|afternoon|evening|night|tonight|now)\b|\d(h|hrs?|min)\b|\d:\d",
         "Use YYYY-MM-DD format, today or yesterday: the shortest unit is a day.",
     ),
 )

@@ -17,7 +17,7 @@ from palaver.templates.render import Renderer
 from ..templates.samples import detail, hit, results, transcript
 
 DATES = (
-    "Invalid date format. Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, last month, "
+    "Invalid date format. Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, 7d, last month, "
     "march 2026, last july, q3 2026."
 )
 """Error for an invalid date."""

@@ -17,6 +17,7 @@ LEAVES: list[PalaverError] = [
     errors.InvalidDate("x"),
     errors.InvalidLimit(0),
     errors.UnknownType("x", ["a", "b"]),
+    errors.UnknownProject("x", ["y"]),
     errors.UnknownIds(["obs-1"]),
     errors.TooManyIds(21, 20),
     errors.PathOutsideArchive("x"),

@@ -50,8 +50,8 @@ class _RecordsArguments(click.Command):
     help="Only this project: name, folder, or `.` (current folder).",
 )
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
-@date_option("--since", help="First date, inclusive: 2026-03-01, last tuesday, march, ...")
-@date_option("--until", last=True, help="Last date, inclusive.")
+@date_option("--since", "--after", "since", help="First date, inclusive: 2026-03-01, last tuesday, march, ...")
+@date_option("--until", "--before", "until", last=True, help="Last date, inclusive.")
 @click.option("--mentions", default="", metavar="TEXT", help="Only exchanges that contain TEXT, ignoring case.")
 @click.option("--erase", is_flag=True, help="Erase every byte and verify the erasure. This cannot be undone.")
 @click.option("--force", is_flag=True, help="Include golden rules and pinned memories.")

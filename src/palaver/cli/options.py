@@ -28,7 +28,7 @@ def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callabl
         except InvalidDate as error:
             day = _CALENDAR.fullmatch(value)
             problem = f"no such {'day' if day[1] else 'month'}: {value}" if day else f"invalid date '{value}'"
-            raise InvalidDate(error.text, hint=error.hint, message=f"{option.opts[0]}: {problem}") from None
+            raise InvalidDate(error.text, hint=error.hint, message=f"{'/'.join(option.opts)}: {problem}") from None
         return value
 
     return click.option(*names, metavar="DATE", callback=check, help=help)
