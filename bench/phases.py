@@ -18,6 +18,7 @@ from palaver.search.present.hits import Hits
 from palaver.search.present.representatives import Representatives
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import DEPTH, Engine, completed
+from palaver.search.rank.fusion import Wording
 from palaver.templates.render import Renderer
 
 from .stopwatch import Took, stopwatch
@@ -42,7 +43,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         with stopwatch(taken, "query embedding"):
             vector = embedder.read([analyzed.text]).vectors[0, :]
         # The engine caches the embedding, so the time of embedding is not part of another phase.
-        engine._embedding(analyzed.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        engine.embeddings.of(analyzed.text)
         with stopwatch(taken, "text search"):
             every = engine.entries(analyzed, Mode.BOTH, filters, DEPTH)
             matches = every.first(DEPTH)
@@ -54,7 +55,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
             if len(matches) == DEPTH and not analyzed.phrases:
                 matches = completed(matches, compared, engine.words_of(analyzed, filters, every, DEPTH))
         with stopwatch(taken, "fusion and re-ranking"):
-            fused = engine.ranked(analyzed, Mode.BOTH, matches, compared)
+            fused = engine.ranked([analyzed], Mode.BOTH, [Wording(matches, compared)])
         with stopwatch(taken, "selection of representatives"):
             chosen = [
                 each

@@ -21,8 +21,11 @@ class Memo(dict[Key, Value]):
     def get_or_make(self, key: Key, make: Callable[[Key], Value]) -> Value:
         """Return the cached value for a key, or compute and cache it."""
         if key not in self:
-            value = make(key)
-            if len(self) >= self._most:
-                self.clear()
-            self[key] = value
+            self.put(key, make(key))
         return self[key]
+
+    def put(self, key: Key, value: Value) -> None:
+        """Cache a value."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value

@@ -14,6 +14,9 @@ from .time_expressions import between
 
 LIMIT_MAX = 50
 IDS_MAX = 20
+ALSO_MAX = 4
+"""Maximum number of other wordings of a query."""
+_ALSO_HINT = f"Give up to {ALSO_MAX} other wordings of the query."
 PER_SESSION = 3
 """Default maximum number of hits of one session."""
 CONTEXT_MAX = 10
@@ -123,6 +126,7 @@ class Query(Struct, frozen=True):
         weak: True to include hits below the relevance threshold.
         cursor: `Results.cursor` of the previous page.
         per_session: Maximum number of hits of one session, or 0 for any number.
+        also: Other wordings of the query, sorted. All wordings together are one question.
     """
 
     concepts: tuple[str, ...]
@@ -133,6 +137,7 @@ class Query(Struct, frozen=True):
     by: Grouping = Grouping.EVENT
     cursor: str = ""
     per_session: int = 0
+    also: tuple[str, ...] = ()
 
     @classmethod
     def parse(
@@ -145,9 +150,12 @@ class Query(Struct, frozen=True):
         by: str = "event",
         cursor: str = "",
         per_session: int = PER_SESSION,
+        also: object = (),
         **filters: Any,
     ) -> "Query":
         """Return the query for the values in a request. `filters` are the arguments of `Filters.parse`.
+
+        Wordings in `also` that repeat the query or each other are left out.
 
         Raises:
             InvalidInput: A value is invalid.
@@ -165,6 +173,7 @@ class Query(Struct, frozen=True):
             Grouping(*_chosen("grouping", [by], Grouping)),
             cursor,
             per_session,
+            _rewordings(also, wanted),
         )
 
     @classmethod
@@ -209,3 +218,19 @@ def _concepts(query: object) -> tuple[str, ...]:
     if any(len(concept) < 2 for concept in wanted):
         raise QueryTooShort
     return tuple(wanted)
+
+
+def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
+    """Return the distinct other wordings of a query, sorted, so that their order in a request has no effect."""
+    if not isinstance(also, list | tuple) or not all(isinstance(each, str) for each in cast("list[object]", also)):
+        raise InvalidInput("also must be an array of strings", hint=_ALSO_HINT)
+    given = [" ".join(each.split()) for each in cast("list[str]", also)]
+    if len(given) > ALSO_MAX:
+        raise InvalidInput(f"{len(given)} other wordings given, at most {ALSO_MAX} allowed", hint=_ALSO_HINT)
+    if any(len(each) < 2 for each in given):
+        raise InvalidInput("Another wording is empty or too short", hint="Use at least 2 characters, or leave it out.")
+    if given and len(concepts) > 1:
+        raise InvalidInput("Other wordings need a query of one concept", hint="Search each concept on its own.")
+    distinct = {each.casefold(): each for each in sorted(given)}
+    repeated = {" ".join(each.split()).casefold() for each in concepts}
+    return tuple(sorted(each for name, each in distinct.items() if name not in repeated))

@@ -67,6 +67,12 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         """Return an empty result."""
         return cls(np.empty((7, 0), dtype=np.int64), np.empty(0))
 
+    @classmethod
+    def concatenated(cls, parts: Sequence["TextMatches"]) -> "TextMatches":
+        """Concatenate several results."""
+        numbers = np.concatenate([part.numbers for part in parts], axis=1)
+        return cls(numbers, np.concatenate([part.fraction for part in parts]))
+
     @property
     def key(self) -> Integers:
         """Item key of each entry."""

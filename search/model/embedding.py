@@ -34,6 +34,13 @@ class TextEmbeddings(NamedTuple):
     tokens: Sequence[TokenVectors]
     spans: Sequence[Sequence[tuple[int, int]]]
 
+    def singly(self) -> list[TextEmbeddings]:
+        """Return the embeddings of each text separately."""
+        return [
+            TextEmbeddings(self.vectors[place : place + 1], [tokens], [spans])
+            for place, (tokens, spans) in enumerate(zip(self.tokens, self.spans, strict=True))
+        ]
+
 
 class Embedder(Protocol):
     """Protocol of embedding models. Implementations are thread-safe, and dot products of their vectors are cosines."""

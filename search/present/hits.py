@@ -162,7 +162,7 @@ class Hits:
         first, *more = query.concepts
         if more:
             return self._engine.find_all(query.concepts, query.mode, query.filters)
-        return self._engine.find(first, query.mode, query.filters)
+        return self._engine.find(first, query.mode, query.filters, also=query.also)
 
     def _page(self, query: Query, events: Iterable[Event], distinct: DistinctHits) -> tuple[list[Representative], bool]:
         """Return the representatives on a page, and True if another page follows."""

@@ -116,7 +116,7 @@ class ZeroResultExplainer:
         first, *more = query.concepts
         if more:
             return self._having(query, filters, *query.concepts)
-        found = self._engine.find(first, query.mode, filters, rerank=False)
+        found = self._engine.find(first, query.mode, filters, also=query.also, rerank=False)
         best = found.events[0].plain if found.events and found.relevant else 1.0
         return [event.key for event in found.events if event.plain >= _COUNTS * best]
 
@@ -135,7 +135,7 @@ class ZeroResultExplainer:
         others = " ".join(word for word in analyzed.words if word not in missing)
         if len(query.concepts) > 1 or not terms(others):
             return None
-        return len(self._events(replace(query, concepts=(others,)), query.filters))
+        return len(self._events(replace(query, concepts=(others,), also=()), query.filters))
 
     def _spelling(self, analyzed: AnalyzedQuery) -> Iterator[Correction]:
         """Yield corrections of unknown words to similar known words."""

@@ -85,6 +85,24 @@ class AnalyzedQuery(Struct, frozen=True):
             times=times,
         )
 
+    @classmethod
+    def joined(cls, wordings: Sequence["AnalyzedQuery"]) -> "AnalyzedQuery":
+        """Return several wordings of a query as one. All wordings have the same phrases."""
+        first, *others = wordings
+        if not others:
+            return first
+        texts = dict.fromkeys(each.text for each in wordings)
+        return replace(
+            first,
+            text=" ".join(texts),
+            corrections=tuple(dict.fromkeys(one for each in wordings for one in each.corrections)),
+            all_known=all(each.all_known for each in wordings),
+            no_known_term=all(each.no_known_term for each in wordings),
+            shortness=sum(each.shortness for each in wordings) / len(wordings),
+            times=next((each.times for each in wordings if each.times), ()),
+            empty_times=next((each.empty_times for each in wordings if each.empty_times), ()),
+        )
+
     def corrected(self, corrections: Sequence[Correction]) -> "AnalyzedQuery":
         """Return the query with misspelled words replaced by their corrections."""
         if not corrections:

@@ -23,7 +23,7 @@ def without_secrets(query: Query, home: Home) -> Query:
     """
     concepts = tuple(redacted(concept, home) for concept in query.concepts)
     filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
-    return replace(query, concepts=concepts, filters=filters)
+    return replace(query, concepts=concepts, filters=filters, also=tuple(redacted(each, home) for each in query.also))
 
 
 def redacted(text: str, home: Home) -> str:

@@ -1,32 +1,28 @@
 """Search engine, which returns ranked events for a query."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.errors import ModelUnavailable
-from ...core.memo import Memo
 from ...core.query import Filters, Mode
 from ...core.results import TimeExpression
 from ..index.generation import Generations
-from ..index.matches import Floats, TextMatches, VectorMatches, among, distinct
+from ..index.matches import Floats, Integers, TextMatches, VectorMatches, among, distinct
 from ..index.snapshot import Snapshot
 from ..index.vector_segment import Array
-from ..model.embedder import load, model_of
-from ..model.embedding import Embedder, TextEmbeddings
-from ..query.query_analysis import AnalyzedQuery
+from ..model.embedding import Embedder
+from ..query.query_analysis import AnalyzedQuery, unquoted
 from .exact_phrases import ExactPhrases
-from .fusion import Event, fuse, joined
-from .idf_weights import adjacent_pairs, weighted_tokens
+from .fusion import Event, Wording, fuse, joined
+from .idf_weights import adjacent_pairs, common_pairs, weighted_tokens
+from .query_embeddings import QueryEmbeddings
 from .ranked_events import PRESENT_SEMANTIC, PRESENT_WORDS, RankedEvents
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 DEPTH = 200
 """Maximum number of entries, and maximum number of vectors, to fuse."""
@@ -46,9 +42,7 @@ threshold ignores re-ranking, because a re-ranked score depends on the other eve
 """
 _RELEVANT_WORDS = PRESENT_WORDS
 """Minimum text score that makes an entry relevant regardless of the threshold, if all query terms are known."""
-_RE_EMBED = "Run `palaver archive` to embed everything again."
-_REMEMBERED = 64
-"""Number of queries whose embeddings are cached."""
+_NONE = np.empty(0, dtype=np.int64)
 _NEWEST, _GROWTH = 2_000, 8
 """Initial number of entries to read for a query without words, and its growth factor."""
 
@@ -66,10 +60,11 @@ class Engine:
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
         """Open the index. With `dated`, a time expression in a query is a date range instead of words."""
-        self._store, self._embedder, self._dated = store, embedder, dated
+        self._store, self._dated = store, dated
         self.snapshot = Snapshot(store, generations, embedder)
         """View of the archive at the time of the last search."""
-        self._embeddings = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
+        self.embeddings = QueryEmbeddings(self.snapshot, embedder)
+        """Embeddings of queries."""
         self._phrases = ExactPhrases(store, self.snapshot)
         self.unavailable: ModelUnavailable | None = None
         """Error of the last vector search; None if the search succeeded."""
@@ -80,7 +75,14 @@ class Engine:
         return tuple(str(engine) for engine in wanted if engine is Mode.TEXT or self.unavailable is None)
 
     def find(
-        self, query: str, mode: Mode, filters: Filters, depth: int | None = None, *, rerank: bool = True
+        self,
+        query: str,
+        mode: Mode,
+        filters: Filters,
+        depth: int | None = None,
+        *,
+        also: Sequence[str] = (),
+        rerank: bool = True,
     ) -> RankedEvents:
         """Return the events that match a query.
 
@@ -89,31 +91,42 @@ class Engine:
             mode: Engines to use.
             filters: Filters that events must satisfy.
             depth: Maximum number of entries and of vectors to fuse; `DEPTH` by default.
+            also: Other wordings of the query. All wordings together are one question.
             rerank: True to re-rank the first events. Re-ranking does not change the number of events.
         """
         self.snapshot.refresh()
-        depth, analyzed = depth or DEPTH, self._analyzed(query, mode)
-        return self.ranked(analyzed, mode, *self._found(analyzed, mode, filters, depth), rerank=rerank)
+        depth, first = depth or DEPTH, self._analyzed(query, mode)
+        analyzed = [first, *(_reworded(self._analyzed(unquoted(each), mode), first) for each in also)]
+        found, truncated = self._found(analyzed, mode, filters, depth)
+        return self.ranked(analyzed, mode, found, truncated, rerank=rerank)
 
     def ranked(
         self,
-        analyzed: AnalyzedQuery,
+        analyzed: Sequence[AnalyzedQuery],
         mode: Mode,
-        matches: TextMatches,
-        vectors: VectorMatches,
+        found: Sequence[Wording],
         truncated: bool = False,
         *,
         rerank: bool = True,
     ) -> RankedEvents:
-        """Fuse the results of both engines, and re-rank them if any event is relevant."""
+        """Fuse the results of both engines, and re-rank them if any event is relevant.
+
+        Args:
+            analyzed: All wordings of the query.
+            mode: Engines that were used.
+            found: Results of each wording.
+            truncated: True if an engine reached its limit.
+            rerank: True to re-rank the first events.
+        """
+        query = AnalyzedQuery.joined(analyzed)
         # Each match of a quoted phrase is relevant, so the threshold is 0.
         both = mode is Mode.BOTH and self.unavailable is None
-        threshold = _THRESHOLD + _SHORT_QUERY * analyzed.shortness if both and not analyzed.phrases else 0.0
-        by_words = _RELEVANT_WORDS if analyzed.all_known else inf
-        is_relevant = matches.fraction.max(initial=0.0) >= by_words
+        threshold = _THRESHOLD + _SHORT_QUERY * query.shortness if both and not query.phrases else 0.0
+        by_words = _RELEVANT_WORDS if query.all_known else inf
+        is_relevant = max(each.matches.fraction.max(initial=0.0) for each in found) >= by_words
         rerank_from = inf if not rerank else 0.0 if is_relevant else threshold
-        events = self._fused(analyzed, mode, matches, vectors, rerank_from)
-        return RankedEvents(events, analyzed, threshold, by_words, truncated)
+        events = self._fused(analyzed, mode, found, rerank_from)
+        return RankedEvents(events, query, threshold, by_words, truncated)
 
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
         """Analyze a query with the whole index. Time expressions that match no entry become words."""
@@ -135,32 +148,38 @@ class Engine:
         return found.text(query, filters, limit, items)
 
     def _found(
-        self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int
-    ) -> tuple[TextMatches, VectorMatches, bool]:
-        """Return the results of both engines, and True if an engine reached its limit."""
-        embedded = None if mode is Mode.TEXT else self._embedding_in_background(query.text)
-        every = first = TextMatches.none()
-        if mode is not Mode.VECTOR or query.phrases:
-            every = self.entries(query, mode, filters, depth)
-            first = every.first(depth)
+        self, wordings: Sequence[AnalyzedQuery], mode: Mode, filters: Filters, depth: int
+    ) -> tuple[list[Wording], bool]:
+        """Return the results of both engines for each wording, and True if an engine reached its limit."""
+        phrases = wordings[0].phrases  # all wordings have the same phrases
+        embedded = None if mode is Mode.TEXT else self.embeddings.in_background([each.text for each in wordings])
+        every = [TextMatches.none()] * len(wordings)
+        if mode is not Mode.VECTOR or phrases:
+            every = [self.entries(each, mode, filters, depth) for each in wordings]
+        first = [each.first(depth) for each in every]
         # In vector mode, text search only locates quoted phrases.
-        matches, truncated = TextMatches.none() if mode is Mode.VECTOR else first, len(first) == depth
+        matches = [TextMatches.none()] * len(wordings) if mode is Mode.VECTOR else first
+        truncated, no_vectors = any(len(each) == depth for each in first), VectorMatches.none()
         if embedded is None:
-            return matches, VectorMatches.none(), truncated
+            return [Wording(each, no_vectors) for each in matches], truncated
         self.unavailable = None
         try:
-            vector = embedded()
+            vectors = embedded()
         except ModelUnavailable as problem:
             self.unavailable = problem
-            return matches, VectorMatches.none(), truncated
+            return [Wording(each, no_vectors) for each in matches], truncated
         # With quoted phrases, only events that contain the phrases are compared.
-        nearest = VectorMatches.none() if query.phrases else self.snapshot.nearest(vector, filters, depth)
+        nearest = [] if phrases else [self.snapshot.nearest(each, filters, depth) for each in vectors]
         # Read all vectors of these events to compare each event completely.
-        events, _ = distinct(np.concatenate([first.event, nearest.event]))
-        vectors = self.snapshot.of_events(vector, events)
-        if mode is Mode.BOTH and len(matches) == depth and not query.phrases:
-            matches = completed(matches, vectors, self.words_of(query, filters, every, depth))
-        return matches, vectors, truncated or len(nearest) == depth
+        events, _ = distinct(np.concatenate([*(each.event for each in first), *(each.event for each in nearest)]))
+        compared = [self.snapshot.of_events(each, events) for each in vectors]
+        if mode is Mode.BOTH and not phrases:
+            matches = [
+                completed(found, near, self.words_of(query, filters, more, depth)) if len(found) == depth else found
+                for query, found, near, more in zip(wordings, matches, compared, every, strict=True)
+            ]
+        truncated = truncated or any(len(each) == depth for each in nearest)
+        return list(map(Wording, matches, compared)), truncated
 
     def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
         """Return the best `depth` entries.
@@ -177,19 +196,23 @@ class Engine:
         return partial(self.snapshot.text, query, filters)
 
     def _fused(
-        self, query: AnalyzedQuery, mode: Mode, matches: TextMatches, vectors: VectorMatches, rerank_from: float
+        self, wordings: Sequence[AnalyzedQuery], mode: Mode, found: Sequence[Wording], rerank_from: float
     ) -> list[Event]:
-        """Fuse both results, and re-rank them if the best plain score is at least `rerank_from`."""
+        """Fuse the results of all wordings, and re-rank them if the best plain score is at least `rerank_from`."""
         both = mode is Mode.BOTH and self.unavailable is None
-        pairs = adjacent_pairs(query.text, self.snapshot.idf_of_term)
+        texts = [each.text for each in wordings]
+        pairs = common_pairs([adjacent_pairs(text, self.snapshot.idf_of_term) for text in texts])
+        (matches, vectors), *rewordings = found
+        times = AnalyzedQuery.joined(wordings).times
         return fuse(
             matches,
             vectors,
-            partial(self._late_interaction, query.text) if len(vectors) else None,
+            partial(self._late_interaction, texts) if len(vectors) else None,
             partial(self.snapshot.adjacent_terms, pairs),
             rerank_from=rerank_from,
-            waiting=self.snapshot.waiting(matches if both else TextMatches.none(), vectors),
-            in_date_range=partial(self.snapshot.passing, _within(query.times[0])) if query.times else None,
+            waiting=self._waiting(found) if both else _NONE,
+            in_date_range=partial(self.snapshot.passing, _within(times[0])) if times else None,
+            rewordings=rewordings,
         )
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
@@ -242,11 +265,11 @@ class Engine:
             matches = _every(partial(self.words, query, filters, items=items))
         if mode is not Mode.TEXT and self.unavailable is None:
             events = matches.event if query.phrases else np.array(items, dtype=np.int64)
-            vectors = self.snapshot.of_events(self._vector(query.text), distinct(events)[0])
+            vectors = self.snapshot.of_events(self.embeddings.vector(query.text), distinct(events)[0])
             vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
         # Re-ranked and plain scores are not comparable, so either all events are re-ranked or none.
-        events_ = self._fused(query, mode, matches, vectors, 0.0 if found.relevant else inf)
+        events_ = self._fused([query], mode, [Wording(matches, vectors)], 0.0 if found.relevant else inf)
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
@@ -276,48 +299,21 @@ class Engine:
         """
         self.snapshot.refresh()
         try:
-            query = self._model().embed([text])[0, :] if vector is None else vector
+            query = self.embeddings.model().embed([text])[0, :] if vector is None else vector
         except ModelUnavailable:
             return VectorMatches.none()
         return self.snapshot.near(query, filters, limit)
 
-    def _late_interaction(self, text: str, vectors: VectorMatches) -> Floats:
-        tokens = weighted_tokens(text, self._embedding(text), self.snapshot.idf)
-        return self.snapshot.late_interaction(tokens, self._vector(text), vectors)
+    def _waiting(self, found: Sequence[Wording]) -> Integers:
+        """Return the events that are not embedded yet, ascending."""
+        (matches, vectors), *others = found
+        if others:  # each wording has the same events in its vectors
+            matches = TextMatches.concatenated([each.matches for each in found])
+        return self.snapshot.waiting(matches, vectors)
 
-    def _embedding_in_background(self, text: str) -> Callable[[], Array]:
-        """Return a function that returns the query's vector. A thread computes the vector during text search.
-
-        Both computations release the GIL. The first query does not use a thread, because loading the model holds the
-        GIL.
-        """
-        if not self._embeddings or (self.snapshot.model, text) in self._embeddings:
-            return partial(self._vector, text)
-        return self._thread.submit(self._vector, text).result
-
-    @cached_property
-    def _thread(self) -> "ThreadPoolExecutor":
-        from concurrent.futures import ThreadPoolExecutor
-
-        return ThreadPoolExecutor(1)
-
-    def _vector(self, text: str) -> Array:
-        return self._embedding(text).vectors[0, :]
-
-    def _embedding(self, text: str) -> TextEmbeddings:
-        """Return the embeddings of a query; raises `ModelUnavailable`."""
-        return self._embeddings.get_or_make((self._model().name, text), lambda key: self._model().read([key[1]]))
-
-    def _model(self) -> Embedder:
-        """Return the model of the index. Until all items are re-embedded, it can differ from the configured model."""
-        wanted = self.snapshot.model
-        if self._embedder.name != wanted:
-            self._embedder = load(model_of(wanted))
-        if self._embedder.name != wanted:
-            raise ModelUnavailable(
-                f"this version of Palaver does not include {wanted}, the model of the index", hint=_RE_EMBED
-            )
-        return self._embedder
+    def _late_interaction(self, texts: Sequence[str], vectors: VectorMatches) -> Floats:
+        tokens = [weighted_tokens(text, self.embeddings.of(text), self.snapshot.idf) for text in texts]
+        return self.snapshot.late_interaction(np.concatenate(tokens), self.embeddings.mean_vector(texts), vectors)
 
 
 def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> TextMatches:
@@ -327,6 +323,19 @@ def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> T
     items, _ = distinct(vector_only.item[among(vector_only.event, np.array(sorted(best), dtype=np.int64))])
     additional = _every(lambda limit: words(limit, items.tolist()))
     return matches.merged_with(additional, len(matches) + len(additional))
+
+
+def _reworded(other: AnalyzedQuery, query: AnalyzedQuery) -> AnalyzedQuery:
+    """Return another wording with the phrases of the query, which each result must contain."""
+    return replace(
+        other,
+        phrases=query.phrases,
+        name=query.name,
+        in_sentence=query.in_sentence,
+        exact=query.exact,
+        inexact=query.inexact,
+        relaxed=query.relaxed,
+    )
 
 
 def _within(time: TimeExpression) -> Filters:

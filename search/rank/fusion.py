@@ -15,6 +15,9 @@ Text scores and cosines do not depend on the other results. Therefore, rare word
 and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank
 only the first events. All other events get the lowest late-interaction score of these first events.
 
+With several wordings of a query, the values of words, prompt and semantic are means over the wordings, so an event that
+all wordings find ranks before an event that only one finds. Late interaction compares the tokens of all wordings.
+
 The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
 only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
 """
@@ -93,6 +96,8 @@ class Event(Struct, eq=False):
     _matches: TextMatches
     _vectors: VectorMatches
     _shares: tuple[float, ...]
+    _means: tuple[float, float, float] | None = None
+    """Mean values of the first three parts over several wordings, as they count in the score; None for one wording."""
     _concepts: tuple[ScorePart, ...] = ()
     """Parts of the score by concept, for a query with several concepts."""
 
@@ -113,9 +118,11 @@ class Event(Struct, eq=False):
             return self._concepts
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
         words, adjacent = _powers(np.array([self.words, self.adjacent_terms]), in_code).tolist()
-        cosines = [max(0.0, self.prompt), self._semantic, self.late_interaction]
-        values = [self.words, *cosines, self.adjacent_terms, self.in_date_range]
-        counted = [words, *cosines, adjacent, self.in_date_range]
+        prompt = max(0.0, self.prompt)
+        reranked = (self.adjacent_terms, self.in_date_range)
+        values = [self.words, prompt, self._semantic, self.late_interaction, *reranked]
+        found = self._means or (words, prompt, self._semantic)
+        counted = [*found, self.late_interaction, adjacent, self.in_date_range]
         rows = zip(PARTS, values, counted, self._shares, strict=True)
         parts = tuple(ScorePart(name, value, share * counts) for name, value, counts, share in rows)
         return parts if self._shares[-1] else parts[:-1]
@@ -144,6 +151,13 @@ def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
     return replace(best, score=sum(part.points for part in parts), _concepts=parts)
 
 
+class Wording(NamedTuple):
+    """Results of both engines for one wording of a query."""
+
+    matches: TextMatches
+    vectors: VectorMatches
+
+
 def fuse(
     matches: TextMatches,
     vectors: VectorMatches,
@@ -154,6 +168,7 @@ def fuse(
     rerank_from: float = 0.0,
     waiting: Integers = _NONE,
     in_date_range: InDateRange | None = None,
+    rewordings: Sequence[Wording] = (),
 ) -> list[Event]:
     """Return the events of all matches, best first. Events with equal scores are sorted by key.
 
@@ -166,9 +181,9 @@ def fuse(
         rerank_from: Minimum plain score of the best event for re-ranking.
         waiting: Events that are not embedded yet, ascending.
         in_date_range: Function that flags events in the date range of the query; None without a date range.
+        rewordings: Results of other wordings of the query. Each vector result must contain the same events.
     """
-    keys, _ = distinct(np.concatenate([matches.event, vectors.event]))
-    found = _Scores.of(keys, matches, vectors, among(keys, waiting))
+    matches, vectors, keys, found = _measured(Wording(matches, vectors), rewordings, waiting)
     parts, used = found.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
     plain, dated, date = found.plain(used), np.zeros(len(keys)), 0.0
     if in_date_range:
@@ -190,7 +205,26 @@ def fuse(
     similarity[np.isinf(found.similarity)] = None
     columns = (keys, score, plain, found.words, found.prompt, similarity, late, adjacent, dated, found.semantic)
     rows = (column[order].tolist() for column in (*columns, found.best))
-    return list(map(Event, *rows, repeat(matches), repeat(vectors), repeat(used.shares(date))))
+    means = (
+        repeat(None) if found.means is None else zip(*(column[order].tolist() for column in found.means), strict=True)
+    )
+    return list(map(Event, *rows, repeat(matches), repeat(vectors), repeat(used.shares(date)), means))
+
+
+def _measured(
+    first: Wording, rewordings: Sequence[Wording], waiting: Integers
+) -> tuple[TextMatches, VectorMatches, Integers, "_Scores"]:
+    """Return the matches of all wordings, the keys of their events in ascending order, and the scores of the events."""
+    wordings = [first, *rewordings]
+    keys, _ = distinct(np.concatenate([column.event for each in wordings for column in each]))
+    flags = among(keys, waiting)
+    scores = [_Scores.of(keys, *each, flags) for each in wordings]
+    if not rewordings:
+        return first.matches, first.vectors, keys, scores[0]
+    matches = TextMatches.concatenated([each.matches for each in wordings])
+    vectors = VectorMatches.concatenated([each.vectors for each in wordings])
+    offsets = np.cumsum([0, *(len(each.matches) for each in wordings[:-1])])
+    return matches, vectors, keys, _Scores.mean(scores, offsets)
 
 
 class _Scores(NamedTuple):
@@ -204,6 +238,8 @@ class _Scores(NamedTuple):
         best: Row of the best text match; -1 if no text matches.
         in_code: True if the best text match is code.
         waiting: True if the event is not embedded yet.
+        means: Mean of `counted` over several wordings; None for one wording. The other values are then the best of all
+            wordings.
     """
 
     words: Floats
@@ -213,6 +249,7 @@ class _Scores(NamedTuple):
     best: Integers
     in_code: Flags
     waiting: Flags
+    means: tuple[Floats, Floats, Floats] | None = None
 
     @classmethod
     def of(cls, keys: Integers, matches: TextMatches, vectors: VectorMatches, waiting: Flags) -> "_Scores":
@@ -226,8 +263,30 @@ class _Scores(NamedTuple):
         prompt, semantic = (_expected(each, words, waiting, ~waiting) for each in (prompts, np.maximum(similarity, 0)))
         return cls(words, prompt, similarity, semantic, best, in_code, waiting)
 
-    def counted(self) -> tuple[Floats, ...]:
+    @classmethod
+    def mean(cls, wordings: Sequence["_Scores"], offsets: Integers) -> "_Scores":
+        """Return the scores of several wordings as one. `offsets` are the first rows of their text matches."""
+        words = np.stack([each.words for each in wordings])
+        best, columns = words.argmax(axis=0), np.arange(len(wordings[0].words))
+        rows = [np.where(each.best >= 0, each.best + at, -1) for each, at in zip(wordings, offsets, strict=True)]
+        in_code = np.stack([each.in_code for each in wordings])
+        counted = zip(*(each.counted() for each in wordings), strict=True)
+        first, second, third = (np.mean(each, axis=0) for each in counted)
+        return cls(
+            words.max(axis=0),
+            np.max([each.prompt for each in wordings], axis=0),
+            np.max([each.similarity for each in wordings], axis=0),
+            np.max([each.semantic for each in wordings], axis=0),
+            np.stack(rows)[best, columns],
+            in_code[best, columns],
+            wordings[0].waiting,
+            (first, second, third),
+        )
+
+    def counted(self) -> tuple[Floats, Floats, Floats]:
         """Return the values to multiply by the weights: text score, prompt cosine and semantic cosine."""
+        if self.means is not None:
+            return self.means
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
 
     def plain(self, weights: Weights) -> Floats:

@@ -1,6 +1,7 @@
 """Weights of query tokens and adjacent-term pairs by inverse document frequency (IDF), for re-ranking."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -51,3 +52,13 @@ def adjacent_pairs(text: str, idf: Callable[[str], float]) -> Pairs:
     best = sorted(weights, key=lambda pair: -weights[pair])[:_PAIRS]
     total = sum(weights[pair] for pair in best)
     return {pair: weights[pair] / total for pair in best} if total else {}
+
+
+def common_pairs(wordings: Sequence[Pairs]) -> Pairs:
+    """Return the heaviest pairs of several wordings, with the mean weight of each pair."""
+    if len(wordings) == 1:
+        return wordings[0]
+    weights = Counter[tuple[str, str]]()
+    for pairs in wordings:
+        weights.update({pair: weight / len(wordings) for pair, weight in pairs.items()})
+    return dict(weights.most_common(_PAIRS))

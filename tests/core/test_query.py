@@ -138,3 +138,36 @@ def test_any_input_is_parsed_or_refused(query: object, limit: object) -> None:
         assert all(concept == concept.strip() and len(concept) >= 2 for concept in made.concepts)
         assert 1 <= made.limit <= 50
     assert answer is None or (str(answer) and answer.hint)
+
+
+@given(st.permutations(["brass kettle", "copper pot", "tin pan"]), st.sampled_from(["", " ", "  "]))
+def test_the_order_of_other_wordings_does_not_matter(also: list[str], space: str) -> None:
+    """Requests with the same other wordings in another order, or with other spaces, are equal."""
+    given = [each.replace(" ", f" {space}") for each in also]
+
+    assert Query.parse("teapot", also=given) == Query.parse("teapot", also=["brass kettle", "copper pot", "tin pan"])
+
+
+def test_repeated_wordings_change_nothing() -> None:
+    """A wording that repeats the query or another wording is left out."""
+    assert Query.parse("brass kettle", also=["Brass  kettle"]) == Query.parse("brass kettle")
+    assert Query.parse("teapot", also=["tin pan", "Tin pan"]).also == ("tin pan",)
+
+
+@pytest.mark.parametrize(
+    ("query", "also", "message"),
+    [
+        ("kettle", ["teapot"] * 5, "5 other wordings given, at most 4 allowed"),
+        ("kettle", ["teapot", " "], "empty"),
+        ("kettle", [""], "empty"),
+        ("kettle", "teapot", "array of strings"),
+        ("kettle", [1], "array of strings"),
+        (["kettle", "teapot"], ["pot"], "one concept"),
+    ],
+)
+def test_invalid_wordings_are_refused(query: object, also: object, message: str) -> None:
+    """Too many wordings, empty wordings, and wordings of several concepts are refused with a hint."""
+    with pytest.raises(InvalidInput, match=message) as refused:
+        Query.parse(query, also=also)
+
+    assert refused.value.hint

@@ -70,8 +70,9 @@ def test_pages_follow_each_other(archive: History) -> None:
         asked = replace(asked, cursor=page.cursor)
 
     assert seen == whole
-    with pytest.raises(InvalidInput, match="it is not from this search"):
-        Hits(archive.store, archive.engine()).search(replace(asked, concepts=("pan",)))
+    for other in (replace(asked, concepts=("pan",)), replace(asked, also=("pan",))):
+        with pytest.raises(InvalidInput, match="it is not from this search"):
+            Hits(archive.store, archive.engine()).search(other)
 
 
 @pytest.mark.parametrize("mode", Mode)

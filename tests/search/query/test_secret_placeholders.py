@@ -31,6 +31,7 @@ def test_a_secret_is_replaced_with_its_placeholder(kind: str, place: Home) -> No
 
     assert redacted(secret, place) == f'"{finding}"'
     assert without_secrets(Query.parse(secret), place) == Query.parse(f'"{finding}"')
+    assert without_secrets(Query.parse("kettle", also=[secret]), place).also == (f'"{finding}"',)
 
 
 @pytest.mark.parametrize("around", [*AROUND_TOKENS, *AROUND_ACCESS_KEYS, "the password is {}"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import permutations
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.core.errors import ModelUnavailable
-from palaver.core.query import Filters, Mode
+from palaver.core.query import Filters, Mode, Query
 from palaver.search.index.matches import TextMatches
 from palaver.search.model.embedding import TextEmbeddings
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.rank import engine
+from palaver.search.rank import engine, query_embeddings
 from palaver.search.rank.engine import Engine, completed
 from palaver.search.rank.fusion import Event, Weights
 
@@ -201,8 +202,8 @@ def test_vector_mode_compares_names_and_requires_phrases(archive: History, words
     assert all(event.words == 0 for event in events)
 
 
-def _scores(reader: Engine, text: str) -> list[tuple[int, float]]:
-    return [(event.key, event.score) for event in reader.find(text, Mode.BOTH, NO_FILTERS).events]
+def _scores(reader: Engine, text: str, mode: Mode = Mode.BOTH) -> list[tuple[int, float]]:
+    return [(event.key, event.score) for event in reader.find(text, mode, NO_FILTERS).events]
 
 
 def search(history: History, text: str) -> list[Event]:
@@ -299,7 +300,7 @@ def test_vectors_of_another_pipeline_are_not_compared(archive: History, monkeypa
     def load(_name: str) -> FakeEmbedder:
         return FakeEmbedder("fake/2")
 
-    monkeypatch.setattr(engine, "load", load)
+    monkeypatch.setattr(query_embeddings, "load", load)
     archive.embedder = FakeEmbedder("other/1")
     reader = archive.engine()
 
@@ -315,7 +316,7 @@ def test_the_model_of_the_vectors_embeds_the_query(archive: History, monkeypatch
         asked.append(name)
         return FakeEmbedder()
 
-    monkeypatch.setattr(engine, "load", load)
+    monkeypatch.setattr(query_embeddings, "load", load)
     archive.embedder = FakeEmbedder("other/1")
     reader = archive.engine()
     for _ in range(2):
@@ -441,3 +442,75 @@ def test_a_repeated_query_is_not_embedded_again(archive: History, monkeypatch: p
     engine.find("spoon", Mode.BOTH, NO_FILTERS)
 
     assert asked == ["kettle", "spoon"]
+
+
+def test_other_wordings_find_more_events(archive: History) -> None:
+    """An event that only another wording matches is found, and an event of all wordings comes first."""
+    found = archive.engine().find("brass", Mode.TEXT, NO_FILTERS, also=["copper"]).events
+
+    assert {1, 3, 5} <= set(keys(found))
+    assert found[0].key == 5
+    assert all(sum(part.points for part in event.parts) == event.score for event in found)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("also", [*permutations(["copper pan", "water for tea", "litres"])])
+def test_equal_wordings_have_equal_results(archive: History, mode: Mode, also: Sequence[str]) -> None:
+    """The order of other wordings, and repetitions of the query among them, do not change the result."""
+    reader = archive.engine()
+
+    def scores(query: Query) -> list[tuple[int, float]]:
+        found = reader.find(query.concepts[0], mode, NO_FILTERS, also=query.also)
+        return [(event.key, event.score) for event in found.events]
+
+    wanted = scores(Query.parse("brass kettle", also=["copper pan", "water for tea", "litres"]))
+
+    assert scores(Query.parse("brass kettle", also=[*also, "Brass kettle"])) == wanted
+    assert scores(Query.parse("brass kettle", also=["brass  kettle"])) == _scores(reader, "brass kettle", mode)
+
+
+def test_all_wordings_are_embedded_in_one_batch(archive: History) -> None:
+    """The model reads all wordings of a query at once, and none again."""
+    read: list[list[str]] = []
+
+    class Watched(FakeEmbedder):
+        def read(self, texts: Sequence[str]) -> TextEmbeddings:
+            read.append([*texts])
+            return super().read(texts)
+
+    archive.embedder = Watched()
+    reader = archive.engine()
+    for _ in range(2):
+        reader.find("kettle", Mode.BOTH, NO_FILTERS, also=["copper pan", "water"])
+
+    assert read == [["kettle", "copper pan", "water"]]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_phrases_of_the_query_hold_for_all_wordings(archive: History, mode: Mode) -> None:
+    """Each result contains the quoted phrases of the query. Quotation marks in other wordings are ignored."""
+    quoted = archive.engine().find('"brass kettle"', mode, NO_FILTERS, also=["copper pan"])
+    other = archive.engine().find("brass kettle", mode, NO_FILTERS, also=['"copper pan"'])
+
+    assert set(keys(quoted.events)) == {1, 5}
+    assert {3, 5} <= set(keys(other.events))
+
+
+def test_a_filter_holds_for_all_wordings(archive: History) -> None:
+    """Every wording is searched under the filters."""
+    found = archive.engine().find("kettle", Mode.BOTH, Filters(projects=("soup",)), also=["copper pan", "water"])
+
+    assert set(keys(found.events)) == {3, 4}
+
+
+def test_a_time_in_another_wording_counts(history: History) -> None:
+    """A time expression in any wording is a date range, and is part of the analyzed query."""
+    history.say("tea", Said("brass kettle", at=1_700_000_000_000))
+    history.embed()
+
+    found = history.engine().find(
+        "kettle", Mode.BOTH, NO_FILTERS, also=["the brass kettle whistles on 14 november 2023"]
+    )
+
+    assert len(found.query.times) == 1
+    assert found.events[0].in_date_range == 1

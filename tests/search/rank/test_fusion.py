@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import permutations
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from palaver.search.index.matches import Floats, Integers, TextMatch, TextMatches, VectorMatches
 from palaver.search.rank import fusion
-from palaver.search.rank.fusion import AdjacentTerms, Event, LateInteraction, Weights
+from palaver.search.rank.fusion import AdjacentTerms, Event, LateInteraction, Weights, Wording
 
 
 class VectorMatch(NamedTuple):
@@ -24,21 +24,33 @@ class VectorMatch(NamedTuple):
     similarity: float
 
 
+Found: TypeAlias = tuple[Sequence[TextMatch], Sequence[VectorMatch]]
+
+
 def gather(
     matches: Sequence[TextMatch],
     vectors: Sequence[VectorMatch],
     compare: LateInteraction | None = None,
     adjacent_terms: AdjacentTerms | None = None,
     waiting: Sequence[int] = (),
+    rewordings: Sequence[Found] = (),
 ) -> list[Event]:
-    numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
-    rows = np.array([near[:3] for near in vectors], dtype=np.int64).reshape(-1, 3).T
     return fusion.fuse(
-        TextMatches(numbers, np.array([match.fraction for match in matches])),
-        VectorMatches(rows, np.array([near.similarity for near in vectors])),
+        *wording((matches, vectors)),
         compare,
         adjacent_terms,
         waiting=np.array(waiting, dtype=np.int64),
+        rewordings=[wording(each) for each in rewordings],
+    )
+
+
+def wording(found: Found) -> Wording:
+    matches, vectors = found
+    numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
+    rows = np.array([near[:3] for near in vectors], dtype=np.int64).reshape(-1, 3).T
+    return Wording(
+        TextMatches(numbers, np.array([match.fraction for match in matches])),
+        VectorMatches(rows, np.array([near.similarity for near in vectors])),
     )
 
 
@@ -341,3 +353,49 @@ def test_an_item_scores_by_its_best_entry_and_vector() -> None:
 
     assert event.score_of(1) == 0.6 + 0.5
     assert event.words_of(9) == event.score_of(9) == event.score_of(8) == 0.0
+
+
+wordings = st.lists(st.tuples(texts, vectors), min_size=1, max_size=4)
+
+
+@given(texts, vectors, wordings)
+def test_the_score_of_several_wordings_adds_up(
+    matches: list[TextMatch], vectors: list[VectorMatch], others: list[Found]
+) -> None:
+    """The score is exactly the sum of its parts, is between 0 and 1, and contains the events of all wordings."""
+    found = gather(matches, vectors, closeness_by_part, adjacent_scores, rewordings=others)
+    every = [(matches, vectors), *others]
+
+    assert {event.key for event in found} == {each.event for one in every for column in one for each in column}
+    for event in found:
+        assert sum(part.points for part in event.parts) == event.score
+        assert 0 <= event.score <= 1
+        assert event.words == max((event.words_of(item) for item in (event.key, event.key + 100)), default=0.0)
+
+
+@given(texts, vectors, wordings)
+def test_the_plain_score_is_the_mean_over_the_wordings(
+    matches: list[TextMatch], vectors: list[VectorMatch], others: list[Found]
+) -> None:
+    """The plain score of an event is the mean of its plain scores for each wording."""
+    every = [(matches, vectors), *others]
+    singly = [{event.key: event.plain for event in gather(*one)} for one in every]
+
+    for event in gather(matches, vectors, rewordings=others):
+        assert event.plain == pytest.approx(fmean(one.get(event.key, 0.0) for one in singly), abs=1e-12)
+
+
+def test_an_event_of_all_wordings_ranks_before_an_event_of_one() -> None:
+    """Two fair matches of two wordings count more than a better match of only one of them."""
+    first = [match(1, 0.4), match(2, 0.6)], list[VectorMatch]()
+    second = [match(1, 0.4)], list[VectorMatch]()
+
+    assert [event.key for event in gather(*first, rewordings=[second])] == [1, 2]
+    assert [event.key for event in gather(*first)] == [2, 1]
+
+
+def test_the_best_wording_gives_the_lines_of_an_event() -> None:
+    """The best text match of all wordings represents an event."""
+    found = gather([match(1, 0.3, ordinal=1)], [], rewordings=[([match(1, 0.7, ordinal=2)], [])])
+
+    assert [event.best_match and event.best_match.ordinal for event in found] == [2]
