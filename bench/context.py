@@ -216,7 +216,7 @@ def _summary(found: Sequence[Replay], ratings: dict[str, dict[str, int]]) -> str
                 str(sum(known)),
             )
         )
-    heads = ["prompt", "split", "tokens", "lines", "rated lines", "lines that bear on the prompt"]
+    heads = ["prompt", "split", "tokens", "lines", "rated lines", "relevant lines"]
     return f"{table(heads, rows)}\n\n{table(['', 'train', 'test', 'all'], list(_totals(rows)))}"
 
 
@@ -224,13 +224,13 @@ def _totals(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     parts = [[row for row in rows if row[1] == split] for split in ("train", "test")] + [list(rows)]
     yield ("prompts", *(str(len(part)) for part in parts))
     yield (
-        "with a line that bears on the prompt",
+        "with a relevant line",
         *(_share(sum(row[5] != "0" for row in part), part) for part in parts),
     )
     for name, place in (("mean tokens", 2), ("mean lines", 3)):
         yield (name, *(_mean(sum(int(row[place]) for row in part), part) for part in parts))
-    bearing = [(sum(int(row[5]) for row in part), sum(int(row[4]) for row in part)) for part in parts]
-    yield ("rated lines that bear on the prompt", *(f"{some / max(1, every):.2f}" for some, every in bearing))
+    relevant = [(sum(int(row[5]) for row in part), sum(int(row[4]) for row in part)) for part in parts]
+    yield ("relevant share of the rated lines", *(f"{some / max(1, every):.2f}" for some, every in relevant))
 
 
 def _share(some: int, part: Sequence[tuple[str, ...]]) -> str:
