@@ -103,14 +103,13 @@ def test_a_proven_memory_is_no_rule_until_it_is_approved(waiting: list[str]) -> 
     assert page.index("### Golden Rules") < page.index("Retry uploads twice")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_terminal_asks_about_each_proposal(waiting: list[str]) -> None:
-    """Each proposal can be approved, declined or skipped on a terminal."""
+def reviewed(keys: bytes) -> str:
+    """Return the output of `memories review` on a terminal where these keys are typed."""
     main_end, other_end = os.openpty()
     command = [sys.executable, "-m", "palaver", "memories", "review"]
     with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end) as process:
         os.close(other_end)
-        os.write(main_end, b"a\nd\ns\n")
+        os.write(main_end, keys)
         shown = b""
         try:
             while part := os.read(main_end, 4096):
@@ -118,9 +117,28 @@ def test_a_terminal_asks_about_each_proposal(waiting: list[str]) -> None:
         except OSError:  # the other end closed
             pass
     os.close(main_end)
-
     assert process.returncode == 0, shown
-    assert b"1 of 3" in shown
-    assert b"is stored as mem_" in shown
-    assert b"will not be proposed again" in shown
+    return shown.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_asks_about_each_proposal(waiting: list[str]) -> None:
+    """Each proposal can be approved, declined or skipped on a terminal, which shows the keys."""
+    shown = reviewed(b"a\nDecline\n\n")
+
+    assert "1 of 3" in shown
+    assert "[a approve, d decline, s skip, q quit, ? help]" in shown
+    assert "is stored as mem_" in shown
+    assert "will not be proposed again" in shown
+    assert "Skipped." in shown
     assert [each["id"] for each in answer("memories", "review")["waiting"]] == waiting[2:]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_question_mark_explains_the_keys_and_q_quits(waiting: list[str]) -> None:
+    """`?` and unknown keys explain every key and ask again. `q` leaves the remaining proposals for later."""
+    shown = reviewed(b"?\nyes\nd\nq\n")
+
+    assert shown.count("quit: stop here; earlier decisions stay") == 2
+    assert "Stopped. 2 proposals left. Run `palaver memories review` to go on." in shown
+    assert [each["id"] for each in answer("memories", "review")["waiting"]] == waiting[1:]

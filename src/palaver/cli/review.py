@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 from msgspec import Struct
 
+from palaver.core.amount import many
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
@@ -18,6 +19,15 @@ from palaver.templates.quote import line
 
 from .options import as_json
 from .output import print_json
+
+_KEYS: Final = {
+    "a": ("approve", "store the preference, or make the memory a golden rule"),
+    "d": ("decline", "never propose it again"),
+    "s": ("skip", "decide later; Enter does the same"),
+    "q": ("quit", "stop here; earlier decisions stay"),
+    "?": ("help", "show this list"),
+}
+"""Keys of a decision: the name of each and what it does."""
 
 
 class ReviewItem(Struct, frozen=True):
@@ -48,7 +58,8 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     """Approve or decline proposed preferences and golden rules.
 
     An approved preference is stored. An approved proven memory becomes a golden rule. A declined proposal is never
-    proposed again. At a terminal, the command shows each proposal with its source and asks for a decision.
+    proposed again. At a terminal, the command shows each proposal with its source and asks for a decision:
+    approve, decline, skip, quit, or ? for help.
     """
     home = Home.find()
     home.check()
@@ -144,12 +155,29 @@ def _approved(name: str, memory: str) -> str:
 
 
 def _ask(proposals: Sequence[ReviewItem]) -> None:
-    """Show each proposal and ask for a decision."""
+    """Show each proposal and ask for a decision, until all are decided or the user quits."""
     for number, each in enumerate(proposals, 1):
         click.echo(f"\n{number} of {len(proposals)}  {each.as_text()}")
-        answer = click.prompt("Approve (a), decline (d) or skip (s)?", type=click.Choice(["a", "d", "s"]), default="s")
-        if answer == "a":
-            click.echo(_approved(each.fields["id"], each.approve()))
-        elif answer == "d":
-            each.decline()
-            click.echo("Declined. It will not be proposed again.")
+        match _decision():
+            case "a":
+                click.echo(_approved(each.fields["id"], each.approve()))
+            case "d":
+                each.decline()
+                click.echo("Declined. It will not be proposed again.")
+            case "q":
+                left = len(proposals) - number + 1
+                click.echo(f"Stopped. {many(left, 'proposal')} left. Run `palaver memories review` to go on.")
+                return
+            case _:
+                click.echo("Skipped. It will be proposed again.")
+
+
+def _decision() -> str:
+    """Return the key of a decision. `?` and unknown keys show what each key does."""
+    keys = ", ".join(f"{key} {name}" for key, (name, _) in _KEYS.items())
+    while True:
+        answer: str = click.prompt(f"[{keys}]", default="s", show_default=False, prompt_suffix=" ").strip().lower()
+        if (key := answer[:1]) in _KEYS and key != "?" and _KEYS[key][0].startswith(answer):
+            return key
+        for name, meaning in _KEYS.values():
+            click.echo(f"  {name}: {meaning}")
