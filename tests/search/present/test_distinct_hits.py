@@ -46,7 +46,7 @@ def test_equal_titles_are_one_hit(layers: ArchiveSearch) -> None:
 
     [hit] = [hit for hit in found.hits if hit.kind == "observation"]
     assert {hit.session_id, *hit.also_in} == set(SESSIONS)
-    assert "(+2 sessions)" in Renderer().search(found)
+    assert "(also in 2 sessions)" in Renderer().search(found)
 
 
 def test_any_number_of_hits_can_be_requested(layers: ArchiveSearch) -> None:

@@ -156,7 +156,7 @@ def test_other_sessions_cost_few_tokens(history: History) -> None:
         transcript = layers.read(found.hits[0].path)
     page, label = Renderer(), f"in 5 sessions: {', '.join(others[:3])}, …"
 
-    assert "(+5 sessions)\n" in page.search(found)
+    assert "(also in 5 sessions)\n" in page.search(found)
     assert "session" not in page.search(alone).partition("<recalled-")[2]
     assert f"Also {label}." in page.observations(details)
     assert f"# Also {label}".replace("Also in", "Also in:") in page.read(transcript)
