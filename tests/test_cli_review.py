@@ -86,7 +86,7 @@ def test_approved_proposals_are_stored_and_declined_ones_never_return(waiting: l
     done = answer("memories", "review", "--approve", first, "--decline", second, "--approve", proven)
     assert done == {"approved": {first: done["approved"][first], proven: proven}, "declined": [second]}
 
-    assert palaver("memories", "review").stdout == "No proposals to review.\n"
+    assert palaver("memories", "review").stdout.startswith("No proposals to review. Run `palaver archive`")
     assert "No new preference" in palaver("observe", "--preferences").stdout
     stored = answer("memories", "list")["memories"]
     assert {each["content"]: each["type"] for each in stored} == {

@@ -1,0 +1,48 @@
+"""Every command that finds nothing says so and names the next step."""
+
+import pytest
+from click.testing import CliRunner
+
+from palaver.cli import main
+from palaver.core.home import Home
+
+from . import demo
+
+EMPTY = (
+    (("search", "zzzqqq"), "Try other words, or search the output of tools: palaver search --in output WORDS"),
+    (("search", "zzzqqq", "--by", "session"), "palaver search --in output WORDS"),
+    (("search", "zzzqqq", "--kind", "memory"), "Try other words.\n"),
+    (("search", "--all-of", "zzzqqq", "qqqzzz"), "Try broader query."),
+    (("search", "sqlite", "--type", "test"), "Try broader query or remove filters."),
+    (("search", "--kind", "memory"), "Widen the filters or remove them."),
+    (("search", '"sqlite zebra"'), 'palaver search --in output "sqlite zebra"'),
+    (("search", "--in", "output", "zzzqqq"), "Try fewer words.\nTo search the conversations: palaver search WORDS"),
+    (("search", "--in", "output", "ls", "--agent", "codex"), "Try fewer words, or remove the filters."),
+    (("fix", "zzzqqq"), "Try fewer words of the error. Search the conversations instead: palaver search WORDS"),
+    (("fix", "zzzqqq", "--project", "tide-clock"), "or leave out --project."),
+    (("how", "zzzqqq"), "Try `palaver how test`."),
+    (("recall", "zzzqqq"), "Store one with `palaver remember TEXT`."),
+    (("memories", "list"), "Store one with `palaver remember TEXT`."),
+    (("documents", "list"), "Run `palaver index PATH`."),
+    (("mnemonics", "list"), "run: palaver mnemonics allow PATH"),
+    (("forget", "--mentions", "zzzqqq"), "Widen the options, or take an ID from `palaver search`."),
+    (("forget", "--list"), "To preview one: palaver forget WHAT"),
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return the archived demo data. The tests do not write to it."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.mark.parametrize(("words", "advice"), EMPTY)
+def test_an_empty_result_names_the_next_step(
+    built: Home, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], advice: str
+) -> None:
+    """An empty result is a success, and its last sentence is what to try."""
+    monkeypatch.setenv("PALAVER_HOME", str(built.root))
+    result = CliRunner().invoke(main, words)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert advice in result.stdout
