@@ -145,10 +145,10 @@ class UnknownIds(InvalidInput):
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
-        one = "no longer exists; it may have been deleted or re-extracted under a new ID. Search for it."
-        several = "no longer exist; they may have been deleted or re-extracted under new IDs. Search for them."
+        one = "no longer exists. It may have been deleted or re-extracted under a new ID. Search for it."
+        several = "no longer exist. They may have been deleted or re-extracted under new IDs. Search for them."
         missing = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
-        known = f"Take IDs from search results; they look like {EXAMPLES}."
+        known = f"Use IDs from search results, such as {EXAMPLES}."
         super().__init__(f"Unknown ID: {', '.join(ids)}", hint=missing if gone else known)
 
 
@@ -195,7 +195,7 @@ class InvalidMemoryType(InvalidInput):
 class InvalidNamespace(InvalidInput):
     """Error: the format of the namespace is invalid."""
 
-    hint = "Use default, global or project:NAME; a name has letters, digits, _ and -."
+    hint = "Use default, global or project:NAME. A name has letters, digits, _ and -."
 
     def __init__(self, namespace: str) -> None:
         super().__init__(f"Invalid namespace: {namespace}")
@@ -222,7 +222,7 @@ class MemoryProtected(InvalidInput):
 class DocumentNotFound(InvalidInput):
     """Error: the file or folder to index does not exist."""
 
-    hint = "Check the path; relative paths start in the folder that Palaver was started in."
+    hint = "Check the path. Relative paths start in the folder in which Palaver was started."
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"File not found: {path}")

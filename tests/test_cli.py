@@ -40,7 +40,7 @@ PALAVER = (sys.executable, "-m", "palaver")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data; tests that share it do not write to it."""
+    """Return the archived demo data. Tests that share it do not write to it."""
     return demo.archived(tmp_path_factory.mktemp("built"))
 
 
@@ -71,7 +71,7 @@ def answer(*arguments: str) -> dict[str, Any]:
 
 @contextmanager
 def at_a_terminal(*arguments: str) -> Generator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Run a command whose standard error is a terminal; yield the process and a reader of the terminal's output."""
+    """Run a command whose standard error is a terminal. Yield the process and a reader of the terminal's output."""
     ours, theirs = pty.openpty()
     with (
         subprocess.Popen([*PALAVER, *arguments], stdout=subprocess.PIPE, stderr=theirs) as process,
@@ -209,14 +209,14 @@ def test_up_without_a_history_loads_demo_data(home: Path) -> None:
     result = palaver("up")
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "loaded a small sample archive instead" in result.stdout
+    assert "Loaded a small sample archive instead" in result.stdout
     assert [path.name for path in (home / "palaver").iterdir()] == ["demo"]
     assert (home / "palaver" / "demo" / "palaver.db").exists()
 
 
 @pytest.mark.parametrize("words", [("up",), ("archive",), ("watch",)])
 def test_a_demo_home_rejects_real_history(words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home with demo data rejects real history and suggests a remedy; the doctor does not report it as unarchived."""
+    """A home with demo data rejects real history and suggests a remedy. The doctor does not report it as unarchived."""
     assert palaver("up").exit_code == 0
     monkeypatch.setenv("PALAVER_HOME", str(home / "palaver" / "demo"))
     real = home / ".claude" / "projects" / "-home-real" / "11111111-0000-4000-8000-000000000001.jsonl"
@@ -337,7 +337,7 @@ def test_a_deleted_transcript_stays_archived(home: Path) -> None:
 
 @contextmanager
 def unreadable(path: Path) -> Generator[None]:
-    """Remove all permissions during the block; skip the test if this has no effect, as for root."""
+    """Remove all permissions during the block. Skip the test if this has no effect, as for root."""
     mode = path.stat().st_mode
     path.chmod(0)
     try:
@@ -350,7 +350,7 @@ def unreadable(path: Path) -> Generator[None]:
 
 @contextmanager
 def unwritable(root: Path) -> Generator[None]:
-    """Remove write permissions below a folder during the block; skip the test if this has no effect, as for root."""
+    """Remove write permissions below a folder during the block. Skip the test if this has no effect, as for root."""
     modes = {path: path.stat().st_mode for path in (root, *root.rglob("*"))}
     for path, mode in modes.items():
         path.chmod(mode & ~0o222)
@@ -364,7 +364,7 @@ def unwritable(root: Path) -> Generator[None]:
 
 
 def test_a_read_only_home_can_be_searched(home: Path) -> None:
-    """A read-only home can be searched and shown; commands that write fail with a remedy and change no file."""
+    """A read-only home can be searched and shown. Commands that write fail with a remedy and change no file."""
     demo.archived(home)
     palaver("remember", "The tide clock is read-only by design")
     with unwritable(home / "palaver"):
@@ -396,7 +396,7 @@ def test_an_index_of_another_version_is_rebuilt(home: Path) -> None:
     outdate(home / "palaver" / "index")
 
     assert (
-        "Index: written by another version of Palaver; search reads the archive until `palaver archive` rebuilds it\n"
+        "Index: written by another version of Palaver. Search reads the archive until `palaver archive` rebuilds it\n"
         in palaver("status").stdout
     )
     assert answer("search", "tide")["total"] > 0
@@ -634,7 +634,7 @@ def test_titles_are_complete_in_json() -> None:
     for key, title in shown.items():
         assert whole[key].startswith(title.removesuffix("…"))
         assert not whole[key].endswith("…")
-    assert "in a pipe" in palaver("search", "--help").stdout
+    assert "In a pipe" in palaver("search", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -674,12 +674,12 @@ REFUSED = [
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
     ("Give WORDS or a filter option", ["search"]),
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
-    ("Unknown ID: obs-999\nTake IDs from search results; they look like obs-24,", ["show", "obs-999"]),
+    ("Unknown ID: obs-999\nUse IDs from search results, such as obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
     ("File not found: /etc/passwd\nUse a path printed by `palaver show ID`", ["read", "/etc/passwd"]),
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
-    ("Invalid line range: 0: the first line must be >= 1 and <= the last", ["read", PATH, "0"]),
-    ("Invalid line range: 9-4: the first line must be >= 1 and <= the last", ["read", PATH, "9-4"]),
+    ("Invalid line range: 0: the first line must be at least 1 and not after the last line", ["read", PATH, "0"]),
+    ("Invalid line range: 9-4: the first line must be at least 1 and not after the last line", ["read", PATH, "9-4"]),
     ("Invalid line range: line 900 is past the last line", ["read", PATH, "900-"]),
     ("'4-x' is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
     ("No such command 'find'. Did you mean `palaver search`?", ["find"]),
@@ -743,7 +743,7 @@ def test_results_refer_to_commands() -> None:
 
 @pytest.mark.usefixtures("archived")
 def test_quotes_around_a_query_are_optional() -> None:
-    """Several arguments or lines form one query; with `--all-of`, each argument is a separate concept."""
+    """Several arguments or lines form one query. With `--all-of`, each argument is a separate concept."""
     plain, quoted = answer("search", "sqlite", "json"), answer("search", "sqlite json")
     lines, several = answer("search", "sqlite\njson"), answer("search", "--all-of", "sqlite", "UTC")
 
@@ -942,7 +942,7 @@ def test_known_ids_are_shown_next_to_unknown_ids() -> None:
     reply = palaver("show", "obs-999", "obs-12", "--json")
 
     assert (both.exit_code, unmarked(both.stdout)) == (1, unmarked(one.stdout))
-    assert both.stderr.startswith("palaver: Unknown ID: obs-999\nTake IDs from search results")
+    assert both.stderr.startswith("palaver: Unknown ID: obs-999\nUse IDs from search results")
     assert (reply.exit_code, reply.stderr) == (1, "")
     assert json.loads(reply.stdout) == {**answer("show", "obs-12"), "unknown": ["obs-999"]}
 
@@ -1005,7 +1005,7 @@ def test_an_incomplete_export_fails(tmp_path: Path) -> None:
 
     result = palaver("export", "--all", str(tmp_path / "out"))
     assert result.exit_code == 1
-    assert f"Not exported: {in_the_way}: a different file exists at this path; it was not changed" in result.stdout
+    assert f"Not exported: {in_the_way}: a different file exists at this path and was not changed" in result.stdout
 
 
 @pytest.mark.usefixtures("archived")

@@ -207,7 +207,7 @@ def test_options_that_delete_are_never_suggested(typed: str) -> None:
 
 
 def test_an_option_that_looks_like_a_query_gets_a_hint() -> None:
-    """An unknown option of `search` gets a hint on how to search for it; a likely typo gets a suggestion."""
+    """An unknown option of `search` gets a hint on how to search for it. A likely typo gets a suggestion."""
     meant, mistyped = (failure(palaver("search", typed, "--json"))["message"] for typed in ("--no-verify", "--limt"))
 
     assert meant == """No such option '--no-verify'. To search for this text: palaver search '"--no-verify"'"""
@@ -247,4 +247,4 @@ def test_an_empty_path_is_rejected(arguments: list[str]) -> None:
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "the path is empty; give a file, a folder, or `.` for the current folder" in result.stderr
+    assert "the path is empty. Give a file, a folder, or `.` for the current folder" in result.stderr

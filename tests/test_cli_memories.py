@@ -42,7 +42,7 @@ def core(home: Path) -> Iterator[MemoryCore]:
 
 
 def test_contradictions_are_reported_with_their_judge() -> None:
-    """The message names the judge and explains how to settle a contradiction; duplicates are stored once."""
+    """The message names the judge and explains how to settle a contradiction. Duplicates are stored once."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
     output = palaver("remember", "The staging server listens on port 9000").stdout
     assert "The new memory contradicts mem_1" in output
@@ -60,7 +60,7 @@ def test_contradictions_are_reported_with_their_judge() -> None:
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
     assert "To restore the old memory: palaver memories undo mem_" in replaced
-    assert "Restored mem_2, which was superseded; it is active." in palaver("memories", "undo", "mem_2").stdout
+    assert "Restored mem_2, which was superseded. It is active." in palaver("memories", "undo", "mem_2").stdout
 
 
 def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
@@ -106,7 +106,7 @@ def test_undo_goes_back_step_by_step(core: MemoryCore) -> None:
     assert "Did you mean" not in refused
     assert "Memory not found: mem_1" in palaver("memories", "edit", "mem_1", code=2).stderr
     restored = palaver("memories", "undo", "mem_1").stdout
-    assert "Restored mem_1, which was forgotten; it is active. Content: Prefer two spaces" in restored
+    assert "Restored mem_1, which was forgotten. It is active. Content: Prefer two spaces" in restored
     assert "Content: Prefer tabs" in palaver("memories", "undo", "mem_1").stdout
     assert palaver("memories", "history", "mem_1").stdout.count("undone") == 3
     assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=2).stderr
@@ -158,7 +158,7 @@ def test_a_context_fits_its_budget(core: MemoryCore) -> None:
 
 
 def test_pinned_and_protected_memories_are_forgotten_only_with_force(core: MemoryCore) -> None:
-    """Pinned and protected memories require `--force`; other memories are forgotten and can be restored."""
+    """Pinned and protected memories require `--force`. Other memories are forgotten and can be restored."""
     palaver("remember", "Use tabs", "--pin")
     palaver("remember", "Deploys go out on Friday", "--type", "decision")
 
@@ -180,7 +180,7 @@ def provider() -> Iterator[FakeProvider]:
 def test_a_model_judges_only_if_the_user_configured_it(
     home: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model judges only with `llm_judge`, a key and a budget; `palaver stats` shows its cost."""
+    """A model judges only with `llm_judge`, a key and a budget. `palaver stats` shows its cost."""
     judged = {"pair": 1, "verdict": "contradicts", "reason": "Another order", "certainty": 0.9}
     provider.default = lambda _: Sent(body=message(json.dumps({"judgements": [judged]})))
     settings = f'llm_url = "{provider.url}"\n'

@@ -83,7 +83,7 @@ def test_nothing_to_choose() -> None:
 
 
 def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
-    """An installed agent is offered with the calls and days that it needs; the choice is written and works."""
+    """An installed agent is offered with the calls and days that it needs. The choice is written and works."""
     script = f"#!/bin/sh\nexec python3 {agent.__file__} claude {tmp_path / 'log'}\n"
     (programs / "claude").write_text(script)
     (programs / "claude").chmod(0o755)
@@ -95,7 +95,7 @@ def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
     estimate = json.loads(palaver("observe", "--estimate", "--json").stdout)
     total = estimate["exchanges"] + estimate["sessions"]
     assert f"1. Claude Code: {total} calls of your account" in result.stdout
-    assert f"at most 3 calls a day, so {-(-total // 3)} days" in result.stdout
+    assert f"in {-(-total // 3)} days (at most 3 calls a day)" in result.stdout
     kept, settings = home.config.read_text().split('llm = "command"\n')
     assert kept == '# mine\nexclude = ["secret-*"]\nllm_calls_day = 3\n'
     assert settings.startswith(f'llm_command = ["{programs}/claude", "-p"')
@@ -121,7 +121,7 @@ def test_choosing_a_local_server(home: Home, server: FakeProvider) -> None:
 
     result = palaver("observe", "--setup", answers="1\nother\n")
 
-    assert "`palaver watch` will send\nold and new sessions that are quiet" in result.stdout
+    assert "`palaver watch` sends old\nand new sessions after ten minutes" in result.stdout
     assert "1. Ollama at http://127.0.0.1:" in result.stdout
     config = Config.read(home.config)
     assert (config.llm, config.llm_model, config.llm_price) == ("openai", "other", (0, 0))

@@ -118,7 +118,7 @@ class CompressedFile(io.BufferedReader):
     def format_damage(self) -> str:
         """Return a description of damage outside the frames, or an empty string if the file is intact."""
         if self.table.extra:
-            return f"{self.table.extra} unexpected bytes follow the end of the file; all content is readable"
+            return f"{self.table.extra} unexpected bytes follow the end of the file, but all content is readable"
         return "" if self.table.digest else self._frames.truncation().reason
 
 

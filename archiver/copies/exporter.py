@@ -104,7 +104,7 @@ class Exporter:
                 sync(file)
             if target.exists():
                 if _digest(target) != written.sha256:
-                    raise SourceUnreadable(target, "a different file exists at this path; it was not changed")
+                    raise SourceUnreadable(target, "a different file exists at this path and was not changed")
                 result.present += 1
             elif _digest(temporary) != written.sha256:
                 raise SourceUnreadable(

@@ -143,7 +143,7 @@ def reading_copy(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
     except FileNotFoundError:
         copy = Copy(raw.root, archived)
         left = ", ".join(path.name for path in copy.damaged_files())
-        reason = f"the copy is missing; only {left} exists" if left else "the copy is missing"
+        reason = f"the copy is missing, and only {left} exists" if left else "the copy is missing"
         hint = "Restore it from a backup, or delete the whole session, which needs no copy."
         raise CopyDamaged(copy.path, reason, hint=hint) from None
     with file:

@@ -36,7 +36,7 @@ _MAX_ROW_ID: Final = 1 << 40
 """Row ID above all row IDs in use."""
 _START_OVER: Final = (
     "Move palaver.db, palaver.db-wal and palaver.db-shm to another folder, then run "
-    "`palaver rebuild --from-archive`: this restores conversations, but not memories."
+    "`palaver rebuild --from-archive`. This restores conversations, but not memories."
 )
 _SKIPPED_TABLES: Final = {"lease", "publication", "sqlite_sequence"}
 """Tables that are not copied: the new database has no lease holders, and no index was built from it."""

@@ -10,7 +10,7 @@ import apsw
 from ...core.errors import StoreBusy, StoreCorrupt, StoreError, ValueRefused
 from ...core.home import Home
 
-REPAIR_HINT: Final = "Run `palaver fsck --repair`: it saves every row that can still be read."
+REPAIR_HINT: Final = "Run `palaver fsck --repair` to save every row that can still be read."
 PAGE_BYTES: Final = 4_096
 CHECKSUM_BYTES: Final = 8
 """Bytes that the checksum VFS reserves at the end of each page."""

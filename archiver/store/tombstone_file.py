@@ -62,9 +62,9 @@ class KeyLost(StoreError):
     def __init__(self, key: Path, tombstones: Path) -> None:
         self.path = key
         super().__init__(
-            f"{key} is not the key of the tombstones: deleted content would reappear",
-            hint=f"Restore {key} from a backup. Without one, delete {tombstones}: deleted content then reappears "
-            "wherever an agent's file or the archive still contains it, and can be deleted again.",
+            f"{key} is not the key of the tombstones, so deleted content would reappear",
+            hint=f"Restore {key} from a backup. If you have no backup, delete {tombstones}. Deleted content then "
+            "reappears wherever an agent's file or the archive still contains it, and can be deleted again.",
         )
 
 
@@ -75,9 +75,9 @@ class KeyChanged(KeyLost):
         self.path = key
         StoreError.__init__(
             self,
-            f"{key} was changed or damaged: placeholders of secrets would no longer match those in the archive",
-            hint=f"Restore {key} from a backup. Without one, run `palaver fsck --repair`: it accepts the current key, "
-            "and the next `palaver archive` redacts all copies again.",
+            f"{key} was changed or damaged, so new placeholders of secrets would not match those in the archive",
+            hint=f"Restore {key} from a backup. If you have no backup, run `palaver fsck --repair`. It accepts the "
+            "current key, and the next `palaver archive` redacts all copies again.",
         )
 
 

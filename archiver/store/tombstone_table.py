@@ -61,7 +61,7 @@ class TombstoneTable:
             self._merge_file()
         if self.lost:
             records = many(self.lost, "record")
-            problem = f"{records} of deletions cannot be read: deleted content may have reappeared. Delete it again."
+            problem = f"{records} of deletions cannot be read, so deleted content may have reappeared. Delete it again."
             StageTable(self._db).note(_STAGE, [StoreError(problem)])
         self._save_seq(max(header.seq if header else 0, seq))
 

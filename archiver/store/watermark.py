@@ -20,8 +20,8 @@ from .sqlite import has_log
 
 LOSS_HINT: Final = (
     "The last stored memories or observations may be lost, for example because palaver.db-wal was deleted or damaged. "
-    "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it restores memories from a "
-    "damaged palaver.db-wal, and stops reporting the loss."
+    "Compare with a file in backups/. Run `palaver archive`, then `palaver fsck --repair`, which restores memories "
+    "from a damaged palaver.db-wal, and stops reporting the loss."
 )
 
 

@@ -94,7 +94,7 @@ class FileSync:
         for number, (path, step) in enumerate(steps):
             if time.monotonic() > deadline:
                 left = many(len(steps) - number, "file is", "files are")
-                failed[str(self.folder.path)] = f"{left} not read yet; call again to continue"
+                failed[str(self.folder.path)] = f"{left} not read yet. Call again to continue"
                 break
             try:
                 step()

@@ -46,7 +46,7 @@ def database(context: HealthContext) -> Findings:
             elif not store.integrity.is_readable():
                 yield HealthProblem("database", f"{path} is damaged", RECOVER_DATABASE)
             elif seen < known:
-                yield "database", f"schema {seen} of {known}; the next `palaver archive` migrates it"
+                yield "database", f"schema {seen} of {known} (the next `palaver archive` migrates it)"
             else:
                 yield "database", f"{size(path.stat().st_size)}, schema {seen}"
                 backups = Backups(context.home).all()

@@ -17,7 +17,7 @@ from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
 
-OUTDATED: Final = "written by another version of Palaver; search reads the archive until `palaver archive` rebuilds it"
+OUTDATED: Final = "written by another version of Palaver. Search reads the archive until `palaver archive` rebuilds it"
 """State of the index after an upgrade that changed its format."""
 
 

@@ -35,14 +35,14 @@ from .archive_status import OUTDATED
 
 REPAIR: Final = "Run `palaver fsck --repair`."
 RECOVER_DATABASE: Final = (
-    "Stop Palaver and all agents, then run `palaver fsck --repair`: it saves every readable row and keeps the damaged "
+    "Stop Palaver and all agents, then run `palaver fsck --repair`. It saves every readable row and keeps the damaged "
     "file."
 )
 RECOVER_COPIES: Final = (
     "If an ingest run was interrupted, run `palaver archive`. Otherwise run `palaver rebuild --from-archive`."
 )
 _NEXT_RUN: Final = "The next `palaver archive` creates them again."
-_REPORT: Final = "Please report this; search and read still work."
+_REPORT: Final = "Please report this. Search and read still work."
 _PATIENCE: Final = 30.0
 """Seconds to wait for another ingest process."""
 
@@ -103,15 +103,15 @@ def damage_of(home: Home) -> list[str]:
 
 def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
     """Return the problem that the database is missing although raw copies exist."""
-    kept = "it restores conversations but not memories; deleted items stay deleted."
-    remedy = f"{missing.hint.removesuffix('.')}; {kept}"
+    kept = "This restores conversations but not memories. Deleted items stay deleted."
+    remedy = f"{missing.hint} {kept}"
     return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)
 
 
 def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
     """Replace a damaged database with a database of all readable rows, and report unreadable rows."""
     done = salvage(home)
-    remedy = f"{many(done.rows, 'row was', 'rows were')} saved; the damaged file is {done.kept}."
+    remedy = f"{many(done.rows, 'row was', 'rows were')} saved. The damaged file is {done.kept}."
     yield HealthProblem("database", damage, remedy, repaired=True)
     if done.restored:
         counts = ", ".join(f"{count:,} of {table}" for table, count in done.restored.items())
@@ -119,12 +119,13 @@ def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
             "database", f"rows on damaged pages were restored from a backup: {counts}", "", repaired=True
         )
     if done.unverified:
-        problem = (
-            f"{_memory_ids(done.unverified)} were on a damaged page: their content is intact, other fields may be wrong"
-        )
+        found = f"{_memory_ids(done.unverified)} were on a damaged page"
+        problem = f"{found}. Their content is intact, but other fields may be wrong"
         yield HealthProblem("memories", problem, "Check them with `palaver show`.", repaired=True)
     if done.unknown_losses:
-        problem = "memories stored after the newest backup may be lost: neither their table nor its index can be read"
+        problem = (
+            "memories stored after the newest backup may be lost, because their table and its index cannot be read"
+        )
         yield HealthProblem("memories", problem, f"Look for them in {done.kept}.")
     if done.lost:
         problem = f"{_memory_ids(done.lost)} could not be read, and no backup has them"

@@ -43,7 +43,7 @@ def folder(context: HealthContext) -> Findings:
     yield "folder", f"{size(free)} free, {'on a network file system' if network else 'on a local disk'}"
     if not os.access(root, os.W_OK):
         remedy = f"Run `chmod -R u+w {root}` as its owner."
-        yield HealthProblem("folder", f"{root} is read-only: search works, but nothing new is archived", remedy)
+        yield HealthProblem("folder", f"{root} is read-only. Search works, but nothing new is archived", remedy)
     if free < _FREE_SPACE_MIN:
         yield HealthProblem("folder", f"only {size(free)} are free on the disk of the archive", "Free some space.")
     if network:

@@ -96,7 +96,7 @@ def _parse_all(
     # A copy that cannot be read is reported by each step.
     problems = list(dict.fromkeys(map(_problem, (*again.problems, *ingested.problems, *recovered.problems))))
     if lost := store.tombstones.lost:
-        problem = f"{many(lost, 'deletion was', 'deletions were')} lost with damaged tombstones: deleted items are back"
+        problem = f"{many(lost, 'deletion was', 'deletions were')} lost, so deleted items are searchable again"
         problems.append(HealthProblem("deletions", problem, "Delete them again with `palaver forget`."))
     return again.reread, recovered.changed, problems
 
@@ -125,5 +125,5 @@ def _rebuilt_index(home: Home, store: Store, model: str | None, report: Reporter
 
 def _problem(problem: SourceUnreadable) -> HealthProblem:
     return HealthProblem(
-        "copies", str(problem), problem.hint or "The copy was not changed; all other copies were read."
+        "copies", str(problem), problem.hint or "The copy was not changed. All other copies were read."
     )

@@ -69,7 +69,7 @@ class IndexCheck:
         try:
             generation = self._generations.current()
             if generation is None:
-                return None, f"the index is missing; {many(last, 'change is', 'changes are')} not indexed"
+                return None, f"the index is missing, and {many(last, 'change is', 'changes are')} not indexed"
             self._generations.verify(generation)
         except IndexOutdated:
             return None, ""

@@ -126,8 +126,8 @@ def test_given_hint_replaces_the_default() -> None:
 @pytest.mark.parametrize(
     ("gone", "expected"),
     [
-        (["obs-1"], "obs-1 no longer exists; it"),
-        (["ex-1", "obs-2"], "ex-1, obs-2 no longer exist; they"),
+        (["obs-1"], "obs-1 no longer exists. It"),
+        (["ex-1", "obs-2"], "ex-1, obs-2 no longer exist. They"),
     ],
 )
 def test_deleted_ids_are_counted(gone: list[str], expected: str) -> None:

@@ -105,7 +105,7 @@ def test_from_search_to_the_lines(layers: ArchiveSearch, archived: str) -> None:
 
 
 def test_details_are_in_the_requested_order(store: Store, layers: ArchiveSearch) -> None:
-    """Observations and exchanges can be mixed; each is returned once, in the order of the IDs."""
+    """Observations and exchanges can be mixed. Each is returned once, in the order of the IDs."""
     second, first = learn(store, 1, learned("second", lines=(1, 2)), learned("first", ObservationType.DECISION))
 
     found = layers.details([first, "ex-3", second, first])
@@ -120,7 +120,7 @@ def test_details_are_in_the_requested_order(store: Store, layers: ArchiveSearch)
 
 @pytest.mark.parametrize("unknown", ["ex-999", "obs-1", "1", "", "ex-", "ex--1", "obs-٣", "ex-" + "9" * 30])
 def test_all_unknown_ids_are_reported(layers: ArchiveSearch, unknown: str) -> None:
-    """All unknown IDs are in one error; the key of an exchange is not an observation ID."""
+    """All unknown IDs are in one error. The key of an exchange is not an observation ID."""
     with pytest.raises(UnknownIds) as refused:
         layers.details(["ex-1", unknown, "ex-777"])
 
@@ -144,11 +144,11 @@ def test_the_id_of_a_deleted_item_has_its_own_error(store: Store, layers: Archiv
         with pytest.raises(UnknownIds) as refused:
             ask()
         assert refused.value.gone == (old,)
-        assert refused.value.hint.startswith(f"{old} no longer exists; it may have been deleted or re-extracted")
+        assert refused.value.hint.startswith(f"{old} no longer exists. It may have been deleted or re-extracted")
     with pytest.raises(UnknownIds) as refused:
         layers.details(["obs-999"])
     assert refused.value.gone == ()
-    assert refused.value.hint == "Take IDs from search results; they look like obs-24, ex-12, mem_7 or chunk_3."
+    assert refused.value.hint == "Use IDs from search results, such as obs-24, ex-12, mem_7 or chunk_3."
 
 
 @pytest.mark.parametrize("count", [0, IDS_MAX + 1])
@@ -189,7 +189,7 @@ def test_a_range_is_read_exactly(
 
 
 def test_reading_from_next_line_returns_every_line_once(layers: ArchiveSearch, archived: str) -> None:
-    """A long reply is truncated; reading on from `next_line` returns each line exactly once."""
+    """A long reply is truncated. Reading on from `next_line` returns each line exactly once."""
     start, seen, replies = 1, list[int](), 0
     while True:
         passage = layers.read(archived, start)

@@ -208,7 +208,7 @@ def test_a_project_is_named_where_it_changes() -> None:
 
 
 def test_in_a_shell_replies_name_commands() -> None:
-    """At a shell, replies name commands instead of tools; nothing else differs."""
+    """At a shell, replies name commands instead of tools. Nothing else differs."""
     shell, tools = renderer(at_shell=True), RENDERER
     in_shell, for_agents = shell.observations([detail()]), tools.observations([detail()])
 
@@ -230,7 +230,7 @@ def test_in_a_shell_replies_name_commands() -> None:
     ],
 )
 def test_only_transcripts_offer_read(kinds: list[str], transcripts: int, memories: int) -> None:
-    """Only entries with a transcript offer `read`; a memory offers its own command."""
+    """Only entries with a transcript offer `read`. A memory offers its own command."""
     details = [replace(detail(), kind=kind) for kind in kinds]
     shell, tools = renderer(at_shell=True).observations(details), RENDERER.observations(details)
 
@@ -366,7 +366,7 @@ def test_marker_number_is_random() -> None:
 
 
 def status(name: str) -> Status:
-    """Return the status of an archive; the folder and an unreadable file have the given name."""
+    """Return the status of an archive. The folder and an unreadable file have the given name."""
     return Status(
         home=Path(name),
         files=0,
@@ -618,7 +618,7 @@ def test_work_of_another_process_is_reported(changed: int) -> None:
     """The report of an ingest run states that another process observes and embeds."""
     page = RENDERER.render("report", report=Report(IngestReport(seen=124, changed=changed), elsewhere=True))
 
-    assert "Another Palaver process is observing and embedding; `palaver status`" in page
+    assert "Another Palaver process is observing and embedding. Run `palaver status`" in page
     assert "done after" not in page
     assert "Another" not in RENDERER.render("report", report=Report(IngestReport(seen=124, changed=changed)))
 

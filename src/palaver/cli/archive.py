@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WAIT: Final = 30.0
 """Seconds to wait for another process that is ingesting, such as the background archiver."""
 
-_LOADED: Final = "No agent history found; loaded a small sample archive instead."
+_LOADED: Final = "No agent history found. Loaded a small sample archive instead."
 _DEMO_QUERY: Final = '"sqlite or json files"'
 _WORDS: Final = 6
 """Maximum number of words in the suggested query."""

@@ -31,12 +31,12 @@ SECTIONS: Final = {
         "documents": ("documents", "List and forget indexed documents."),
     },
     "Search": {
-        "search": ("search", "Search; about 30 tokens a hit."),
+        "search": ("search", "Search, with about 30 tokens per hit."),
         "show": ("search", "Show all details of hits."),
         "read": ("search", "Read the conversation of a hit."),
         "timeline": ("search", "Show the entries before and after a hit."),
         "fix": ("known_commands", "Show what repaired an error before."),
-        "how": ("known_commands", "Show the commands a project uses for a task."),
+        "how": ("known_commands", "Show the commands that a project uses for a task."),
     },
     "Memories": {
         "remember": ("remember", "Store a memory."),

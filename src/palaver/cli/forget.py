@@ -182,7 +182,7 @@ def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"deletions": to_json(deletions), "finished": done, **to_json(restored), "problems": problems})
     elif undo is not None:
-        click.echo("Restored. Search finds the content again. Session summaries get new IDs; other IDs stay the same.")
+        click.echo("Restored. Search finds the content again. Session summaries get new IDs. Other IDs stay the same.")
         if restored.unobserved:
             click.echo(f"Run `palaver archive` to extract observations from {many(restored.unobserved, 'exchange')}.")
         if restored.not_restored:

@@ -25,10 +25,10 @@ from .project_option import in_project, known_namespace_of
 from .review import review
 
 of_type = click.option(
-    "--type", "types", multiple=True, metavar="TYPE", help="Only memories of this type; can be repeated."
+    "--type", "types", multiple=True, metavar="TYPE", help="Only memories of this type (can be repeated)."
 )
 with_tag = click.option(
-    "--tag", "tags", multiple=True, metavar="WORD", help="Only memories with this tag; can be repeated."
+    "--tag", "tags", multiple=True, metavar="WORD", help="Only memories with this tag (can be repeated)."
 )
 
 
@@ -187,7 +187,7 @@ def _undo_message(undone: UndoneChange) -> tuple[str, str]:
     stored = undone.stored
     [(event, changed, former)] = changes(stored, [undone.event])
     if event.kind is EventKind.RESTORED:
-        what, message = "restored", f"Restored {stored.id}, which {event.context}; it is {state_label(stored.state)}."
+        what, message = "restored", f"Restored {stored.id}, which {event.context}. It is {state_label(stored.state)}."
     else:
         what, message = changed, f"Undid the last edit of {stored.id} ({changed})."
     before = f" (before: {former})" if former else ""

@@ -53,8 +53,8 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
         )
         return
     click.echo(f"{estimate.exchanges:,} exchanges and {estimate.sessions:,} sessions can be sent to a language model:")
-    click.echo("prompts, answers, calls, and errors of failed calls, with secrets redacted. `palaver watch` will send")
-    click.echo("old and new sessions that are quiet, within the same limits.")
+    click.echo("prompts, answers, calls, and errors of failed calls, with secrets redacted. `palaver watch` sends old")
+    click.echo("and new sessions after ten minutes without activity, within the same limits.")
     click.echo("These models can be used on this machine:\n")
     for number, choice in enumerate(choices, start=1):
         click.echo(f"{number}. {line(choice.name)}: {line(choice.use)}")
@@ -70,8 +70,8 @@ def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice
     """Return a choice for each agent, local server and API key of this machine."""
     policy = home.root / "no-tools.toml"
     days = -(-estimate.calls // max(config.llm_calls_day, 1))
-    calls = f"{estimate.calls:,} calls of your account, about {estimate.tokens_in:,} tokens in and"
-    calls += f" {estimate.tokens_out:,} out; at most {config.llm_calls_day} calls a day, so {days:,} days"
+    calls = f"{estimate.calls:,} calls of your account with about {estimate.tokens_in:,} input tokens and"
+    calls += f" {estimate.tokens_out:,} output tokens, in {days:,} days (at most {config.llm_calls_day} calls a day)"
     agents = [
         ModelChoice(
             agent.name, calls, {"llm": "command", "llm_command": agent.command}, needs_policy=agent.needs_policy
@@ -81,7 +81,7 @@ def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice
     servers = [
         ModelChoice(
             f"{server.name} at {server.url}",
-            f"free; {estimate.calls:,} requests",
+            f"free, {estimate.calls:,} requests",
             {"llm": "openai", "llm_url": server.url, "llm_price": (0.0, 0.0)},
             models=server.models,
         )
@@ -93,7 +93,7 @@ def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice
 def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
     """Return a choice for each server whose key is set."""
     cost = f"{dollars(estimate.cost)}, or {dollars(estimate.batch)} in batches ({estimate.priced})"
-    tokens = f"the price of about {estimate.tokens_in:,} tokens in and {estimate.tokens_out:,} out"
+    tokens = f"the price of about {estimate.tokens_in:,} input and {estimate.tokens_out:,} output tokens"
     found = list[ModelChoice]()
     for host, key in KEYS.items():
         if not os.environ.get(key):
@@ -115,16 +115,16 @@ def _write(home: Home, config: Config, choice: ModelChoice) -> None:
         settings["llm_model"] = click.prompt(shown, default=choice.models[0] if choice.models else None)
     if not choice.priced:
         amount = click.FloatRange(0, 1e6)
-        tokens_in = click.prompt("Dollars for a million input tokens", type=amount)
-        settings["llm_price"] = (tokens_in, click.prompt("Dollars for a million output tokens", type=amount))
+        tokens_in = click.prompt("Dollars per million input tokens", type=amount)
+        settings["llm_price"] = (tokens_in, click.prompt("Dollars per million output tokens", type=amount))
     if not choice.free and not Budget.of(config).limits:
-        settings["budget_month"] = click.prompt("Dollars a month, at most", type=click.FloatRange(0, 1e6), default=5.0)
+        settings["budget_month"] = click.prompt("Maximum dollars per month", type=click.FloatRange(0, 1e6), default=5.0)
     if choice.needs_policy:
         with replacing(home.root / "no-tools.toml") as file:
             file.write(NO_TOOLS.encode())
     write_settings(home.config, settings)
     Config.read(home.config)
-    click.echo(f"Wrote {home.config}. Run `palaver observe` to start; the watcher runs it when a session is quiet.")
+    click.echo(f"Saved {home.config}. Run `palaver observe` to start now. `palaver watch` sends later sessions.")
 
 
 def _fields(choice: ModelChoice) -> dict[str, Any]:

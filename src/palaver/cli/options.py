@@ -41,5 +41,5 @@ def not_empty(_context: click.Context, _parameter: click.Parameter, value: _Path
         click.BadParameter: A path is empty, for example because of an unset shell variable.
     """
     if "" in ([value] if isinstance(value, str) else value):
-        raise click.BadParameter("the path is empty; give a file, a folder, or `.` for the current folder")
+        raise click.BadParameter("the path is empty. Give a file, a folder, or `.` for the current folder")
     return value

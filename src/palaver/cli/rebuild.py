@@ -14,7 +14,7 @@ from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
-@click.option("--from-archive", is_flag=True, help="Parse all raw copies again; no database is needed.")
+@click.option("--from-archive", is_flag=True, help="Parse all raw copies again. No database is needed.")
 @as_json
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
     """Rebuild the index from the database, without network or model. You can search in the meantime.

@@ -38,7 +38,7 @@ from .project_option import folder_of, in_project, namespace_of
 @click.option(
     "--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="Importance of the memory."
 )
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag of the memory; can be repeated.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag of the memory (can be repeated).")
 @click.option("--pin", is_flag=True, help="Pin the memory, so that its confidence does not decay.")
 @click.option(
     "--days", type=click.IntRange(1, 36_500), metavar="N", help="Let the memory expire after N days (default: never)."

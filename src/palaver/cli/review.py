@@ -51,8 +51,8 @@ class ReviewItem(Struct, frozen=True):
 
 
 @click.command()
-@click.option("--approve", multiple=True, metavar="ID", help="Approve this proposal without asking; can be repeated.")
-@click.option("--decline", multiple=True, metavar="ID", help="Decline this proposal without asking; can be repeated.")
+@click.option("--approve", multiple=True, metavar="ID", help="Approve this proposal without asking (can be repeated).")
+@click.option("--decline", multiple=True, metavar="ID", help="Decline this proposal without asking (can be repeated).")
 @as_json
 def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> None:
     """Approve or decline proposed preferences and golden rules.

@@ -54,14 +54,14 @@ _FILTERS = (
         "files",
         multiple=True,
         metavar="FILE",
-        help="Only entries that read or modified FILE; accepts folder/ and globs.",
+        help="Only entries that read or modified FILE (also folder/ and globs).",
     ),
     click.option(
         "--session",
         "sessions",
         multiple=True,
         metavar="ID",
-        help="Only this session; the first characters of its ID are enough.",
+        help="Only this session (its ID or the first characters).",
     ),
     click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ..."),
@@ -71,7 +71,7 @@ _FILTERS = (
     click.option(
         "--origin", "origins", multiple=True, metavar="WHO", help="Only this source: human, assistant, tool, ..."
     ),
-    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by: human, assistant, tool."),
+    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by human, assistant or tool."),
 )
 _budget = click.option(
     "--budget",
@@ -108,11 +108,11 @@ _budget = click.option(
     default=PER_SESSION,
     show_default=True,
     metavar="N",
-    help="Maximum results of one session; 0 for any number.",
+    help="Maximum results per session (0: no limit).",
 )
 @click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
 @click.option(
-    "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
+    "--cursor", default="", metavar="CURSOR", help="Show the next page. CURSOR is printed at the end of a page."
 )
 @click.option(
     "--in",
@@ -333,5 +333,5 @@ def _line_range(text: str) -> tuple[int, int | None]:
     except ValueError:
         raise click.BadParameter(f"'{text}' is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
     if first < 1 or (last is not None and last < first):
-        raise InvalidLineRange(f"{text}: the first line must be >= 1 and <= the last")
+        raise InvalidLineRange(f"{text}: the first line must be at least 1 and not after the last line")
     return first, last

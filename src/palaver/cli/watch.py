@@ -86,7 +86,7 @@ def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, objec
             click.echo(json.dumps({"event": event, "at": now(), **numbers}))
         elif event == "watching":
             print_message(
-                f"Watching your agents' folders; the archive is {home.root}. Press Ctrl-C to stop; no data is lost."
+                f"Watching your agents' folders. The archive is {home.root}. Press Ctrl-C to stop. No data is lost."
             )
         elif event == "failed":
             print_message(str(numbers["problem"]), f"Trying again in {numbers['again_in']} s.")

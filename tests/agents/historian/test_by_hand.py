@@ -68,7 +68,7 @@ def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Agent) -
 
 
 def test_files_that_users_wrote_are_memories(historian: Agent) -> None:
-    """Files need no front matter to be memories; folders and entries of types.yaml define types."""
+    """Files need no front matter to be memories. Folders and entries of types.yaml define types."""
     historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
     historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
     historian.write("types.yaml", "post mortem: What broke, and why\n")
@@ -85,7 +85,7 @@ def test_files_that_users_wrote_are_memories(historian: Agent) -> None:
 
 
 def test_the_type_follows_the_last_change(historian: Agent) -> None:
-    """A moved file has the type of its folder, an edited file the type of its front matter; the file is not changed."""
+    """A moved file has the type of its folder, an edited file the type of its front matter. The file is not changed."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("memory_type: learning", "memory_type: issue"))
     historian.recall("staging port")
@@ -116,7 +116,7 @@ def test_a_type_change_moves_the_file(historian: Agent) -> None:
 
 
 def test_a_repeated_title_overwrites_no_file(historian: Agent) -> None:
-    """A repeated title with other content gets a numbered file; with the same content it is the same memory."""
+    """A repeated title with other content gets a numbered file. With the same content it is the same memory."""
     first = historian.remember("Staging port", PORT)
     second = historian.remember("staging PORT", "The staging port is closed at night")
     third = historian("memory_remember", title="Staging port", content=PORT, memoryType="learning")
@@ -197,7 +197,7 @@ def test_secrets_are_not_written(historian: Agent) -> None:
 
 
 def test_memories_of_another_toolset_can_be_edited_and_forgotten(historian: Agent) -> None:
-    """The path of a memory without a file is its ID; an update writes a file."""
+    """The path of a memory without a file is its ID. An update writes a file."""
     theo = {tool.name: tool for tool in THEO.tools}
     context = THEO.open(historian.place)
     stored = theo["memory_store"].call(
@@ -302,7 +302,7 @@ def test_many_files_are_read_over_several_calls(historian: Agent, monkeypatch: p
     for number in range(4):
         historian.write(f"learning/{number}.md", f"Note number {number}")
     monkeypatch.setattr("palaver.observe.mnemonics.file_sync._TIME_MAX", -1.0)
-    assert historian.problems() == {".mnemonics": "4 files are not read yet; call again to continue"}
+    assert historian.problems() == {".mnemonics": "4 files are not read yet. Call again to continue"}
     monkeypatch.undo()
 
     assert historian.problems() == {}
@@ -341,7 +341,7 @@ def test_secrets_remain_only_in_files_of_the_user(historian: Agent) -> None:
 
 
 def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Agent) -> None:
-    """A superseded memory is recalled until the user deletes its file; then it is forgotten."""
+    """A superseded memory is recalled until the user deletes its file. Then it is forgotten."""
     file = historian.write("learning/ci.md", "CI runs on Jenkins\n")
     historian.recall("jenkins")
     core = historian.core

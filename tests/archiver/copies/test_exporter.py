@@ -55,7 +55,7 @@ def test_files_keep_their_paths_bytes_and_times(
 
 
 def test_a_second_export_changes_nothing(history: History, exporter: Exporter, tmp_path: Path) -> None:
-    """An export compares existing files; a file with other content is reported and not changed."""
+    """An export compares existing files. A file with other content is reported and not changed."""
     history.write(talk("one"))
     other = history.write(talk("two", session=FORK), FORK)
     history.ingest()
@@ -67,7 +67,7 @@ def test_a_second_export_changes_nothing(history: History, exporter: Exporter, t
     again = exporter.export(sources, out)
     assert again.present == 1
     assert [str(problem) for problem in again.problems] == [
-        f"{changed}: a different file exists at this path; it was not changed"
+        f"{changed}: a different file exists at this path and was not changed"
     ]
     assert changed.read_bytes() == b"mine"
     assert len(tree(out)) == 2

@@ -58,7 +58,7 @@ def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, mis
 
     output = palaver(demo, "observe", key=key)
 
-    assert f"Model: off, because {missing}" in output
+    assert f"The model is off, because {missing}" in output
     assert "--estimate" in output
 
 

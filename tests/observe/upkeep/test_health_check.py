@@ -106,7 +106,7 @@ def test_a_read_only_home_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPat
 
     [found] = check(home).problems
 
-    assert found.problem == f"{home.root} is read-only: search works, but nothing new is archived"
+    assert found.problem == f"{home.root} is read-only. Search works, but nothing new is archived"
     assert f"chmod -R u+w {home.root}" in found.remedy
 
 

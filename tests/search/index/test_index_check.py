@@ -12,10 +12,10 @@ from ..history import NO_FILTERS, History, Said, keys, learned
 
 
 def test_an_updated_index_is_equal(history: History) -> None:
-    """Any sequence of updates gives an index equal to the database; later changes are not reported as differences."""
+    """Any sequence of updates gives an index equal to the database. Later changes are not reported as differences."""
     [key] = history.say("one", Said("brass kettle", "an answer that is long enough to be worth a vector of its own"))
     comparison = IndexCheck(history.store, history.generations)
-    assert comparison.run().differences == ["the index is missing; 1 change is not indexed"]
+    assert comparison.run().differences == ["the index is missing, and 1 change is not indexed"]
     for step in range(4):
         history.embed()
         history.publish()
