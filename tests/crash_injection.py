@@ -29,7 +29,7 @@ def every(_event: str, _called: object) -> bool:
 
 
 def run_with_crash(work: Callable[[], object], at: int, counted: Counted = every) -> int:
-    """Run a function and kill the process at step `at`; return the number of steps if the function ends earlier."""
+    """Run a function and kill the process at step `at`. Return the number of steps if the function ends earlier."""
     steps = count(1)
 
     def count_step(frame: FrameType, event: str, called: object) -> None:

@@ -187,7 +187,7 @@ def test_inside_imports_are_relative(name: str) -> None:
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_imports_go_one_way(name: str) -> None:
-    """Root folders import only those before them; templates import core only."""
+    """Root folders import only those before them. Templates import core only."""
     folder = Path(name).parts[0]
 
     assert set(relative_imports(name)) <= MAY_IMPORT[folder] | {folder}

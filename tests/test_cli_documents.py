@@ -35,7 +35,7 @@ def answer(*arguments: str, code: int = 0) -> dict[str, Any]:
 
 
 def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
-    """Each command reports its result; an unreadable file sets exit status 1 and does not stop the run."""
+    """Each command reports its result. An unreadable file sets exit status 1 and does not stop the run."""
     output = palaver("index", "docs", "--namespace", "pots", code=1).stdout
     assert output.splitlines() == [
         "Indexed 2 files as 2 chunks in namespace pots.",

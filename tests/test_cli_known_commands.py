@@ -69,7 +69,7 @@ def test_search_gives_the_same_answers(shell: ShellHistory) -> None:
 
 
 def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
-    """Without an answer, the page says so and names the next step; an unknown project is an error."""
+    """Without an answer, the page says so and names the next step. An unknown project is an error."""
     shell.archive()
 
     assert "Search the conversations instead: palaver search" in palaver("fix", "kernel panic").stdout

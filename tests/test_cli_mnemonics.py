@@ -62,7 +62,7 @@ def test_a_project_without_memory_files_has_nothing_to_allow(tmp_path: Path) -> 
 
 
 def test_two_projects_of_one_name_share_no_memory(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts and filters by folder separate two projects of one name; the first has the plain namespace."""
+    """Contexts and filters by folder separate two projects of one name. The first has the plain namespace."""
     ours = tmp_path / "ours" / "repo"
     (ours / "src").mkdir(parents=True)
     (ours / ".git").mkdir()

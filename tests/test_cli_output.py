@@ -11,7 +11,7 @@ STEERING = "\x1b[2J\x9b31m \u202egnp.exe\u2066 \x85\u061c\u200f \U000e0041 \x7f\
 
 
 def test_json_has_no_control_or_direction_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    """No character of the output controls a terminal; all other characters stay as they are."""
+    """No character of the output controls a terminal. All other characters stay as they are."""
     print_json({"title": STEERING, "plain": "naïve 日本語 👩"})
     shown = capsys.readouterr().out
 

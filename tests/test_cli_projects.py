@@ -33,7 +33,7 @@ COMMANDS = (
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data; the tests do not write to it."""
+    """Return the archived demo data. The tests do not write to it."""
     return demo.archived(tmp_path_factory.mktemp("built"))
 
 
@@ -94,7 +94,7 @@ def test_status_lists_all_projects() -> None:
 
 
 def test_a_new_project_is_announced() -> None:
-    """`remember` creates projects; if a similar one exists, it is named with the command that undoes the typo."""
+    """`remember` creates projects. If a similar one exists, it is named with the command that undoes the typo."""
     palaver("remember", "Prefer tabs", "--project", "tide-clock")
     assert palaver("remember", "Ask first", "--project", "kitchen").stderr == ""
     typo = palaver("remember", "Prefer spaces", "--project", "tide-clokc").stderr
@@ -116,7 +116,7 @@ def test_a_new_project_is_announced() -> None:
     ],
 )
 def test_similar_names_are_suggested(store: Store, name: str, near: tuple[str, ...]) -> None:
-    """The most similar names come first; a part of a name suggests the whole name."""
+    """The most similar names come first. A part of a name suggests the whole name."""
     with store:
         assert unknown_project(store, name).near[: len(near) or None] == near
         with pytest.raises(UnknownProject):

@@ -80,7 +80,7 @@ def test_first_ingest_run(pristine: Path, tmp_path: Path, size: int) -> None:
 @pytest.mark.skipif(not shutil.which("unshare"), reason="a disk of its own is made in a namespace of its own")
 @pytest.mark.parametrize("free_bytes", FREE_BYTES)
 def test_small_disk(pristine: Path, tmp_path: Path, free_bytes: int) -> None:
-    """A full disk is reported and leaves no partial file; with more space the next run completes the archive."""
+    """A full disk is reported and leaves no partial file. With more space the next run completes the archive."""
     home = tmp_path / "palaver"
     home.mkdir()
     inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FILLED, "sh"]

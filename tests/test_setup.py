@@ -117,7 +117,7 @@ def at_a_terminal(_: object) -> bool:
 def test_on_a_terminal_the_user_is_asked_first(
     typed: str, code: int, message: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer `no` exits with 0 and the end of input with 130; neither writes or starts anything."""
+    """The answer `no` exits with 0 and the end of input with 130. Neither writes or starts anything."""
     monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
     result = CliRunner().invoke(main, ["setup", "service"], input=typed)
 
@@ -126,7 +126,7 @@ def test_on_a_terminal_the_user_is_asked_first(
 
 
 def test_service_is_removed(unit: Path, calls: Path) -> None:
-    """`--remove` stops the service and deletes its unit; a missing service is reported."""
+    """`--remove` stops the service and deletes its unit. A missing service is reported."""
     service("--yes")
     calls.unlink()
 

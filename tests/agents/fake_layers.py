@@ -34,7 +34,7 @@ class FakeLayers:
     outputs: list[tuple[str, Filters, int, int]] = field(default_factory=list[tuple[str, Filters, int, int]])
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as in `SearchIndex`
-        """Return two hits; return no hits for the word `nothing` and a bug for the word `crash`."""
+        """Return two hits. Return no hits for the word `nothing` and a bug for the word `crash`."""
         self.asked.append(query)
         if query.concepts == ("crash",):
             raise ZeroDivisionError
@@ -42,7 +42,7 @@ class FakeLayers:
         return results(*(() if query.concepts == ("nothing",) else (hit(1), hit(2))), query=query)
 
     def details(self, ids: Sequence[str]) -> tuple[Detail, ...]:
-        """Return the same observation for every ID; raise an error for `obs-9`, `9` and the deleted `obs-8`."""
+        """Return the same observation for every ID. Raise an error for `obs-9`, `9` and the deleted `obs-8`."""
         if not 1 <= len(ids) <= IDS_MAX:
             raise TooManyIds(len(ids), IDS_MAX)
         if unknown := [public for public in ids if public.lower() in {"obs-9", "9"}]:

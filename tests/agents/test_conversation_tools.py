@@ -56,7 +56,7 @@ def test_the_toolset_costs_at_most_eight_hundred_tokens() -> None:
     ],
 )
 def test_an_array_can_be_a_string(query: str, concepts: tuple[str, ...]) -> None:
-    """Some models send an array as a JSON string; any other string is unchanged."""
+    """Some models send an array as a JSON string. Any other string is unchanged."""
     layers = FakeLayers()
     TOOLS["search"].call(ConversationContext(layers, Renderer()), {"query": query})
 
@@ -168,7 +168,7 @@ def test_the_text_of_a_json_reply_is_the_json() -> None:
 
 
 def test_facts_are_shown_on_request() -> None:
-    """With `detail: facts`, each hit is a block; by default it is one line."""
+    """With `detail: facts`, each hit is a block. By default it is one line."""
     assert "**Facts:**" in call("search", query="auth", detail="facts").text
     assert "**Facts:**" not in call("search", query="auth").text
 
@@ -245,7 +245,7 @@ def test_errors_have_the_text_of_the_specification(name: str, arguments: dict[st
     ],
 )
 def test_read_accepts_an_id(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
-    """`read` accepts an ID and returns the lines of its evidence; given lines refer to its conversation."""
+    """`read` accepts an ID and returns the lines of its evidence. Given lines refer to its conversation."""
     layers = FakeLayers()
     TOOLS["read"].call(ConversationContext(layers, Renderer()), arguments)
     assert layers.read_lines == [(PATH, *lines)]

@@ -228,7 +228,7 @@ def shake_hands(server: subprocess.Popen[bytes], version: str) -> dict[str, Any]
     ("version", "structured"), [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True)]
 )
 def test_structured_content_is_sent_to_clients_that_support_it(version: str, structured: bool) -> None:
-    """Every client gets JSON as text; clients since 2025-06-18 also get structured content."""
+    """Every client gets JSON as text. Clients since 2025-06-18 also get structured content."""
     with spawn() as server:
         hello = shake_hands(server, version)
         call = {"name": "search", "arguments": {"query": "auth", "response_format": "json"}}

@@ -36,7 +36,7 @@ def test_an_invalid_message_gets_an_error(line: str, identity: int | None, code:
     ids=["lone surrogate", "long number"],
 )
 def test_unusual_json_is_accepted(arguments: str, failed: bool) -> None:
-    """A lone surrogate is replaced, and a number of 5,000 digits is a float; the tool answers both."""
+    """A lone surrogate is replaced, and a number of 5,000 digits is a float. The tool answers both."""
     (answer,) = replies_to(SEARCH % arguments)
 
     assert (answer["id"], answer["result"]["isError"]) == (7, failed)

@@ -23,7 +23,7 @@ from .theo.client import envelope
 
 
 def test_every_toolset_is_loaded_by_its_name() -> None:
-    """Only requested toolsets are loaded; an unknown name is an error that lists the toolsets."""
+    """Only requested toolsets are loaded. An unknown name is an error that lists the toolsets."""
     assert [find_toolset(name).name for name in TOOLSETS] == list(TOOLSETS)
     with pytest.raises(InvalidInput, match="Unknown toolset: nothing") as caught:
         find_toolset("nothing")

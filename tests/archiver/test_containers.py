@@ -116,7 +116,7 @@ def test_an_earlier_message_that_grows_moves_later_exchanges(archive: Archive, t
 
 
 def test_a_later_export_extends_the_earlier_one(archive: Archive, tmp_path: Path) -> None:
-    """A later export of any name, in a ZIP file or not, extends the earlier one; an older export adds nothing."""
+    """A later export of any name, in a ZIP file or not, extends the earlier one. An older export adds nothing."""
     first, second = node("a", "root", "user", "One?"), node("b", "a", "user", "Two?")
     (tmp_path / "may.json").write_text(json.dumps([conversation(first)]))
     with zipfile.ZipFile(tmp_path / "june.zip", "w") as pack:
@@ -154,7 +154,7 @@ def document(*texts: str) -> str:
 
 
 def test_a_rewritten_document_has_one_copy(archive: Archive, tmp_path: Path) -> None:
-    """A rewritten document has one copy if it contains all earlier content; otherwise both copies stay."""
+    """A rewritten document has one copy if it contains all earlier content. Otherwise both copies stay."""
     path = tmp_path / "chats" / "session-2026-01-01T00-00-00000000.json"
     path.parent.mkdir()
     for texts in (["One?"], ["One?", "Two?"], ["One?", "Two?", "Three?"]):

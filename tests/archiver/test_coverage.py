@@ -19,7 +19,7 @@ SESSIONS = SHARED / "bench" / "coding-sessions" / "transcripts.tar.gz"
 
 
 def archive(home: Home, folder: Path) -> tuple[IngestReport, int]:
-    """Ingest a folder and check every source against its copy; return the report and the number of sources."""
+    """Ingest a folder and check every source against its copy. Return the report and the number of sources."""
     home.make()
     raw = RawArchive(home.archive)
     with Store.create(home.database) as store:

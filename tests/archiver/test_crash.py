@@ -82,7 +82,7 @@ def test_two_processes_take_turns(history_root: Path) -> None:
 
 
 def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path) -> None:
-    """One huge line is archived byte for byte and counted but never loaded; the lines around it are parsed."""
+    """One huge line is archived byte for byte and counted but never loaded. The lines around it are parsed."""
     size = 200 * 1024 * 1024
     before, after = jsonl(talk("one")), jsonl(talk("two"))
     with History(tmp_path) as history:

@@ -26,7 +26,7 @@ def ingest(store: Store, folder: Path, home: Home) -> None:
 
 
 def peak_memory() -> int:
-    """Return the peak memory of this process in bytes; Linux reports KiB."""
+    """Return the peak memory of this process in bytes. Linux reports KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

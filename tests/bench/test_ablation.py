@@ -44,7 +44,7 @@ def scores(lacks: str) -> dict[int, float]:
 
 
 def test_each_weight_is_removed_once() -> None:
-    """Each part of the ranking has one ablation; if nothing is removed, the ranking equals the product's."""
+    """Each part of the ranking has one ablation. If nothing is removed, the ranking equals the product's."""
     assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
     assert scores("nothing") == {event.key: event.score for event in fuse(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]

@@ -20,7 +20,7 @@ class Counting(FakeEmbedder):
         self.given: list[int] = []
 
     def embed(self, texts: Sequence[str]) -> "np.typing.NDArray[np.float32]":
-        """Record the number of texts and embed them; see `Embedder.embed`."""
+        """Record the number of texts and embed them. See `Embedder.embed`."""
         self.given.append(len(texts))
         return super().embed(texts)
 

@@ -27,7 +27,7 @@ def test_reciprocal_rank() -> None:
 
 
 def test_ndcg() -> None:
-    """Gains are graded and discounted by the logarithm of the rank; the ideal order scores 1."""
+    """Gains are graded and discounted by the logarithm of the rank. The ideal order scores 1."""
     gains = {"a": 1.0, "b": 3.0, "x": 2.0}
     got = 1 / math.log2(2) + 3 / math.log2(3)
     best = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
@@ -37,7 +37,7 @@ def test_ndcg() -> None:
 
 
 def test_separation() -> None:
-    """A tie counts as split; a query without results ranks below every score."""
+    """A tie counts as split. A query without results ranks below every score."""
     assert separation([3.0, 1.0], [1.0, -math.inf]) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
 
 

@@ -45,7 +45,7 @@ def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
 
 
 def test_settings_are_replaced(tmp_path: Path) -> None:
-    """Settings are replaced or removed, also if their value has several lines; all other lines stay."""
+    """Settings are replaced or removed, also if their value has several lines. All other lines stay."""
     path = tmp_path / "config.toml"
     path.write_text('a = 1\nllm_command = [ # mine\n  "old",\n]\n# b\nllm_price = [1, 2]\nllm = "x"\nllm_model = "y"\n')
 

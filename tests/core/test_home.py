@@ -109,7 +109,7 @@ def test_read_only_home_stays_read_only(tmp_path: Path, monkeypatch: pytest.Monk
     may = os.access
 
     def deny(each: Path, mode: int) -> bool:
-        """Deny write access to the path; file permissions do not restrict an administrator who runs the tests."""
+        """Deny write access to the path. File permissions do not restrict an administrator who runs the tests."""
         return may(each, mode) and (mode != os.W_OK or each != path)
 
     monkeypatch.setattr(os, "access", deny)
@@ -169,7 +169,7 @@ def test_key_that_cannot_be_created_raises_an_error(tmp_path: Path) -> None:
 
 
 def test_copies_are_detected_without_a_database(tmp_path: Path) -> None:
-    """Any archived file counts as a raw copy; empty folders and partial files do not."""
+    """Any archived file counts as a raw copy. Empty folders and partial files do not."""
     home = Home(tmp_path)
     for name in (".unfinished/tmp1", ".forgotten"):
         path = home.archive / name

@@ -25,7 +25,7 @@ def test_query_has_defaults() -> None:
 
 
 def test_two_to_five_concepts_are_allowed() -> None:
-    """Two to five concepts keep their order; other numbers are refused."""
+    """Two to five concepts keep their order. Other numbers are refused."""
     assert Query.parse(["ab", " cd "]).concepts == ("ab", "cd")
     assert Query.parse(("ab",) * 5).concepts == ("ab",) * 5
     for count in (0, 1, 6):
@@ -86,7 +86,7 @@ def test_impossible_day_is_refused(name: str, text: str) -> None:
 
 
 def test_aliases_of_types_are_one_filter() -> None:
-    """Two names of one type select the same type; an unknown type is refused."""
+    """Two names of one type select the same type. An unknown type is refused."""
     assert Query.parse("ab", types=["bugfix", "bug-fix", "test"]).filters.types == (
         ObservationType.BUG_FIX,
         ObservationType.TEST,

@@ -18,8 +18,9 @@ from palaver.core.text import readable, without_ansi
     ],
 )
 def test_terminal_sequences_are_removed(text: str, plain: str) -> None:
-    """Colours, titles and links are removed, and their words are kept; only the escape of a truncated sequence is
-    removed.
+    """Colours, titles and links are removed, and their words are kept.
+
+    Only the escape of a truncated sequence is removed.
     """
     assert without_ansi(text) == plain
 

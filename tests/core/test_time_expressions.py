@@ -104,7 +104,7 @@ def test_other_text_is_not_a_date(text: str) -> None:
 
 
 def test_range_is_in_order() -> None:
-    """A range may be one day or open at one end; an end before the start and invalid days are refused."""
+    """A range may be one day or open at one end. An end before the start and invalid days are refused."""
     day = "2026-03-01"
     assert between(day, day) == (day_start(day), day_end(day))
     assert (between(day, None), between(None, day)) == ((day_start(day), None), (None, day_end(day)))

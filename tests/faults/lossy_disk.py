@@ -32,7 +32,7 @@ _BUFFER: Final = 1 << 20
 _WRITE: Final = 1 << 17
 _ROOT: Final = 1
 _FOREVER: Final = 3600
-"""Seconds for which the kernel may cache a name; only the kernel changes names."""
+"""Seconds for which the kernel may cache a name. Only the kernel changes names."""
 _KEEP_CACHE: Final = 2
 _SIZE, _MODE, _MTIME, _MTIME_NOW = 8, 1, 32, 256
 _DETACH: Final = 2

@@ -27,7 +27,7 @@ def naughty() -> list[str]:
 
 @cache
 def traversals() -> list[str]:
-    """Return paths that lead out of a folder; `{FILE}` is a placeholder for the target."""
+    """Return paths that lead out of a folder. `{FILE}` is a placeholder for the target."""
     lists = [data.decode(errors="replace") for name, data in _files("payloads").items() if "traversal" in name]
     return list(dict.fromkeys(line for each in lists for line in each.splitlines() if line))
 

@@ -58,7 +58,7 @@ class Place:
         return all(each.repaired or each.part == "index" for each in findings)
 
     def exported(self) -> tuple[dict[str, bytes], int]:
-        """Export everything; return the exported files by name and the number of problems."""
+        """Export everything. Return the exported files by name and the number of problems."""
         shutil.rmtree(self.out, ignore_errors=True)
         with Store.open(self.home.database) as store:
             done = Exporter(store, RawArchive(self.home.archive)).export(store.sources.all(), self.out)
@@ -167,7 +167,7 @@ def test_growing_copy_stays_damaged(place: Place) -> None:
 
 @pytest.mark.parametrize("block", [0, 2])
 def test_erasing_works_in_a_damaged_copy(place: Place, block: int) -> None:
-    """Erasing removes every byte of a line; a damaged block stays damaged."""
+    """Erasing removes every byte of a line. A damaged block stays damaged."""
     place.restore(agents=False)
     copy = place.home.archive / BLOBS["uncompressed"]
     data = bytearray(copy.read_bytes())

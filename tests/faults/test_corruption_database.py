@@ -87,7 +87,7 @@ def cut(path: Path, at: int, _bit: int = 0) -> None:
 
 
 def search(home: Home) -> int:
-    """Return the number of hits; accept no error except a report of damage."""
+    """Return the number of hits. Accept no error except a report of damage."""
     try:
         with ArchiveSearch(home) as layers:
             return len(layers.find(Query(("service port",))).hits)
@@ -264,7 +264,7 @@ def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
 
 
 def test_seven_backups_are_kept(home: Home) -> None:
-    """At most seven backups are kept and at most one is made per day; the oldest is deleted first."""
+    """At most seven backups are kept and at most one is made per day. The oldest is deleted first."""
     backups = Backups(home)
     [today] = backups.all()
     for day in range(1, 12):

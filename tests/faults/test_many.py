@@ -131,7 +131,7 @@ def stored(home: Home, prompt: str) -> bool:
 
 
 def write(transcript: Path, home: Home, items: StoredItems, done: threading.Event) -> int:
-    """Append lines to a session and wait until each is found; return the number of lines."""
+    """Append lines to a session and wait until each is found. Return the number of lines."""
     number = 0
     while not done.is_set():
         word = f"typed{number}"

@@ -68,7 +68,7 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """Return a test disk mounted at `home`; skip the test without permission to mount."""
+    """Return a test disk mounted at `home`. Skip the test without permission to mount."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or os.geteuid() != 0:
         pytest.skip("needs /dev/fuse and the right to mount")
     with Disk(tmp_path / "home") as found:

@@ -15,7 +15,7 @@ class Warm:
     """Starter of processes that run tasks of `worker.py`."""
 
     def __init__(self, complaints: Path) -> None:
-        """Start the server; all processes write standard error to the file `complaints`."""
+        """Start the server. All processes write standard error to the file `complaints`."""
         self._complaints = complaints
         command = [sys.executable, "-m", "tests.faults.worker"]
         with complaints.open("ab") as stderr:

@@ -1,6 +1,6 @@
 """Fuzz a target with atheris: `python -m tests.fuzz.explore TARGET [SECONDS]`.
 
-Add findings to `tests/fuzz/corpus` as TARGET-NAME; `test_targets.py` replays them.
+Add findings to `tests/fuzz/corpus` as TARGET-NAME. `test_targets.py` replays them.
 """
 
 import sys

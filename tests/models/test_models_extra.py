@@ -148,7 +148,7 @@ def test_paraphrases_are_near(original: SentenceTransformerEmbedder) -> None:
 
 
 def test_unknown_model_is_an_error() -> None:
-    """An unknown model is not downloaded; the error contains the command that downloads it."""
+    """An unknown model is not downloaded. The error contains the command that downloads it."""
     with pytest.raises(ModelUnavailable, match="nobody/no-such-model") as raised:
         load("nobody/no-such-model").embed(["text"])
 

@@ -57,7 +57,7 @@ def test_the_background_archiver_reads_queued_documents(place: Home) -> None:
 
 
 def test_a_queued_document_starts_the_index_worker(place: Home) -> None:
-    """The worker starts even without other changes; a document that failed does not start it again."""
+    """The worker starts even without other changes. A document that failed does not start it again."""
     worker = ScriptedWorker()
     with Store.open(place.database) as store:
         schedule = IndexSchedule(store, worker, lambda: "chosen", Clock())

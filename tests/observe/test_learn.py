@@ -32,7 +32,7 @@ def test_everything_is_extracted_and_embedded(history: History) -> None:
 
 
 def test_without_a_model_observations_are_extracted(history: History) -> None:
-    """Observations are extracted; the result and the recorded stage report the missing model."""
+    """Observations are extracted. The result and the recorded stage report the missing model."""
     indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder(missing=True))
     result = learn(history.home, history.store, indexer)
 

@@ -21,7 +21,7 @@ class FakeEmbedder:
     dimension = 32
 
     def __init__(self, name: str = "fake/1", *, missing: bool = False) -> None:
-        """Embedders with different names give different vectors; with `missing`, embedding raises an error."""
+        """Embedders with different names give different vectors. With `missing`, embedding raises an error."""
         self.name, self._missing = name, missing
 
     def load(self, _name: str, *, record: Path | None = None) -> Self:  # noqa: ARG002 - the signature is `embedder.load`'s

@@ -20,7 +20,7 @@ from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, text, 
 
 WORDS = ("kettle", "spoon", "teapot")
 EXCHANGES = 4
-"""Exchanges of each session; each exchange has two lines."""
+"""Exchanges of each session. Each exchange has two lines."""
 
 
 def transcripts(folder: Path) -> Path:
@@ -138,7 +138,7 @@ def test_hits_of_a_chosen_session_are_not_limited(index: SearchIndex) -> None:
 
 
 def test_quoted_phrases_match_literally(index: SearchIndex) -> None:
-    """A phrase matches literally; its words in another order do not match."""
+    """A phrase matches literally. Its words in another order do not match."""
     assert len(index.find(query('"kettle is brass 2"')).hits) == 1
     assert not index.find(query('"brass kettle is"')).hits
 
@@ -180,7 +180,7 @@ def test_details_are_those_of_the_hits_in_order(index: SearchIndex) -> None:
 
 
 def test_unknown_and_too_many_ids_are_refused(index: SearchIndex) -> None:
-    """The error lists the unknown IDs; more than `IDS_MAX` IDs are refused."""
+    """The error lists the unknown IDs. More than `IDS_MAX` IDs are refused."""
     with pytest.raises(UnknownIds, match="ex-99999"):
         index.details(["ex-99999"])
     for ids in ([], [f"ex-{number}" for number in range(IDS_MAX + 1)]):

@@ -72,7 +72,7 @@ def test_an_indexed_file_is_found_at_once(documents: DocumentLibrary, folder: Pa
 
 
 def test_scores_and_similarities_are_two_numbers(documents: DocumentLibrary, folder: Path) -> None:
-    """Results are ordered by score; the similarity is a cosine, or None in text mode."""
+    """Results are ordered by score. The similarity is a cosine, or None in text mode."""
     documents.index_directory(folder, async_mode=False)
 
     [best, *_] = documents.search("heat the kiln slowly")
@@ -99,7 +99,7 @@ def test_filters_select_chunks(documents: DocumentLibrary, folder: Path) -> None
 
 
 def test_unrelated_chunks_are_not_returned(documents: DocumentLibrary, folder: Path) -> None:
-    """A query without matches returns an empty list; an empty query raises InvalidInput."""
+    """A query without matches returns an empty list. An empty query raises InvalidInput."""
     documents.index_directory(folder, async_mode=False)
 
     assert found(documents, "quarterly revenue", mode=Mode.TEXT) == []
@@ -110,7 +110,7 @@ def test_unrelated_chunks_are_not_returned(documents: DocumentLibrary, folder: P
 
 
 def test_deleted_chunks_are_not_found(documents: DocumentLibrary, folder: Path) -> None:
-    """Chunks can be deleted by ID, file, folder, namespace or all at once; unknown IDs are not in the result."""
+    """Chunks can be deleted by ID, file, folder, namespace or all at once. Unknown IDs are not in the result."""
     guide = documents.index_file(folder / "guide.md", "docs").chunk_ids
     documents.index_file(folder / "kiln.py", "code")
 
@@ -147,8 +147,9 @@ def test_statistics_count_files_and_chunks(documents: DocumentLibrary, folder: P
 def test_waiting_means_embedded_and_published(
     documents: DocumentLibrary, store: Store, generations: Generations, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `async_mode`, files are searchable by words before they are embedded; without it, they are embedded and
-    published.
+    """With `async_mode`, files are searchable by words before they are embedded.
+
+    Without it, they are embedded and published.
     """
     monkeypatch.setattr(document_library, "_PATIENCE", 300.0)
     assert documents.index_directory(folder, async_mode=True).unembedded == 3
@@ -182,7 +183,7 @@ def test_documents_are_found_by_words_without_a_model(store: Store, generations:
 def test_archive_search_returns_chunks(
     documents: DocumentLibrary, store: Store, generations: Generations, folder: Path
 ) -> None:
-    """Layer 1 shows the file, lines and kind of a chunk; the project filter accepts its namespace."""
+    """Layer 1 shows the file, lines and kind of a chunk. The project filter accepts its namespace."""
     documents.index_directory(folder, "project:pots", async_mode=False)
 
     [hit, *_] = (
@@ -282,7 +283,7 @@ SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 def test_secrets_in_file_names_are_never_shown(
     documents: DocumentLibrary, folder: Path, store: Store, generations: Generations
 ) -> None:
-    """A secret in a file name is shown as a placeholder; the real name and the placeholder both select the file."""
+    """A secret in a file name is shown as a placeholder. The real name and the placeholder both select the file."""
     path = folder / f"{SECRET}.md"
     path.write_text("# Quokka\nThe quokka sleeps.\n")
     indexed = documents.index_file(path)

@@ -63,7 +63,7 @@ def test_prompts_and_prose_are_never_shortened() -> None:
 
 
 def test_tool_results_share_a_limit() -> None:
-    """A few results can be long; many results are shortened."""
+    """A few results can be long. Many results are shortened."""
     one = of(Turn(1, Speaker.TOOL, Kind.RESULT, "x"))
 
     assert result_limit([one]) == RESULTS_MAX

@@ -14,7 +14,7 @@ def test_every_outcome_has_a_meaning() -> None:
 
 
 def test_outcomes_are_sorted_and_unknown_types_are_added_up() -> None:
-    """The most frequent reason comes first; unknown types are one line with three names."""
+    """The most frequent reason comes first. Unknown types are one line with three names."""
     types = {f"unknown-type:{name}": 2 for name in ("a", "b", "c", "d")}
     skipped = {"progress": 5, **types, "unknown-type": 1, "new-reason": 1}
 

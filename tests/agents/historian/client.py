@@ -22,7 +22,7 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Agent:
-    """Agent that opens a connection for each call; the server context stays open between calls."""
+    """Agent that opens a connection for each call. The server context stays open between calls."""
 
     folder: Path
 

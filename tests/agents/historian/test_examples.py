@@ -55,7 +55,7 @@ def test_a_memory_is_a_file_as_specified(historian: Agent) -> None:
 
 
 def test_a_stored_memory_is_recalled(historian: Agent) -> None:
-    """A search covers all types or one type; a reply without memories has a message."""
+    """A search covers all types or one type. A reply without memories has a message."""
     file = remembered(historian)
     historian.remember("OAuth flow", "The authentication flow uses OAuth with PKCE", "architectural-decision")
     found = historian("memory_recall", query="database decisions")

@@ -17,7 +17,7 @@ def writer(historian: Agent, name: str, count: int, home: str = "palaver") -> su
 
 
 def test_processes_that_write_the_same_title_overwrite_nothing(historian: Agent) -> None:
-    """Three processes write at once, one of them without a shared lease; every file is kept and stored once."""
+    """Three processes write at once, one of them without a shared lease. Every file is kept and stored once."""
     homes = {"ann": "palaver", "bob": "palaver", "eve": "another"}
     running = [writer(historian, name, 4, home) for name, home in homes.items()]
     paths = [Path(line) for each in running for line in each.communicate(timeout=200)[0].split()]

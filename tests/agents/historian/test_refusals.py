@@ -38,7 +38,7 @@ NEW = {"title": "x", "content": "y", "memoryType": "issue"}
     ],
 )
 def test_an_invalid_call_has_a_hint(historian: Agent, name: str, arguments: dict[str, object], message: str) -> None:
-    """An invalid call changes nothing; the hint for an unknown type lists the types."""
+    """An invalid call changes nothing. The hint for an unknown type lists the types."""
     reply = historian(name, **arguments)
 
     assert (reply["success"], reply["error"]) == (False, message)
@@ -64,7 +64,7 @@ def test_a_failed_search_has_no_memories_and_an_error(
 
 
 def test_only_listed_memories_are_deleted(historian: Agent) -> None:
-    """A confirmation without a preview is a preview; memories that are new or changed since the preview are kept."""
+    """A confirmation without a preview is a preview. Memories that are new or changed since the preview are kept."""
     kept = historian.remember("Cache", "The cache is flushed by the deploy script")
     edited = historian.remember("Cache size", "The cache has 512 MB")
     first = historian("memory_forget", query="cache", confirm=True)
@@ -103,7 +103,7 @@ def test_golden_rules_are_protected(historian: Agent) -> None:
 
 
 def test_an_unreadable_archive_is_reported(historian: Agent) -> None:
-    """If the archive is unreadable, a call reports that the server is not initialized; after the repair it works."""
+    """If the archive is unreadable, a call reports that the server is not initialized. After the repair it works."""
     home = Home(historian.folder / "palaver")
     home.make()
     home.database.write_bytes(b"this is no database" * 100)

@@ -233,7 +233,10 @@ def test_a_backfill_links_memories_without_edges(theo: Agent) -> None:
 
 
 def test_forgetting_deletes_only_the_selected_memories(theo: Agent) -> None:
-    """Memories are forgotten by ID, by query, or by a value that is either; golden rules only with force."""
+    """Memories are forgotten by ID, by query, or by a value that is either.
+
+    Golden rules are forgotten only with force.
+    """
     dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
 
     alike = [theo.store("Use linen sheets at sea"), theo.store("Use linen sheets ashore", "decision")]
@@ -286,7 +289,7 @@ def test_every_tool_has_an_example() -> None:
 
 
 def test_a_secret_is_replaced_and_its_kind_reported(theo: Agent) -> None:
-    """memory_store stores a placeholder and reports the kind of secret; recall shows no secret."""
+    """memory_store stores a placeholder and reports the kind of secret. Recall shows no secret."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     stored = theo.data("memory_store", content=f"The deploy key is {token}", metadata={"was": token})
 
@@ -306,7 +309,7 @@ def test_irrelevant_memories_are_listed_as_weak(theo: Agent) -> None:
 
 
 def test_a_memory_is_stored_with_its_relations(theo: Agent) -> None:
-    """Valid edges are added; the reply has the target and error of each invalid edge."""
+    """Valid edges are added. The reply contains the target and error of each invalid edge."""
     tea = theo.store("Tea is served at four")
     reply = theo.data(
         "memory_store",

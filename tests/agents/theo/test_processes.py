@@ -38,13 +38,13 @@ class Apart:
         return data
 
     def outcome(self, memory: str, *, success: bool) -> tuple[float, bool, bool]:
-        """Record an outcome; return the confidence and whether the memory was promoted or demoted."""
+        """Record an outcome. Return the confidence and whether the memory was promoted or demoted."""
         reply = self("memory_outcome", memory_id=memory, success=success)
         return reply["new_confidence"], reply["promoted"], reply["demoted"]
 
 
 def test_six_successes_prove_and_three_failures_demote(theo: Agent) -> None:
-    """The confidence rises from 0.3 to 0.9; after approval it is a golden rule until the third failure."""
+    """The confidence rises from 0.3 to 0.9. After approval it is a golden rule until the third failure."""
     memory, apart = theo.store("Run the tests before a commit"), Apart(theo.home)
 
     rising = [apart.outcome(memory, success=True) for _ in range(6)]

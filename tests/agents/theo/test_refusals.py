@@ -114,7 +114,7 @@ def test_clearing_needs_a_confirmation(theo: Agent) -> None:
 
 
 def test_an_unreadable_archive_is_reported(theo: Agent) -> None:
-    """An unreadable archive gives the specified error with a hint; after the repair the next call works."""
+    """An unreadable archive gives the specified error with a hint. After the repair the next call works."""
     theo.home.mkdir()
     Home(theo.home).database.write_bytes(b"this is no database" * 100)
     reply = theo.call("memory_count")

@@ -50,7 +50,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "delete_file": {"source_file": "kettles.md"},
     "clear_index": {"confirm": True},
 }
-"""Calls of every tool with the largest possible reply; calls that delete come last."""
+"""Calls of every tool with the largest possible reply. Calls that delete come last."""
 
 
 def cost(envelope: object) -> int:
@@ -128,7 +128,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from("uvwxyz"), JSON))
 def test_replies_are_truncated_to_the_budget(data: dict[str, Any]) -> None:
-    """A reply that fits is unchanged; a longer reply keeps its fields and is marked as truncated."""
+    """A reply that fits is unchanged. A longer reply keeps its fields and is marked as truncated."""
     envelope = {"success": True, "data": data}
     shown = truncated(envelope, 200)
 

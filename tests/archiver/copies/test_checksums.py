@@ -38,7 +38,7 @@ def test_checksums_do_not_depend_on_write_sizes(sizes: list[int]) -> None:
 
 @given(st.integers(1, 3 * BLOCK), st.data())
 def test_changed_or_missing_bytes_are_damage(size: int, data: st.DataObject) -> None:
-    """Any changed or missing byte is damage; bytes after the covered range are not."""
+    """Any changed or missing byte is damage. Bytes after the covered range are not."""
     whole = content(size)
     packed, at = checksums_of(io.BytesIO(whole)), data.draw(st.integers(0, size - 1))
     changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]

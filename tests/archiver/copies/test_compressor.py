@@ -39,7 +39,7 @@ def compressed(history: History) -> set[str]:
 
 
 def test_inactive_copies_are_compressed(history: History) -> None:
-    """A file is inactive after a week without a change; a file with a future modification time is active."""
+    """A file is inactive after a week without a change. A file with a future modification time is active."""
     quiet = history.write(talk("quiet"), ORIGINAL)
     for name, age in (("just", QUIET - 60_000), ("ahead", -QUIET)):
         path = history.write(talk(name, session=name), name)
@@ -200,7 +200,7 @@ def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
 
 
 def run_worker(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
-    """Run the worker in a home restored from `before`; it kills itself at disk change `at` unless `at` is 0."""
+    """Run the worker in a home restored from `before`. It kills itself at disk change `at` unless `at` is 0."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
     return crash_injection.run(WORKER, "run", root / "projects", root / home, at)

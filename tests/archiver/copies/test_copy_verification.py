@@ -28,7 +28,7 @@ NEW = "44444444-0000-4000-8000-000000000004"
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """Return three sessions; the agent has deleted the file of one session."""
+    """Return three sessions. The agent has deleted the file of one session."""
     with History(tmp_path) as made:
         for number, session in enumerate((ORIGINAL, FORK, OTHER)):
             made.write(talk(f"word{number}", session=session), session, at=number)
@@ -69,7 +69,7 @@ def test_the_next_run_continues_after_the_time_limit(history: History) -> None:
 
 
 def test_a_damaged_copy_is_copied_again(history: History) -> None:
-    """The agent's file replaces a damaged copy; the damaged copy is kept under another name."""
+    """The agent's file replaces a damaged copy. The damaged copy is kept under another name."""
     place = damage(history, ORIGINAL)
 
     assert verify(history) == VerifiedCopies(checked=3, repaired=1)

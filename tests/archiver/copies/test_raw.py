@@ -137,7 +137,7 @@ def test_a_full_disk_is_reported_for_the_file(raw: RawArchive, file: Path) -> No
 
 
 def test_names_of_other_copies_get_a_number(raw: RawArchive, file: Path) -> None:
-    """A second copy with the same name gets a number; a copy that the file begins with is reused."""
+    """A second copy with the same name gets a number. A copy that the file begins with is reused."""
     assert raw.free_name(NAME, set(), file) == NAME
     assert raw.free_name(NAME, {NAME, "claude-code/shop/one~2.jsonl"}, file) == "claude-code/shop/one~3.jsonl"
 
@@ -196,7 +196,7 @@ def test_a_compressed_copy_is_decompressed_when_its_file_grows(raw: RawArchive, 
 
 
 def test_a_rewritten_file_leaves_its_compressed_copy_unchanged(raw: RawArchive, file: Path) -> None:
-    """The earlier content stays compressed under its name; the new content gets another name."""
+    """The earlier content stays compressed under its name. The new content gets another name."""
     known = compressed(raw, file)
     file.write_bytes(b"other\n")
 
@@ -280,7 +280,7 @@ def test_lines_are_found_from_any_earlier_line(raw: RawArchive, file: Path, form
 
 @pytest.fixture
 def inside(raw: RawArchive, file: Path) -> Path:
-    """Create a copy, a secret outside the archive, and links from the archive to the secret; return the copy."""
+    """Create a copy, a secret outside the archive, and links from the archive to the secret. Return the copy."""
     raw.copy(file, NAME)
     secret = raw.root.parent / "secret"
     secret.mkdir()

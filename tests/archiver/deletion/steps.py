@@ -15,7 +15,7 @@ def plan(history: History, wanted: DeletionRequest) -> DeletionPlan:
 
 
 def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
-    """Delete the selected content and run an ingest; return the deletion's number."""
+    """Delete the selected content and run an ingest. Return the deletion's number."""
     wanted = DeletionRequest(targets=targets, mentions=mentions, erase=erase)
     deletions = Deletions(history.store, history.raw)
     number = deletions.delete(plan(history, wanted))

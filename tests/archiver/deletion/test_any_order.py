@@ -40,7 +40,10 @@ class World:
     def __init__(self, root: Path, draw: Callable[[Any], Any], versions: list[str]) -> None:
         self.history, self._draw, self._versions = History(root), draw, versions
         self.files: dict[str, list[str]] = {}
-        """Words in each session's file, in order; `word:session` if the lines contain another session's ID."""
+        """Words in each session's file, in order.
+
+        A word has the form `word:session` if the lines contain another session's ID.
+        """
         self.origins: dict[str, str] = {}
         """Origin to which the lines of a fork refer, by session."""
         self.ingested: set[str] = set()

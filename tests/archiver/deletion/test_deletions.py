@@ -147,7 +147,7 @@ def test_erasing_a_session_removes_its_copies_and_rows(history: History) -> None
 
 
 def test_a_compressed_copy_loses_only_erased_lines(history: History) -> None:
-    """An erasure removes only the erased lines from a compressed copy; the other lines stay readable."""
+    """An erasure removes only the erased lines from a compressed copy. The other lines stay readable."""
     history.write(talk("one", "two"))
     history.ingest()
     CopyCompressor(history.store, history.raw).run()
@@ -160,7 +160,7 @@ def test_a_compressed_copy_loses_only_erased_lines(history: History) -> None:
 
 
 def record_erasure(history: History, target: str) -> Copy:
-    """Compress the copy and record an erasure, but erase no line yet; return the copy."""
+    """Compress the copy and record an erasure, but erase no line yet. Return the copy."""
     CopyCompressor(history.store, history.raw).run()
     wanted = DeletionRequest(targets=(target,), erase=True)
     Deletions(history.store, history.raw).delete(plan(history, wanted))
@@ -392,7 +392,7 @@ def test_newer_redaction_rules_do_not_restore_deleted_content(
 
 
 def test_undo_restores_everything(history: History) -> None:
-    """Undo restores the exchanges, line counts and session; a deletion cannot be undone twice."""
+    """Undo restores the exchanges, line counts and session. A deletion cannot be undone twice."""
     history.write(talk("one", "two"))
     history.ingest()
     before = sorted(history.prompts()), history.source().coverage, history.session()
@@ -420,7 +420,7 @@ def test_an_erasure_cannot_be_undone(history: History) -> None:
 
 
 def test_a_deletion_is_erased_after_thirty_days(history: History) -> None:
-    """After 30 days a deletion is erased; deletions that have not expired can still be undone."""
+    """After 30 days a deletion is erased. Deletions that have not expired can still be undone."""
     history.write(talk("one", "two", "three"))
     history.ingest()
     deletions = Deletions(history.store, history.raw)

@@ -39,7 +39,7 @@ def test_deleting_a_fork_keeps_the_original(history: History, erase: bool, repea
 
 
 def test_erasing_an_original_erases_its_lines_from_forks(history: History) -> None:
-    """Erasing an original also erases its lines from forks; forks keep their own lines."""
+    """Erasing an original also erases its lines from forks. Forks keep their own lines."""
     history.write(talk("one"), at=1)
     history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()

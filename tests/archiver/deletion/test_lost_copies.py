@@ -26,7 +26,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def damage(history: History) -> Copy:
-    """Compress the copy, damage its first frame, and delete the agent's file; return the copy."""
+    """Compress the copy, damage its first frame, and delete the agent's file. Return the copy."""
     CopyCompressor(history.store, history.raw).run()
     copy = Copy(history.raw.root, history.source().archived)
     whole = copy.compressed_path.read_bytes()
@@ -90,7 +90,7 @@ def test_a_session_with_a_lost_copy_can_be_erased(
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Callable[[History], Copy]) -> None:
-    """A damaged or lost copy does not block other deletions; the preview lists the copy if it cannot be searched."""
+    """A damaged or lost copy does not block other deletions. The preview lists the copy if it cannot be searched."""
     history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER, at=3)
     history.ingest()
@@ -142,7 +142,7 @@ def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History
 
 
 def test_an_erased_copy_that_cannot_be_removed_is_reported(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If an erased copy cannot be removed, the problem contains its name and the reason; the next run removes it."""
+    """If an erased copy cannot be removed, the problem contains its name and the reason. The next run removes it."""
     history.write(talk("one"))
     history.ingest()
     number = forget(history, ORIGINAL)

@@ -28,7 +28,7 @@ FILES, SECTIONS = 40, 5
 
 
 def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:
-    """Start a process that indexes the folder; it kills itself at step `at`, unless `at` is 0."""
+    """Start a process that indexes the folder. It kills itself at step `at`, unless `at` is 0."""
     command = [sys.executable, "-c", PROGRAM, str(database), str(folder), str(at)]
     return subprocess.Popen(
         command, cwd=crash_injection.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -80,7 +80,7 @@ def test_unchanged_files_are_skipped(store: Store, ingest: DocumentIngest, folde
 
 
 def test_a_changed_file_replaces_its_chunks(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """Chunks of a changed file are replaced; a chunk with unchanged text keeps its ID."""
+    """Chunks of a changed file are replaced. A chunk with unchanged text keeps its ID."""
     roots = DocumentRoots([folder])
     first = ingest.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("New.\n\n# B\nBeta.\n")
@@ -138,7 +138,7 @@ def test_secrets_are_redacted_before_text_is_cut(store: Store, ingest: DocumentI
 
 
 def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """Any process can index the queue in the database; unreadable files stay queued with the reason."""
+    """Any process can index the queue in the database. Unreadable files stay queued with the reason."""
     queued = ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     assert (queued.indexed, queued.queued, chunk_texts(store)) == (0, 4, [])
 
@@ -169,7 +169,7 @@ def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: D
 
 
 def test_encodings_are_detected(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """A byte order mark selects UTF-8 or UTF-16; Python files use their declaration; other files may be Latin-1."""
+    """A byte order mark selects UTF-8 or UTF-16. Python files use their declaration. Other files may be Latin-1."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
     (folder / "sub" / "c.TXT").write_bytes("ü".encode("utf-16"))
@@ -241,7 +241,7 @@ with Store.create(folder.parent.parent / "home.db") as store:
 
 
 def test_an_unreadable_folder_is_reported(folder: Path) -> None:
-    """An unreadable folder raises an error; an unreadable subfolder is listed among the failures."""
+    """An unreadable folder raises an error. An unreadable subfolder is listed among the failures."""
     (folder / "locked").mkdir()
     (folder / "a.md").write_text("Heat the kiln.")
     folder.chmod(0)

@@ -9,7 +9,7 @@ def outline(text: str) -> list[tuple[str, str, int, int]]:
 
 
 def test_each_section_has_the_path_of_its_headings() -> None:
-    """A section's path joins its headings, such as `A > B`; its chunk begins with its own heading."""
+    """A section's path joins its headings, such as `A > B`. Its chunk begins with its own heading."""
     text = "Before.\n\n# Setup\nRun it.\n\n## Linux\nApt.\n\n## Mac\nBrew.\n\n# Use\nCall it.\n"
 
     assert outline(text) == [

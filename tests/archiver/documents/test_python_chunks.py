@@ -38,7 +38,7 @@ def named(found: list[Chunk]) -> list[tuple[str, str, int, int]]:
 
 
 def test_functions_and_classes_are_chunks() -> None:
-    """Functions and classes are chunks with their decorators and comments; other code belongs to the module."""
+    """Functions and classes are chunks with their decorators and comments. Other code belongs to the module."""
     found = chunks(MODULE)
 
     assert named(found) == [("module", "", 1, 5), ("function", "find", 8, 13), ("class", "Shelf", 16, 22)]
@@ -54,7 +54,7 @@ def test_a_signature_is_one_line() -> None:
 
 
 def test_a_large_class_is_split_into_methods() -> None:
-    """Method names include the class name; the rest of the class is a chunk too."""
+    """Method names include the class name. The rest of the class is a chunk too."""
     body = "\n".join(f"        value_{number} = compute(value_{number})" for number in range(60))
     found = chunks(
         f"class Large:\n    size = 1\n\n    def one(self):\n{body}\n\n    async def two(self):\n        pass\n"

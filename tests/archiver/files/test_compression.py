@@ -91,7 +91,7 @@ def ingest(store: Store, tmp_path: Path) -> list[str]:
 
 
 def test_a_compressed_rollout_is_copied_exactly_and_read_decompressed(store: Store, tmp_path: Path) -> None:
-    """The copy has the bytes of the compressed file; line numbers refer to the decompressed content."""
+    """The copy has the bytes of the compressed file. Line numbers refer to the decompressed content."""
     path = packed(tmp_path / "sessions" / f"{NAME}.zst", DATA)
 
     assert ingest(store, tmp_path) == ["One", "Two"]

@@ -30,7 +30,7 @@ def lines(data: bytes) -> list[object]:
 
 
 def test_plain_fields_of_a_document_come_first() -> None:
-    """Each object in a document's lists is a line; other lists stay with the plain fields."""
+    """Each object in a document's lists is a line. Other lists stay with the plain fields."""
     document = {"id": "s", "messages": MESSAGES, "title": "T", "folders": ["/a", "/b"], "empty": []}
 
     assert lines(json.dumps(document, indent=2).encode()) == [

@@ -210,7 +210,7 @@ def test_joined_objects_are_all_found(joined: list[dict[str, object]]) -> None:
 
 
 def test_the_head_is_the_first_records() -> None:
-    """The head contains only the first lines; empty and broken lines do not count as records."""
+    """The head contains only the first lines. Empty and broken lines do not count as records."""
     data = b'\xef\xbb\xbf\n{"n": 0}\nbroken\n' + b'{"n": 1}\n' * 100 + b'{"cut'
 
     assert list(head_records(data)) == [{"n": 0}] + [{"n": 1}] * (HEAD_LINES - 2)
@@ -218,7 +218,7 @@ def test_the_head_is_the_first_records() -> None:
 
 @pytest.mark.skipif(not SUITE.exists(), reason="needs the shared hostile input")
 def test_every_file_of_the_json_suite_is_read() -> None:
-    """Valid objects equal the results of other parsers; other content is repaired or has a reason."""
+    """Valid objects equal the results of other parsers. Other content is repaired or has a reason."""
     counted = 0
     with tarfile.open(SUITE) as archive:
         for member in archive.getmembers():

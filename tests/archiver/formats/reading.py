@@ -13,7 +13,7 @@ from palaver.core.conversation import Exchange, Fact, Kind, Note, Session, Skipp
 
 
 def jsonl(records: Iterable[object]) -> bytes:
-    """Return a transcript with one record per line; bytes are used as raw lines."""
+    """Return a transcript with one record per line. Bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
 

@@ -151,7 +151,7 @@ def test_detection_never_fails(known: TranscriptFormat, data: st.DataObject) -> 
 
 @every_format
 def test_the_example_has_everything_a_conversation_has(known: TranscriptFormat) -> None:
-    """In the example, a user asks for a login fix; the agent thinks, answers and uses tools."""
+    """In the example, a user asks for a login fix. The agent thinks, answers and uses tools."""
     turns = [turn for exchange in exchanges(known, example(known)) for turn in exchange.turns]
     prompt = next(turn for turn in turns if turn.kind is Kind.PROMPT)
 

@@ -64,7 +64,7 @@ def test_directory_links_are_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("marker", sorted(MARKERS))
 def test_a_home_is_never_searched(tmp_path: Path, marker: str) -> None:
-    """Folders with a marker file are homes; files linked into a home's archive are not found either."""
+    """Folders with a marker file are homes. Files linked into a home's archive are not found either."""
     make(tmp_path, "a/1.jsonl", f"a/any name/{marker}", "a/any name/archive/claude-code/p/2.jsonl")
     (tmp_path / "a" / "copy.jsonl").symlink_to(
         tmp_path / "a" / "any name" / "archive" / "claude-code" / "p" / "2.jsonl"

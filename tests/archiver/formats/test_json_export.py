@@ -56,7 +56,7 @@ def test_a_file_may_contain_one_conversation_or_none(tmp_path: Path) -> None:
 
 
 def test_only_conversations_are_read_from_a_zip(tmp_path: Path) -> None:
-    """Conversation files are read in order of their names; names that point outside the zip are harmless."""
+    """Conversation files are read in order of their names. Names that point outside the zip are harmless."""
     files = {
         "conversations-001.json": [{"id": 2}],
         "../../conversations-000.json": [{"id": 1}],

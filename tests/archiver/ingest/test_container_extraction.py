@@ -109,7 +109,7 @@ def test_an_incomplete_line_is_written_again(copy: Copy) -> None:
 
 
 def test_a_damaged_copy_stays_until_it_is_replaced(copy: Copy) -> None:
-    """A damaged copy stays unchanged on a full disk; otherwise a new copy replaces it and the damaged file is kept."""
+    """A damaged copy stays unchanged on a full disk. Otherwise a new copy replaces it and the damaged file is kept."""
     update(copy, [("a", "Hi")])
     copy.compress()
     broken = copy.compressed_path.read_bytes()[:20]
@@ -186,7 +186,7 @@ def test_no_message_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, state
 
 
 def test_json_of_a_database_is_copied_exactly() -> None:
-    """JSON values of a database keep their bytes and whitespace; other values become text."""
+    """JSON values of a database keep their bytes and whitespace. Other values become text."""
     assert message_line("a", value=exact_json(b'{ "n": 1.10 }')) == b'{"id":"a","value":{ "n": 1.10 }}\n'
     assert message_line("a", value=exact_json('{"a":\n1}')).count(b"\n") == 1
     assert orjson.loads(message_line("a", value=exact_json(b'{"a": \xff'))) == {"id": "a", "value": '{"a": \ufffd'}

@@ -122,7 +122,7 @@ places = st.fixed_dictionaries(
 
 @st.composite
 def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) -> list[dict[str, Any]]:
-    """Generate records that follow the last or an earlier record; some records are repeated."""
+    """Generate records that follow the last or an earlier record. Some records are repeated."""
     lines: list[dict[str, Any]] = []
     known = [""]
     for number in range(draw(st.integers(0, 14))):
@@ -148,7 +148,7 @@ SENT_LATER = [
     *(queue("enqueue", word) | {"sessionId": ORIGINAL} for word in ("three", "one")),
     user("three", uuid="u1"),
 ]
-"""Transcript whose first queued prompt is sent on the last line; until then, it seems to begin the session."""
+"""Transcript whose first queued prompt is sent on the last line. Until then, it seems to begin the session."""
 
 
 @few
@@ -222,7 +222,7 @@ def test_a_withdrawn_prompt_does_not_change_its_session(records: list[dict[str, 
 
 
 def test_a_session_is_dated_by_its_own_exchanges(history: History) -> None:
-    """A session begins with its first exchange in any file and ends with its last; repeated lines do not count."""
+    """A session begins with its first exchange in any file and ends with its last. Repeated lines do not count."""
     days = [
         [{**each, "timestamp": f"2026-03-0{day}T10:00:00Z"} for each in talk(word)]
         for day, word in enumerate(("one", "two", "three", "four"), 1)
@@ -238,7 +238,7 @@ def test_a_session_is_dated_by_its_own_exchanges(history: History) -> None:
 
 
 def test_an_incomplete_last_line_is_not_parsed(history: History) -> None:
-    """An incomplete last line is copied but not parsed; when complete, it is parsed once."""
+    """An incomplete last line is copied but not parsed. When complete, it is parsed once."""
     one, two = jsonl(talk("one")), jsonl(talk("two"))
     history.write(one + two[:40])
     history.ingest()
@@ -283,7 +283,7 @@ def test_only_the_last_exchange_is_read_again(history: History) -> None:
 
 
 def test_a_truncated_file_loses_nothing(history: History) -> None:
-    """Content that a file lost stays archived and searchable; new content is added once."""
+    """Content that a file lost stays archived and searchable. New content is added once."""
     data = jsonl(talk("one", "two"))
     history.write(data)
     history.ingest()
@@ -435,7 +435,7 @@ def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, m
 
 
 def test_an_unreadable_known_file_keeps_its_state(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that becomes unreadable does not count as rewritten; later, reading continues at the resume point."""
+    """A file that becomes unreadable does not count as rewritten. Later, reading continues at the resume point."""
     closed = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
@@ -469,7 +469,7 @@ def test_the_older_file_owns_shared_lines(history: History) -> None:
 
 
 def test_a_fork_and_its_original_grow_apart(history: History) -> None:
-    """Both files grow after a fork; each adds only its own lines."""
+    """Both files grow after a fork. Each adds only its own lines."""
     history.write(talk("one"))
     history.write(talk("one", session=FORK), FORK, at=2)
     history.ingest()
@@ -575,7 +575,7 @@ def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> Non
 
 
 def test_a_different_copy_is_never_overwritten(history: History) -> None:
-    """A copy without a database row is not overwritten if the file differs; the file gets another copy."""
+    """A copy without a database row is not overwritten if the file differs. The file gets another copy."""
     copy = history.home.archive / "claude-code" / "shop" / f"{ORIGINAL}.jsonl"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(jsonl(talk("old")))
@@ -588,7 +588,7 @@ def test_a_different_copy_is_never_overwritten(history: History) -> None:
 
 
 def test_bytes_of_a_killed_run_are_never_overwritten(history: History) -> None:
-    """A copy that is ahead of the database is not overwritten if the file differs; the file gets another copy."""
+    """A copy that is ahead of the database is not overwritten if the file differs. The file gets another copy."""
     history.write(talk("one"))
     history.ingest()
     before = history.source()
@@ -728,7 +728,7 @@ def test_the_oldest_file_is_ingested_first(history: History) -> None:
 
 
 def test_an_interrupted_run_keeps_finished_files(history: History) -> None:
-    """An interruption between two files loses no content; the next run ingests the rest."""
+    """An interruption between two files loses no content. The next run ingests the rest."""
     for number in range(4):
         history.write(talk(f"w{number}"), f"s{number}", at=number)
 
@@ -853,7 +853,7 @@ def test_a_new_folder_of_a_session_is_logged(history: History) -> None:
 
 
 def test_parsing_blocks_no_writer(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process can write while this one parses; only storing takes the lock."""
+    """Another process can write while this one parses. Only storing takes the lock."""
     monkeypatch.setattr(database, "BUSY_MS", 0)
     history.write(talk("one"))
 

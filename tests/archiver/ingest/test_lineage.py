@@ -39,7 +39,7 @@ def repeating_sessions(history: History, session: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("runs", [1, 2])
 def test_lines_belong_to_the_origin_of_a_fork(history: History, runs: int) -> None:
-    """Shared lines belong to the origin, even if it was modified or ingested last; moved exchanges keep their IDs."""
+    """Shared lines belong to the origin, even if it was modified or ingested last. Moved exchanges keep their IDs."""
     history.write([*fork_lines("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     known = dict[str, int]()
     if runs == 2:
@@ -60,7 +60,7 @@ def test_lines_belong_to_the_origin_of_a_fork(history: History, runs: int) -> No
 
 
 def test_extracted_observations_move_to_the_origin(history: History) -> None:
-    """Observations of a language model move from a fork to its origin; rules observe moved exchanges again."""
+    """Observations of a language model move from a fork to its origin. Rules observe moved exchanges again."""
     shared = fork_lines("one", "two", "three", session=FORK, origin=ORIGINAL)
     history.write([*shared, *talk("apart", session=FORK)], FORK, at=1)
     history.ingest()

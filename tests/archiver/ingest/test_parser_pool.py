@@ -43,7 +43,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ParserPool]:
 
 
 def test_one_processor_is_left_to_the_caller(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool has one process fewer than the available processors; with one processor, the pool is empty."""
+    """The pool has one process fewer than the available processors. With one processor, the pool is empty."""
     assert pool.size == 2
     monkeypatch.setattr(parser_pool, "processors", lambda: 1)
     before = set(multiprocessing.active_children())

@@ -26,7 +26,7 @@ def agents(found: Sequence[Transcript]) -> dict[str, str | None]:
 
 
 def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
-    """Each file of a mixed folder is recognised by its content; files of unknown agents have no format."""
+    """Each file of a mixed folder is recognised by its content. Files of unknown agents have no format."""
     contents: dict[str, list[object]] = {
         "a.jsonl": [user("Go", sessionId="s", cwd="/work")],
         "b.jsonl": [meta()],
@@ -98,7 +98,7 @@ def test_an_unknown_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:
-    """A home below a searched folder is skipped; a home or raw copy that is named explicitly is refused."""
+    """A home below a searched folder is skipped. A home or raw copy that is named explicitly is refused."""
     copy = tmp_path / "some" / "home" / "archive" / "claude-code" / "p" / "a.jsonl"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(jsonl([user("Go", sessionId="s", cwd="/work")]))

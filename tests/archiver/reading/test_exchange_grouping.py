@@ -54,7 +54,7 @@ def test_the_span_of_bytes_matches_the_lines() -> None:
 
 
 def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
-    """Injected text before the first prompt belongs to the first exchange; bookkeeping before it does not."""
+    """Injected text before the first prompt belongs to the first exchange. Bookkeeping before it does not."""
     (only,) = grouped(MODE, CAVEAT, MODE, user("go"), assistant(text("ok")))
 
     assert (only.span.start_line, only.span.end_line, only.prompt) == (2, 5, "go")

@@ -26,7 +26,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def test_one_exchange_is_excluded(history: History) -> None:
-    """An exchange whose prompt asks not to be indexed is not stored; other exchanges are stored, all lines counted."""
+    """An exchange whose prompt asks not to be indexed is not stored. Other exchanges are stored, all lines counted."""
     history.write(talk("a", ONE, "b"))
     history.ingest()
 
@@ -84,7 +84,7 @@ def test_sub_agents_of_an_excluded_session_are_excluded(history: History) -> Non
     ],
 )
 def test_patterns_cover_folders_at_any_depth(pattern: str, folder: str, covered: bool) -> None:
-    """A pattern without a slash matches folder names at any depth; a path matches from the root."""
+    """A pattern without a slash matches folder names at any depth. A path matches from the root."""
     assert Exclusion([pattern]).covers(folder) is covered
 
 
@@ -95,7 +95,7 @@ def test_a_relative_path_is_refused() -> None:
 
 
 def test_excluded_folders_are_not_copied(history: History) -> None:
-    """A transcript is excluded by the folder in its content; other transcripts are archived."""
+    """A transcript is excluded by the folder in its content. Other transcripts are archived."""
     history.write(talk("a", project="/home/demo/secret-plans"))
     history.write(talk("b", session=FORK), FORK, at=2)
     tally = Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(in_paths([history.folder]))

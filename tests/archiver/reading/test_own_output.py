@@ -39,14 +39,14 @@ def in_project(*records: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def coverage(history: History, session: str = ORIGINAL) -> dict[str, int]:
-    """Return the outcomes of a source's lines; assert that every line is counted."""
+    """Return the outcomes of a source's lines. Assert that every line is counted."""
     source = history.source(session)
     assert sum(source.coverage.values()) == source.lines
     return source.coverage
 
 
 def test_calls_of_own_tools_are_removed(history: History) -> None:
-    """Calls of Palaver's tools and their results are removed; the turns around them stay."""
+    """Calls of Palaver's tools and their results are removed. The turns around them stay."""
     history.write(
         in_project(
             user("Why?", uuid="a"),
@@ -75,7 +75,7 @@ def test_a_result_without_its_call_is_removed(history: History) -> None:
 
 
 def test_results_of_own_shell_commands_are_removed(history: History) -> None:
-    """Results of Palaver commands are removed; the result of a combined command loses only recalled text."""
+    """Results of Palaver commands are removed. The result of a combined command loses only recalled text."""
     wind = tool("Bash", {"command": "palaver search zephyr --json"})
     mixed = tool("Bash", {"command": "make; palaver search zephyr"}, id="toolu_2")
     history.write(
@@ -104,7 +104,7 @@ def test_a_line_with_other_content_stays_parsed(history: History) -> None:
 
 @pytest.mark.parametrize("content", [f"{FENCED}\nDo that again.", f"Do that again.\n{FENCED}"])
 def test_pasted_recalled_text_is_removed(history: History, content: str) -> None:
-    """Recalled text in a prompt is removed; the user's own words stay and become the title."""
+    """Recalled text in a prompt is removed. The user's own words stay and become the title."""
     history.write(in_project(user(content)))
     history.ingest()
 
@@ -122,7 +122,7 @@ def test_a_line_of_recalled_text_only_is_counted(history: History) -> None:
 
 
 def test_an_exchange_with_an_own_prompt_is_removed(history: History) -> None:
-    """An exchange whose prompt has Palaver's marker is removed; later exchanges of the session stay."""
+    """An exchange whose prompt has Palaver's marker is removed. Later exchanges of the session stay."""
     own = user(f"{OWN_PROMPT_MARK}\nExtract what was learned of zephyr.")
     later = (user("And now me"), assistant(text("Yes."), id="msg_2"))
     history.write(in_project(user("Hello"), own, assistant(text("zephyr")), *later))
@@ -162,7 +162,7 @@ def subagent(*records: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize(("other", "left"), [("Read", 2), (SERVER, 0)])
 def test_a_sub_agent_that_only_calls_palaver_is_removed(history: History, other: str, left: int) -> None:
-    """A sub-agent that only calls Palaver is removed; a sub-agent that also does other work stays."""
+    """A sub-agent that only calls Palaver is removed. A sub-agent that also does other work stays."""
     path = history.folder / "shop" / "agent-a1.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
@@ -212,7 +212,7 @@ def codex_transcript(answer: str) -> bytes:
 def test_a_search_result_is_not_found_again(
     history: History, transcript: Callable[[str], bytes], tmp_path: Path
 ) -> None:
-    """A search result in another agent's transcript is archived but not indexed; search finds only the original."""
+    """A search result in another agent's transcript is archived but not indexed. Search finds only the original."""
     history.write([user("The zephyr breaks the build", cwd="/home/demo/shop"), assistant(text("Pin zephyr to 2.4."))])
     history.ingest()
     with ArchiveSearch(history.home) as layers:

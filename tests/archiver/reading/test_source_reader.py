@@ -77,7 +77,7 @@ class Read:
 
 
 def test_a_session_is_described_by_its_lines() -> None:
-    """Folder, version, models and dates come from the lines; the first folder and the last branch count."""
+    """Folder, version, models and dates come from the lines. The first folder and the last branch count."""
     here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
     there = {"cwd": "/code/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
     found = Read(user("one", **here), assistant(text("1"), **here), user("two", **there), assistant(text("2"), **there))
@@ -139,7 +139,7 @@ def test_a_file_without_exchanges_is_read_from_its_start() -> None:
 
 
 def test_lines_of_another_file_are_repeated() -> None:
-    """Lines of another file count as repeated and yield no exchange; a record on its own known line does not."""
+    """Lines of another file count as repeated and yield no exchange. A record on its own known line does not."""
     found = Read(
         *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
     )
@@ -186,7 +186,7 @@ def test_dates_only_widen() -> None:
 
 
 def test_the_best_title_wins() -> None:
-    """A user's title has priority over a generated title, then the first prompt; later titles win within a rank."""
+    """A user's title has priority over a generated title, then the first prompt. Later titles win within a rank."""
     given = {"type": "custom-title", "customTitle": "Given", "sessionId": ORIGINAL}
     made = [{"type": "ai-title", "aiTitle": title, "sessionId": ORIGINAL} for title in ("Made", "Made later")]
 
@@ -223,7 +223,7 @@ def test_a_title_with_a_record_is_passed_on() -> None:
 
 
 def test_the_parent_of_a_fork_is_kept() -> None:
-    """A session has the first parent that its lines name; a known parent is not replaced."""
+    """A session has the first parent that its lines name. A known parent is not replaced."""
     line = user("one", uuid="a", forkedFrom={"sessionId": FORK, "messageUuid": "x"})
     assert Read(line).session.parent_id == FORK
 
@@ -281,7 +281,7 @@ def test_a_plan_is_titled_by_its_heading() -> None:
 
 
 def test_a_title_has_no_pictures() -> None:
-    """Pictures in a prompt are not part of the title; a prompt without text gives no title."""
+    """Pictures in a prompt are not part of the title. A prompt without text gives no title."""
     picture = [{"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}]
     words = [*picture, {"type": "text", "text": "Move\nthe button"}]
 

@@ -57,7 +57,7 @@ def spelled_for_python(pattern: str) -> str:
 
 
 def example(parsed: Any, source: random.Random) -> str:
-    """Generate a text that a parsed pattern may match; assertions are ignored."""
+    """Generate a text that a parsed pattern may match. Assertions are ignored."""
     made = ""
     for name, value in parsed:
         match str(name):
@@ -118,7 +118,7 @@ def test_keywords_miss_no_match(number: int, rule: Rule) -> None:
 
 
 def test_import_is_cheap() -> None:
-    """Importing the package does not load RE2 or the rules of gitleaks; the first redaction does."""
+    """Importing the package does not load RE2 or the rules of gitleaks. The first redaction does."""
     program = "import sys; from palaver.archiver.redaction.rules import rules; "
     program += "print('re2' in sys.modules, rules.cache_info().currsize)"
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

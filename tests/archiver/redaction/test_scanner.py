@@ -13,7 +13,7 @@ def found(rule: Rule, text: str) -> list[str]:
 
 
 def test_secret_is_the_first_group_that_took_part() -> None:
-    """Without a group number, the secret is the first group with text; without groups, it is the whole match."""
+    """Without a group number, the secret is the first group with text. Without groups, it is the whole match."""
     assert found(Rule("x", "a=(b)?(c)?", ()), "a=c") == ["c"]
     assert found(Rule("x", "a=c", ()), "a=c") == ["a=c"]
 

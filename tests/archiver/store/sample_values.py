@@ -8,7 +8,7 @@ from palaver.core.observation import Observation, ObservationType
 
 
 def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
-    """Return an exchange of ten lines with ten bytes each; the first text is the prompt, the others are the answer."""
+    """Return an exchange of ten lines with ten bytes each. The first text is the prompt, the others are the answer."""
     first = 10 * ordinal + 1
     turns = tuple(
         Turn(
@@ -47,7 +47,7 @@ def source(name: str, session: int | None = None) -> Source:
 
 
 def store_session(store: Store, name: str = "one") -> tuple[int, int]:
-    """Store a new session with a new source; return their IDs."""
+    """Store a new session with a new source. Return their IDs."""
     session = store.sessions.save(Session("claude-code", name))
     return session, store.sources.save(source(name, session))
 

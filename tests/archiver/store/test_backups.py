@@ -41,7 +41,7 @@ def has_checksums(path: Path) -> bool:
 
 
 def test_only_a_database_without_page_checksums_is_rewritten(path: Path) -> None:
-    """The first backup after an upgrade adds page checksums; a new database has them from its first page on."""
+    """The first backup after an upgrade adds page checksums. A new database has them from its first page on."""
     plain = apsw.Connection(str(path), vfs="unix")
     for step in MIGRATIONS:
         plain.execute(step)

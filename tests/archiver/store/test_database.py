@@ -125,7 +125,7 @@ def test_a_transaction_that_sqlite_rolled_back_is_over(store: Store) -> None:
 
 
 def test_a_full_disk_loses_nothing(store: Store) -> None:
-    """A write to a full disk fails and keeps stored content; writes succeed again when space is free."""
+    """A write to a full disk fails and keeps stored content. Writes succeed again when space is free."""
     store.sessions.save(Session("claude-code", "one"))
     pages = store._database.number("PRAGMA page_count")
     store._database.run(f"PRAGMA max_page_count = {pages}")
@@ -245,7 +245,7 @@ def deny(*_: object) -> bool:
 
 
 def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading creates no file beside the database; writing fails with a remedy; an older schema is refused."""
+    """Reading creates no file beside the database. Writing fails with a remedy. An older schema is refused."""
     with Store.create(path) as made, made.transaction():
         made.sessions.save(Session("codex", "one"))
     before = sorted(path.parent.iterdir())

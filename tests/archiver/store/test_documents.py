@@ -81,7 +81,7 @@ def test_deleting_documents_is_logged_and_keeps_other_documents(store: Store) ->
 
 
 def test_a_document_that_lost_a_chunk_is_read_again(store: Store) -> None:
-    """If a chunk is deleted, the digest of its document is cleared; a document without chunks is deleted."""
+    """If a chunk is deleted, the digest of its document is cleared. A document without chunks is deleted."""
     one, two = put(store, A, "one", "two")
     with store.transaction():
         assert store.documents.delete_chunks([one, 99]) == [one]

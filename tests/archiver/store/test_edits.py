@@ -43,7 +43,7 @@ def names(edits: list[Edit]) -> list[str]:
 
 
 def test_a_file_is_found_by_its_name(history: History) -> None:
-    """A name matches in any folder, with any separator; suffixes and patterns do not match."""
+    """A name matches in any folder, with any separator. Suffixes and patterns do not match."""
     edits = history.store.edits
 
     assert sorted(names(edits.of_names(["a.py"], 10))) == ["/home/demo/shop/a.py", "C:\\work\\a.py"]

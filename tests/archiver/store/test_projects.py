@@ -41,7 +41,7 @@ def test_a_second_project_with_the_same_name_gets_a_number(store: Store, ours: P
 
 
 def test_clones_of_a_remote_share_a_namespace(store: Store, tmp_path: Path) -> None:
-    """Clones of a remote share a namespace, whatever their folders; adding a remote later changes no namespace."""
+    """Clones of a remote share a namespace, whatever their folders. Adding a remote later changes no namespace."""
     first = repository(tmp_path / "api")
     assert store.projects.claim(first) == "project:api"
     (first / ".git" / "config").write_text('[remote "origin"]\n\turl = git@x.org:me/api.git\n')
@@ -86,7 +86,7 @@ def test_a_folder_without_a_name_has_no_project(store: Store) -> None:
 
 
 def test_earlier_memories_from_files_are_external_until_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade treats files as external; memories of agents keep their origin, and the change is logged."""
+    """An upgrade treats files as external. Memories of agents keep their origin, and the change is logged."""
     step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE allowed_folder" in sql)
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])

@@ -33,7 +33,7 @@ def test_a_stored_session_is_the_same_session(store: Store) -> None:
 
 
 def test_agent_and_id_identify_a_session(store: Store) -> None:
-    """Saving again updates the row; an equal ID from another agent belongs to another session."""
+    """Saving again updates the row. An equal ID from another agent belongs to another session."""
     number = store.sessions.save(Session("claude-code", "one"))
     assert store.sessions.save(Session("claude-code", "one", title="Later")) == number
     assert store.sessions.save(Session("other", "one")) != number

@@ -17,7 +17,7 @@ from .sample_values import source, store_session
 
 
 def test_a_stored_source_is_the_same_source(store: Store) -> None:
-    """Every field is loaded as it was stored, by path, by copy and by ID; paths can contain any bytes."""
+    """Every field is loaded as it was stored, by path, by copy and by ID. Paths can contain any bytes."""
     session, _ = store_session(store)
     saved = replace(
         source("two", session),
@@ -72,7 +72,7 @@ def test_a_copy_belongs_to_one_source(store: Store) -> None:
 
 
 def test_records_belong_to_their_first_source(store: Store) -> None:
-    """A record keeps its first source when other sources repeat it; unknown records are omitted."""
+    """A record keeps its first source when other sources repeat it. Unknown records are omitted."""
     _, one = store_session(store)
     _, two = store_session(store, "two")
     store.sources.add_records(one, {"a": 1, "b": 2})
@@ -110,7 +110,7 @@ def test_lines_are_counted_over_all_sources(store: Store) -> None:
 
 
 def test_problems_are_kept_until_they_are_resolved(store: Store) -> None:
-    """Only the latest problem of a file is kept; file names can contain any bytes."""
+    """Only the latest problem of a file is kept. File names can contain any bytes."""
     bad, worse = Path(os.fsdecode(b"/h/\xff")), Path("/h/b")
     store.sources.report(worse, "first")
     store.sources.report(worse, "second")

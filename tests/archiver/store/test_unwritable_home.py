@@ -122,7 +122,7 @@ def test_a_query_is_repeated_if_the_file_changes(path: Path, monkeypatch: pytest
 
 
 def test_only_unwritable_files_are_compared(path: Path) -> None:
-    """File states are compared only in unwritable folders; elsewhere SQLite detects changes itself."""
+    """File states are compared only in unwritable folders. Elsewhere SQLite detects changes itself."""
     with Store.create(path):
         assert _UnwritableFile.at(path) is None
     assert _UnwritableFile.at(path.with_name("nothing.db")) is None

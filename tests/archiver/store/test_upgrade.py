@@ -93,7 +93,7 @@ def test_vectors_without_tokens_are_kept_until_they_are_replaced(tmp_path: Path)
 
 
 def test_golden_rules_of_agents_wait_for_approval_after_an_upgrade(tmp_path: Path) -> None:
-    """Golden rules of agents return to their former type and keep their confidence; the user's golden rules stay."""
+    """Golden rules of agents return to their former type and keep their confidence. The user's golden rules stay."""
     before = next(step for step, statement in enumerate(MIGRATIONS) if "origin != 'human'" in statement)
     path = database(tmp_path, before)
     connection = apsw.Connection(str(path))

@@ -6,7 +6,7 @@ from .sample_values import decision, exchange, keys, store_session
 
 
 def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
-    """Store a session with exchanges; return their IDs."""
+    """Store a session with exchanges. Return their IDs."""
     session, source = store_session(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
@@ -14,7 +14,7 @@ def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
 
 
 def test_vectors_are_loaded_by_item_and_part(store: Store) -> None:
-    """Vectors of an observation include its exchange; vectors of another model are omitted."""
+    """Vectors of an observation include its exchange. Vectors of another model are omitted."""
     session, (one, two, _) = asked(store)
     store.observations.replace(two, session, [decision("b")], "rules-1")
     learning = store.observations.of_exchange(two)[0].key

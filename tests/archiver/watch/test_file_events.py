@@ -86,7 +86,7 @@ def test_listening_resumes_after_a_name_that_is_not_utf8(
 
 
 def test_a_missing_folder_is_no_error(place: Path) -> None:
-    """While a folder is missing, its changes may be missed; listening is retried once a minute."""
+    """While a folder is missing, its changes may be missed. Listening is retried once a minute."""
     now = [0.0]
     events = FileEvents(clock=lambda: now[0])
     gone = folder(place)
@@ -115,7 +115,7 @@ def test_polling_listens_to_nothing(place: Path) -> None:
 
 
 def test_a_network_folder_is_not_listened_to(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes on a network file system may be missed; changes in local folders are reported."""
+    """Changes on a network file system may be missed. Changes in local folders are reported."""
     other = tmp_path / "network"
     other.mkdir()
 

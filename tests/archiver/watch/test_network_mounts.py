@@ -45,7 +45,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_the_innermost_mount_decides(place: Path, folder: str, without_events: bool) -> None:
-    """Network and FUSE file systems send no events; the innermost mount, mounted last, determines the type."""
+    """Network and FUSE file systems send no events. The innermost mount, mounted last, determines the type."""
     assert is_network_mount(place / folder) is without_events
 
 

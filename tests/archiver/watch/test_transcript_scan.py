@@ -87,7 +87,7 @@ def test_a_file_that_comes_back_is_new(projects: Path) -> None:
 
 
 def test_a_hint_is_followed(projects: Path) -> None:
-    """Changed paths of known files are checked alone; paths of unknown files require a full scan."""
+    """Changed paths of known files are checked alone. Paths of unknown files require a full scan."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
     changed_paths(scan)
@@ -138,7 +138,7 @@ def test_many_new_folders_require_a_full_scan(projects: Path, monkeypatch: pytes
 
 
 def test_folders(projects: Path, tmp_path: Path) -> None:
-    """Agents' folders and the folders of linked files are watched; a recreated folder is a different folder."""
+    """Agents' folders and the folders of linked files are watched. A recreated folder is a different folder."""
     session(projects)
     away = session(tmp_path / "away", 2)
     (projects / "linked.jsonl").symlink_to(away)

@@ -20,7 +20,7 @@ NUMBER = "11111111-0000-4000-8000-00000000000"
 
 
 class ScriptedEvents(FileEvents):
-    """Source of events that a test sets; by default, no events arrive."""
+    """Source of events that a test sets. By default, no events arrive."""
 
     def __init__(self) -> None:
         super().__init__()

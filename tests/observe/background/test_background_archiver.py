@@ -223,7 +223,7 @@ def _empty(folder: Path) -> Manifest:
 
 
 def test_only_one_archiver_runs(projects: Path, place: Home) -> None:
-    """A second archiver reports the first and ends; other commands work, and Ctrl-C ends the first archiver."""
+    """A second archiver reports the first and ends. Other commands work, and Ctrl-C ends the first archiver."""
     write(projects, "before")
     with watching() as archiver:
         next_event(archiver, "ingested")
@@ -286,7 +286,7 @@ def test_an_unwritable_home_is_retried(projects: Path, place: Home, monkeypatch:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process can be set on Linux only")
 def test_a_full_disk_is_retried(projects: Path, place: Home) -> None:
-    """If the disk is full, the archiver reports it and retries; after space is freed, no line is missing."""
+    """If the disk is full, the archiver reports it and retries. After space is freed, no line is missing."""
     import resource
 
     write(projects, "one")

@@ -61,7 +61,7 @@ class Harness:
             )
 
     def after(self, seconds: float) -> list[bool]:
-        """Return the workers started after a delay; True marks workers that publish everything."""
+        """Return the workers started after a delay. True marks workers that publish everything."""
         self.time.now += seconds
         self.schedule.step()
         return self.worker.started
@@ -116,7 +116,7 @@ def test_a_worker_starts_after_the_last_change(harness: Harness) -> None:
 
 
 def test_continuous_changes_are_indexed_regularly(harness: Harness) -> None:
-    """During continuous changes, a worker starts every half minute; after many changes, immediately."""
+    """During continuous changes, a worker starts every half minute. After many changes, it starts immediately."""
     harness.settle()
     for _ in range(28):
         harness.change()

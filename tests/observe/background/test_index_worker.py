@@ -59,7 +59,7 @@ def test_copies_are_verified_each_hour(history: History, monkeypatch: pytest.Mon
 
 
 def test_an_index_of_another_version_is_rebuilt(history: History) -> None:
-    """The first worker after an upgrade rebuilds the index and reports it; the next worker does not."""
+    """The first worker after an upgrade rebuilds the index and reports it. The next worker does not."""
     history.write(talk("first"))
     history.ingest()
     update_index(history.home, None, settle=True)

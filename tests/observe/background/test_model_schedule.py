@@ -35,7 +35,7 @@ class Harness:
         return self.command
 
     def after(self, seconds: float) -> ModelResult | PalaverError | None:
-        """Return the result of the process that starts after a delay; None if no process starts."""
+        """Return the result of the process that starts after a delay, or None if no process starts."""
         self.time.now += seconds
         before = self.asked
         assert self.schedule.step() is None

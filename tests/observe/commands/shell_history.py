@@ -19,7 +19,7 @@ class ShellHistory:
         self._folder, self._home, self.ids = folder / "projects", Home(home), list[str]()
 
     def session(self, *runs: tuple[str, str, bool], project: str = "shop", day: int = 1, asked: str = "Go on") -> str:
-        """Write a session; each run is a command, its output and whether it failed. A path edits a file."""
+        """Write a session. Each run is a command, its output and whether it failed. A path edits a file."""
         number = len(self.ids) + 1
         name = f"3a2d3bd4-93aa-4cf4-a8de-{number:012d}"
         self.ids.append(name)

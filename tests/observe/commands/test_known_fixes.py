@@ -18,7 +18,7 @@ def fixes(home: Home, error: str, *projects: str) -> list[KnownFix]:
 
 
 def test_fix_of_most_sessions_comes_first(shell: ShellHistory) -> None:
-    """A fix is counted once per session; it names both commands, the error, and the newest exchange."""
+    """A fix is counted once per session. It names both commands, the error, and the newest exchange."""
     for day in (3, 5, 4):
         shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day)
     shell.session(("npm test", MISSING, True), ("pnpm run test", "12 pass", False), day=9)

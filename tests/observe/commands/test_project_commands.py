@@ -47,7 +47,7 @@ def test_command_of_most_sessions_comes_first(shell: ShellHistory) -> None:
     ],
 )
 def test_task_in_any_words(shell: ShellHistory, asked: str, expected: list[str]) -> None:
-    """A task is recognised in any of its words; other words are searched in the commands, but not in paths."""
+    """A task is recognised in any of its words. Other words are searched in the commands, but not in paths."""
     lines = "bun run test; bun run test; bun run test:unit; bun run lint; npx tsc --noEmit; bun run dev; ls tests"
     runs = [(line, "ok", False) for line in [*lines.split("; "), "bun run css:watch", "git rebase main/css"]]
     shell.session(*runs)

@@ -221,7 +221,7 @@ def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
 
 @pytest.mark.parametrize("erase", [False, True])
 def test_a_deletion_reads_only_changed_copies_again(root: Path, erase: bool) -> None:
-    """A deletion parses only affected copies again; copies parsed under older rules wait for the next run."""
+    """A deletion parses only affected copies again. Copies parsed under older rules wait for the next run."""
     home = Home(root / "home")
     with Store.open(home.database) as store, store.transaction():
         store._database.run("UPDATE source SET rules = 'older'")
@@ -237,7 +237,7 @@ def test_a_deletion_reads_only_changed_copies_again(root: Path, erase: bool) -> 
 
 
 def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
-    """Undo restores a superseded memory with half its importance; removing the edge makes it active."""
+    """Undo restores a superseded memory with half its importance. Removing the edge makes it active."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
         [gone] = [stored for stored in core.page() if stored.memory.session_id == GONE]
@@ -311,7 +311,7 @@ def test_expiry_erases_memories_as_well(root: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_token_of_another_extent_deletes_nothing(root: Path) -> None:
-    """A confirmation token of another request deletes nothing; the result has a new preview and no deletion ID."""
+    """A confirmation token of another request deletes nothing. The result has a new preview and no deletion ID."""
     home = Home(root / "home")
     with Deleter(home) as deleter:
         token = deleter.preview(DeletionRequest((GONE,))).token
@@ -420,7 +420,7 @@ def test_a_proposal_disappears_with_its_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool) -> None:
-    """A memory that was made from a statement is deleted with the exchange of that statement; other memories stay."""
+    """A memory that was made from a statement is deleted with the exchange of that statement. Other memories stay."""
     rules = [
         user("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
         user("From now on always write tests in the folder of the parser.", uuid="b1"),

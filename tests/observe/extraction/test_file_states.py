@@ -57,7 +57,7 @@ def test_an_exchange_without_an_absolute_folder_has_no_states(project: Path, mon
 
 
 def test_the_hash_depends_on_content_and_key(project: Path) -> None:
-    """Equal content has an equal hash, and a missing file an empty one; the key prevents guesses of the content."""
+    """Equal content has an equal hash, and a missing file an empty one. The key prevents guesses of the content."""
     (project / "a.py").write_text("same")
     (project / "b.py").write_text("same")
 

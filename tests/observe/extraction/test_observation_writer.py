@@ -207,7 +207,7 @@ def test_summary_follows_the_session(history: History) -> None:
 
 
 def test_summary_contains_the_request(history: History) -> None:
-    """The summary quotes the request in the user's words; a plan without approval does not count as completed."""
+    """The summary quotes the request in the user's words. A plan without approval does not count as completed."""
     history.say(
         "one",
         Said("this should be dimmer in the dark", "Done. The footer now uses `dim`.", writes=("/shop/footer.py",)),

@@ -85,7 +85,7 @@ def test_every_prompt_of_a_main_session_is_read(tmp_path: Path) -> None:
 
 
 def test_correction_is_proposed_if_two_sessions_contain_it(tmp_path: Path) -> None:
-    """A correction is proposed once two sessions of a project contain it; the first wording is quoted."""
+    """A correction is proposed once two sessions of a project contain it. The first wording is quoted."""
     history = History(tmp_path)
     history.say("one", Said("no, you should put helpers into core/text.py"), project="shop")
     history.say("one-again", Said("no, you should put helpers into core/text.py"), project="other")

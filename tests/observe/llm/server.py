@@ -21,7 +21,7 @@ _PASSAGE = re.compile(r"^\[line (\d+), (\w+)\]\n((?:    .*\n|\n)+)", re.MULTILIN
 class Sent:
     """Scripted reply of the server: HTTP status, body (bytes verbatim, other values as JSON) and headers.
 
-    `delay` is the wait in seconds before the reply; `truncated` breaks the connection in the middle of the body;
+    `delay` is the wait in seconds before the reply. `truncated` breaks the connection in the middle of the body.
     `pause` is the wait in seconds before each byte of the body.
     """
 
@@ -62,7 +62,7 @@ def message(text: str, stop: str = "end_turn", usage: JSON | None = None) -> JSO
 def observation(
     *facts: tuple[str, int, str], title: str = "The model's title", narrative: str = "It went well."
 ) -> JSON:
-    """Return an observation as a model writes it; each fact is a tuple of text, line and quote."""
+    """Return an observation as a model writes it. Each fact is a tuple of text, line and quote."""
     return {
         "type": "learning",
         "title": title,
@@ -79,7 +79,7 @@ def learned(*observations: JSON) -> str:
 
 
 def summarised(*facts: tuple[str, str, int, str], title: str = "The model's summary", narrative: str = "") -> str:
-    """Return a reply about a session; each fact is a tuple of kind, text, line and quote."""
+    """Return a reply about a session. Each fact is a tuple of kind, text, line and quote."""
     named = [{"kind": kind, "text": text, "line": line, "quote": quote} for kind, text, line, quote in facts]
     verdict = "summary" if facts else "nothing"
     return json.dumps({"verdict": verdict, "title": title, "narrative": narrative, "facts": named, "concepts": []})
@@ -107,7 +107,7 @@ def failing(status: int, kind: str, **headers: str) -> Sent:
 
 @dataclass
 class FakeProvider:
-    """State of the server; `script` contains the next replies, `default` the reply after that."""
+    """State of the server. `script` contains the next replies, `default` the reply after that."""
 
     url: str = ""
     script: list[Reaction | Sent] = field(default_factory=list["Reaction | Sent"])
@@ -128,7 +128,7 @@ class FakeProvider:
         return reaction if isinstance(reaction, Sent) else reaction(params)
 
     def take_batch(self, body: JSON) -> Sent:
-        """Store and process a batch; a scripted failure may still replace the reply."""
+        """Store and process a batch. A scripted failure may still replace the reply."""
         name = f"msgbatch_{len(self.results) + 1}"
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
         self.batch_sender[name] = {

@@ -71,7 +71,7 @@ def until(what: Callable[[], bool]) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Return whether a process runs; an ended process whose parent has not noticed does not."""
+    """Return whether a process runs. An ended process does not run, even if its parent has not noticed yet."""
     state = Path(f"/proc/{process}/stat")
     if Path("/proc/self/stat").exists():
         return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -175,7 +175,7 @@ def test_rejected_batch_leaves_nothing_behind(backlog: Stage) -> None:
 
 
 def test_batch_fits_the_budget(backlog: Stage) -> None:
-    """A batch contains as many requests as the budget allows at maximum cost; unused reservations are released."""
+    """A batch contains as many requests as the budget allows at maximum cost. Unused reservations are released."""
     backlog.provider.default = lambda _: Sent(body=message(learned()))
     one = backlog.extractor().estimate().batch // 5
     cap = 0.0061

@@ -80,7 +80,7 @@ def test_killed_while_storing_results(backlog: Stage) -> None:
 
 
 def test_killed_while_summarising(stage: Stage) -> None:
-    """A lost summary counts as charged in full; the session is sent again when its lease ends."""
+    """A lost summary counts as charged in full. The session is sent again when its lease ends."""
     stage.now = round(time.time() * 1000)
     [first, *_] = stage.say("one", *(changing_exchange(number) for number in (3, 2, 1)))
     session = stage.store.exchanges.load([first])[first].session

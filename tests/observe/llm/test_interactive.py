@@ -20,7 +20,7 @@ from .server import Sent, failing, honest, learned, message, observation, passag
 
 
 def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
-    """A verified reply replaces the rule-based observations; Palaver itself adds files, date and evidence."""
+    """A verified reply replaces the rule-based observations. Palaver itself adds files, date and evidence."""
     [key] = stage.say("one", changing_exchange(1))
     assert stage.extractors() == [VERSION]
 
@@ -37,7 +37,7 @@ def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
 
 
 def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
-    """An exchange with a stored reply is sent again only when it grows; newer rules keep its observations."""
+    """An exchange with a stored reply is sent again only when it grows. Newer rules keep its observations."""
     stage.say("one", changing_exchange(1))
     stage.run()
     assert stage.run().asked == 0

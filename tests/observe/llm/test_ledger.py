@@ -125,7 +125,7 @@ def test_budgets_are_set_in_dollars() -> None:
 
 
 def test_prices_are_exact() -> None:
-    """The cost is tokens times price, with separate prices for cached tokens; a batch costs half, rounded up."""
+    """The cost is tokens times price, with separate prices for cached tokens. A batch costs half, rounded up."""
     price = Price(1_000, 5_000, 1_250, 100, "test")
     usage = Usage(tokens_in=3, cache_written=2, cache_read=1, tokens_out=7)
 

@@ -125,7 +125,7 @@ def test_invalid_replies_may_be_charged(server: FakeProvider, body: bytes) -> No
 
 
 def test_broken_connections_may_be_charged(server: FakeProvider) -> None:
-    """A reply that breaks off or comes too late may have been charged; a refused connection cannot."""
+    """A reply that breaks off or comes too late may have been charged. A refused connection cannot."""
     assert failure(server, Sent(body=completion("x"), truncated=True)).maybe_charged
     assert failure(server, Sent(body=completion("x"), delay=1.0), seconds=0.2).maybe_charged
     server.url = "http://127.0.0.1:9"

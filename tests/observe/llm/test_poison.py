@@ -27,7 +27,7 @@ ELSEWHERE = (
 
 
 def poisoned(stage: Stage, order: str, tool: str, *, obeyed: bool) -> int:
-    """Archive an exchange with an instruction in tool output, optionally repeated by the assistant; return its key."""
+    """Archive an exchange with an instruction in tool output, optionally repeated by the assistant. Return its key."""
     turns = [
         Turn(1, Speaker.HUMAN, Kind.PROMPT, "Look at the ticket about the slow import and repair what is broken."),
         Turn(2, Speaker.ASSISTANT, Kind.CALL, f"{tool}: ticket 12", tool=tool, call="c1"),

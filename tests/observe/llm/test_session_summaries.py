@@ -78,7 +78,7 @@ def test_summary_replaces_the_summary_by_rules(stage: Stage, keys: list[int]) ->
 
 
 def test_session_is_sent_once_and_again_when_it_grows(stage: Stage, keys: list[int]) -> None:
-    """A summarised session is sent again only when it has grown and is quiet again; until then, the rules summarise."""
+    """A summarised session is sent again only when it has grown and is quiet again. Until then, the rules summarise."""
     assert stage.run().summarised == 1
     assert (stage.run().asked, len(session_calls(stage))) == (0, 1)
 
@@ -217,7 +217,7 @@ def test_deleted_exchange_deletes_summary_and_reply(stage: Stage, keys: list[int
 
 
 def test_batches_contain_sessions(stage: Stage, keys: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Older sessions are sent in batches with their exchanges; the ledger lists calls for sessions separately.
+    """Older sessions are sent in batches with their exchanges. The ledger lists calls for sessions separately.
 
     Results are matched by their IDs, although a session has the key of its first exchange.
     """
@@ -292,7 +292,7 @@ def test_external_text_lowers_the_origin(stage: Stage, keys: list[int]) -> None:
 
 
 def test_excerpt_of_a_session() -> None:
-    """A session is shown as prompts, the last answer to each, and recaps; calls and outputs are left out."""
+    """A session is shown as prompts, the last answer to each, and recaps. Calls and outputs are left out."""
     exchange = Exchange(
         0,
         Span(1, 9, 0, 0),
@@ -315,7 +315,7 @@ def test_excerpt_of_a_session() -> None:
 
 @pytest.mark.parametrize("count", [30, 400])
 def test_excerpt_of_a_long_session_is_bounded(count: int) -> None:
-    """Passages of a long session are shortened; only a very long session lacks its middle."""
+    """Passages of a long session are shortened. Only a very long session lacks its middle."""
     long = [
         Exchange(number, Span(1, 9, 0, 0), (turn(number, Kind.PROMPT, "word " * 900, Speaker.HUMAN),), None, None)
         for number in range(count)

@@ -84,7 +84,7 @@ def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: 
 
 
 def test_unknown_ids_and_invalid_arguments_are_errors(memories: Memories) -> None:
-    """An unknown ID raises `MemoryNotFound`; empty content, an empty query or a limit of 0 raises `InvalidInput`."""
+    """An unknown ID raises `MemoryNotFound`. Empty content, an empty query or a limit of 0 raises `InvalidInput`."""
     memory = memories.remember(Memory("The port is 8443", "fact")).stored
     with pytest.raises(MemoryNotFound):
         memories.get("mem_99")

@@ -46,7 +46,7 @@ def test_a_remaining_contradiction_has_the_current_reason(harness: Harness) -> N
 
 
 def test_an_edit_that_contradicts_draws_an_edge(harness: Harness) -> None:
-    """A contradicting edit adds an edge but supersedes nothing; an edit of other fields changes no edge."""
+    """A contradicting edit adds an edge but supersedes nothing. An edit of other fields changes no edge."""
     old, other = harness.add(OLD).id, harness.add("Bananas are yellow").id
     edit(harness, other, NEW)
     linked = contradictions(harness, other)

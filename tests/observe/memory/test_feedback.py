@@ -39,7 +39,7 @@ def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(harness: Harn
 
 
 def test_a_declined_memory_is_never_proposed_again(harness: Harness) -> None:
-    """After further successes, a declined memory is not proposed again; only proven memories can be approved."""
+    """After further successes, a declined memory is not proposed again. Only proven memories can be approved."""
     stored, fresh_one = harness.add("Always use type hints"), harness.add("Use tabs")
     harness.succeed(stored.id, 6)
     harness.core.feedback.decline(stored.id)
@@ -59,7 +59,7 @@ def archive_sessions(harness: Harness, *names: str) -> None:
 
 
 def test_only_archived_sessions_promote_the_users_own_words(harness: Harness) -> None:
-    """Successes promote the user's own words once per archived session; memories of agents wait for approval."""
+    """Successes promote the user's own words once per archived session. Memories of agents wait for approval."""
     archive_sessions(harness, *(f"s{number}" for number in range(6)))
     own = harness.add("Always squash commits", origin=Origin.HUMAN)
     agents = harness.add("Never write tests")
@@ -92,7 +92,7 @@ def test_a_memory_of_low_trust_never_becomes_a_golden_rule(harness: Harness, ori
 
 
 def test_three_failures_demote(harness: Harness) -> None:
-    """Three failures demote a golden rule to its former type at confidence 0.7; a success resets the count."""
+    """Three failures demote a golden rule to its former type at confidence 0.7. A success resets the count."""
     stored = harness.golden("Always use tabs")
     harness.fail(stored.id, 2)
     harness.succeed(stored.id)
@@ -128,7 +128,7 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
 
 
 def test_proof_protects_from_agents_and_not_from_the_user(harness: Harness) -> None:
-    """A newer statement supersedes a proven memory if the user made it; an agent's statement only proposes that."""
+    """A newer statement supersedes a proven memory if the user made it. An agent's statement only proposes that."""
     proven = harness.succeed(harness.add("Always upload the keys").id, 8)
     agents = harness.add("Chose to encrypt", "decision")
     users = harness.add("Never leave a key behind", origin=Origin.HUMAN)
@@ -207,7 +207,7 @@ def test_protected_and_pinned_memories_do_not_decay(harness: Harness) -> None:
 
 @given(st.floats(0, 1), st.lists(st.booleans(), max_size=40), st.sampled_from(["preference", "fact", GOLDEN_RULE]))
 def test_confidence_stays_in_its_bounds(start: float, outcomes: list[bool], kind: str) -> None:
-    """Confidence is between 0 and 1 with four decimals; a success never lowers it, and decay never raises it."""
+    """Confidence is between 0 and 1 with four decimals. A success never lowers it, and decay never raises it."""
     stored = fresh(kind, round(start, 4))
     for success in outcomes:
         before = stored.stats.confidence

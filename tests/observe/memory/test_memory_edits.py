@@ -106,7 +106,7 @@ def test_undo_reports_its_own_event(harness: Harness) -> None:
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
 def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
-    """After 48 hours a session memory is neither recalled nor listed; storing it again restarts the 48 hours."""
+    """After 48 hours a session memory is neither recalled nor listed. Storing it again restarts the 48 hours."""
     harness = Harness(tmp_path)
     memories, hour = harness.core, 3_600_000
     edited = harness.add("The parser is half done", kind, namespace=namespace)

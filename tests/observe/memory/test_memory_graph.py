@@ -17,7 +17,7 @@ def three(harness: Harness) -> list[str]:
 
 
 def test_an_edge_is_drawn_once(harness: Harness) -> None:
-    """Relating two memories again returns the first edge; both memories must exist and differ."""
+    """Relating two memories again returns the first edge. Both memories must exist and differ."""
     one, two, _ = three(harness)
 
     assert harness.core.graph.relate(one, two, Relation.RELATES_TO).id == 1
@@ -69,7 +69,7 @@ def test_a_neighborhood_has_depths_and_relevances(harness: Harness) -> None:
 
 
 def test_edges_are_removed_by_id_memory_or_pair(harness: Harness) -> None:
-    """Edges can be removed by edge ID, by memory or by pair of memories; all other edges stay."""
+    """Edges can be removed by edge ID, by memory or by pair of memories. All other edges stay."""
     one, two, three_ = three(harness)
     graph = harness.core.graph
 

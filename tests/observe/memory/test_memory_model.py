@@ -69,7 +69,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.harness = Harness(Path(self.folder.name))
         self.model: dict[str, Expected] = {}
         self.edges: dict[tuple[str, str], bool] = {}
-        """Supersedes edges (newer, older) in ID order; True for a proposed edge."""
+        """Return the `supersedes` edges (newer, older) in ID order. True marks a proposed edge."""
 
     def teardown(self) -> None:
         self.harness.store.close()

@@ -128,7 +128,7 @@ def stored_before(harness: Harness) -> StoredMemory:
 
 
 def test_secrets_that_an_earlier_version_stored_are_redacted(harness: Harness) -> None:
-    """The memory, its history and its edges lose the secrets without a new event; nothing else changes."""
+    """The memory, its history and its edges lose the secrets without a new event. Nothing else changes."""
     before = stored_before(harness)
     assert redact_stored_memories(harness.store, Redactor(KEY)) == 1
 

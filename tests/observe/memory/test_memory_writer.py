@@ -64,7 +64,7 @@ def test_entries_that_differ_in_a_number_are_all_stored(harness: Harness) -> Non
 
 @pytest.mark.parametrize("way", ["undo", "forget the edge"])
 def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real: Harness, way: str) -> None:
-    """A superseded memory ranks below its replacement; undo, or removing the edge, restores it."""
+    """A superseded memory ranks below its replacement. Undo, or removing the edge, restores it."""
     old = real.add("CI runs on Jenkins", "fact", importance=0.8)
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact")
 
@@ -88,7 +88,7 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
 
 
 def test_contradicting_memories_are_linked_and_both_stay_active(real: Harness) -> None:
-    """Without a word that announces a change, no memory is superseded; the result names the judge."""
+    """Without a word that announces a change, no memory is superseded. The result names the judge."""
     old = real.add("User prefers dark mode in the editor")
     done = real.remember("User prefers light mode in the editor")
 

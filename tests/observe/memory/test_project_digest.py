@@ -35,12 +35,12 @@ class Shop:
     def add(
         self, name: str, *observations: Observation, prompt: str = "Go on", project: str = "shop", cwd: str = ""
     ) -> list[int]:
-        """Store a session with one exchange and these observations; return the keys of the observations."""
+        """Store a session with one exchange and these observations. Return the keys of the observations."""
         (exchange,) = self.history.say(name, Said(prompt), project=project, cwd=cwd)
         return self.history.learn(exchange, *observations)
 
     def summarise(self, name: str, summary: Observation) -> int:
-        """Store the summary of a session; return its key."""
+        """Store the summary of a session. Return its key."""
         number = self.store.sessions.find("test", name)
         assert number is not None
         first, *_ = self.store.summaries.exchanges(number)
@@ -159,7 +159,7 @@ def test_a_summary_gives_the_outcome_and_the_open_items(shop: Shop) -> None:
 
 
 def test_repeated_work_is_one_line(shop: Shop) -> None:
-    """Sessions with the same line, such as reviews, are shown once; a file states in how many sessions it changed."""
+    """Sessions with the same line, such as reviews, are shown once. A file states in how many sessions it changed."""
     for day in ("monday", "tuesday"):
         (exchange,) = shop.history.say(day, Said("Review"), project="shop")
         shop.history.learn(exchange, learned("Review the branch", files=["a.py"], lines=(1, 1)))

@@ -84,7 +84,7 @@ def test_a_memory_that_the_user_repeats_becomes_the_users(harness: Harness) -> N
 
 
 def test_pinned_memories_need_no_query(harness: Harness) -> None:
-    """Pinned memories of the project and global ones need no query; those beyond the budget are counted as omitted."""
+    """Pinned memories of the project and global ones need no query. Those beyond the budget are counted as omitted."""
     harness.add("The port is 8080", "fact", namespace="project:shop", pinned=True, importance=0.1)
     harness.add("Prefers blue", importance=0.2, pinned=True, origin=Origin.HUMAN)
     harness.add("The kettle leaks", "issue", namespace="project:blog", pinned=True)
@@ -96,7 +96,7 @@ def test_pinned_memories_need_no_query(harness: Harness) -> None:
 
 
 def test_contradicting_memories_name_each_other_if_both_are_shown(harness: Harness) -> None:
-    """If contradicting memories are shown, each line contains the IDs of the others; the advice appears once."""
+    """If contradicting memories are shown, each line contains the IDs of the others. The advice appears once."""
     tabs, spaces = (
         harness.golden("Always indent with tabs"),
         harness.add("Indent with spaces", namespace="project:shop"),

@@ -131,7 +131,7 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Harnes
     ],
 )
 def test_the_caller_can_describe_the_superseded_memory(real: Harness, replaces: str | None, state: MemoryState) -> None:
-    """An empty description supersedes nothing; a description of another subject only proposes it."""
+    """An empty description supersedes nothing. A description of another subject only proposes it."""
     old = real.add("CI runs on Jenkins", "fact")
     real.core.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
 
@@ -188,7 +188,7 @@ def test_a_memory_that_another_still_supersedes_stays_superseded(real: Harness) 
 
 
 def test_a_superseded_content_stored_again_is_a_duplicate(real: Harness) -> None:
-    """Storing superseded content again returns the superseded memory; removing the edge restores it."""
+    """Storing superseded content again returns the superseded memory. Removing the edge restores it."""
     old = real.add("CI runs on Jenkins", "fact", importance=0.8)
     [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
     again = real.remember("CI runs on Jenkins", "fact", importance=0.8, tags=("ci",))

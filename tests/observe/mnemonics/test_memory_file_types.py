@@ -33,7 +33,7 @@ def test_every_title_is_a_name(title: str) -> None:
     ],
 )
 def test_titles_keep_their_letters(title: str, name: str) -> None:
-    """Letters, digits and combining marks of all scripts stay; spaces become dashes; the rest is removed."""
+    """Letters, digits and combining marks of all scripts stay. Spaces become dashes. The rest is removed."""
     assert slug(title) == name
 
 

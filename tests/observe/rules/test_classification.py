@@ -30,7 +30,7 @@ def signs(title: str = "", **more: object) -> TypeSignals:
     ],
 )
 def test_title_determines_the_type(title: str, expected: ObservationType) -> None:
-    """A conventional prefix or the first verb determines the type; without either, a change has the type `feature`."""
+    """A conventional prefix or the first verb determines the type. Without either, a change has the type `feature`."""
     writes = ("tests/test_cart.py",) if "tests" in title else ("src/a.py",)
 
     assert classify(signs(title, writes=writes)) is expected

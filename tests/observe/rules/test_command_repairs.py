@@ -45,7 +45,7 @@ def test_command_of_the_project_is_learned_from_a_failed_one() -> None:
 
 
 def test_repair_is_among_the_observations_of_the_exchange() -> None:
-    """The rules return a repair with verified evidence; its origin is the tool that printed the error."""
+    """The rules return a repair with verified evidence. Its origin is the tool that printed the error."""
     script = Script().asked("Run the tests").ran("npm test", NO_SCRIPT, failed=True).ran("bun run test", "12 pass")
 
     (found,) = observe(script.exchange, session()).observations
@@ -198,6 +198,6 @@ def test_repetition_in_an_exchange_is_told_once() -> None:
     ],
 )
 def test_paths_are_relative_to_the_project(text: str, relative: str) -> None:
-    """Paths in the project are shown relative to it; paths beside it and a project at the root are kept."""
+    """Paths in the project are shown relative to it. Paths beside it and a project at the root are kept."""
     assert without_roots(text, ("/srv/shop",)) == relative
     assert without_roots(text, ("/",)) == text

@@ -7,7 +7,7 @@ from palaver.observe.rules.concepts import CONCEPTS_MAX, concepts
 
 
 def test_names_are_found_and_ranked() -> None:
-    """Code, identifiers, options and quoted names are concepts; each occurs once, and those of the title come first."""
+    """Code, identifiers, options and quoted names are concepts. Each occurs once, and those of the title come first."""
     found = concepts(
         ['Add `CartTotals` to "Check out"', "`CartTotals()` in `src/cart_totals.py:12` uses --strict and CartTotals"],
         ["src/cart_totals.py"],

@@ -46,7 +46,7 @@ def texts(turn: Turn) -> dict[NoteLabel, list[str]]:
 
 
 def test_sections_of_a_compaction_summary() -> None:
-    """Numbered sections give the request, pending tasks, current work and next step; finished tasks are left out."""
+    """Numbered sections give the request, pending tasks, current work and next step. Finished tasks are left out."""
     assert texts(Turn(6, Speaker.HOST, Kind.COMPACTION, COMPACTED)) == {
         NoteLabel.ASKED: ["The user asked for a footer on every page of the shop."],
         NoteLabel.OPEN: ["Test the footer in the print view"],
@@ -83,7 +83,7 @@ def test_recap() -> None:
 
 
 def test_source_is_attributed() -> None:
-    """Notes of compaction summaries and recaps name their source and line; notes of answers do not."""
+    """Notes of compaction summaries and recaps name their source and line. Notes of answers do not."""
     recap = Turn(6, Speaker.HOST, Kind.RECAP, "Added a footer to all pages.")
     answer = Turn(7, Speaker.ASSISTANT, Kind.PROSE, "Next steps:\n- Review the print view\n")
 
@@ -102,7 +102,7 @@ def test_headings_in_other_languages(heading: str) -> None:
 
 
 def test_the_newest_text_counts() -> None:
-    """Work after a compaction replaces its pending tasks; a session that ends with one keeps them."""
+    """Work after a compaction replaces its pending tasks. A session that ends with one keeps them."""
     ended = Script().asked("Add a footer").compacted(COMPACTED)
     reply = "Added the footer to `print.py`, because the print view had none, and the tests of the print view pass."
 

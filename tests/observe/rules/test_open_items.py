@@ -36,7 +36,7 @@ def test_unfinished_items_of_the_last_list_are_open() -> None:
 
 
 def test_open_points_of_the_conclusion_are_open() -> None:
-    """Remaining work named in the conclusion is open; offers, results and unrelated changes are not."""
+    """Remaining work named in the conclusion is open. Offers, results and unrelated changes are not."""
     script = Script().asked("Add a footer").said("The footer is there. The print view still needs a footer of its own.")
 
     assert left(script) == ["The print view still needs a footer of its own."]
@@ -67,7 +67,7 @@ def test_sections_about_something_else_are_not_open() -> None:
 
 
 def test_routine_exchanges_keep_earlier_items() -> None:
-    """A commit after the work does not close its open items; new work does."""
+    """A commit after the work does not close its open items. New work does."""
     work = Script().asked("Add a footer").said("The print view still needs a footer of its own.")
     commit = Script().asked("commit this").said("Committed as `1a2b3c4`.")
     more = Script().asked("Add the footer to the print view").said("Added the footer to `print.py`.").edited("print.py")

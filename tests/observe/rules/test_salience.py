@@ -88,7 +88,8 @@ def test_causes_and_names_are_more_salient() -> None:
     ],
 )
 def test_completed_changes_are_recognised(text: str, expected: bool) -> None:
-    """A verb in active or passive voice, or the resulting state, indicates a completed change; a bare pronoun does
-    not.
+    """A verb in active or passive voice, or the resulting state, indicates a completed change.
+
+    A bare pronoun does not.
     """
     assert (CHANGED.match(text) is not None) is expected

@@ -111,7 +111,7 @@ def test_decisions_not_to_do_something() -> None:
 
 
 def test_title_is_the_outcome() -> None:
-    """The title of a summary is a result, not a question; the agent's own title is in the subtitle."""
+    """The title of a summary is a result, not a question. The agent's own title is in the subtitle."""
     made = summary(footer(), search(), title="The shop of the museum")
 
     assert made is not None

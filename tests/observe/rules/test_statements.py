@@ -82,7 +82,7 @@ def test_quotes_occur_in_the_turn(markdown: str) -> None:
 
 
 def test_quotes_of_a_cleaned_copy_are_shortened() -> None:
-    """A quote is shortened until it occurs in the turn; a statement without any match is dropped."""
+    """A quote is shortened until it occurs in the turn. A statement without any match is dropped."""
     original = turn("Look at @cart.py first")
     tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
 

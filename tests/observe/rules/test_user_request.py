@@ -52,7 +52,7 @@ def test_long_requests_are_truncated_at_sentences() -> None:
     [("Add a cart", True), ("The total should include tax", True), ("The cart is empty again", False)],
 )
 def test_orders_differ_from_complaints(prompt: str, asks: bool) -> None:
-    """An order or wish can become a title; a complaint cannot."""
+    """An order or wish can become a title. A complaint cannot."""
     assert read_request(Script().asked(prompt).exchange).asks is asks
 
 

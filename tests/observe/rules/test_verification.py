@@ -24,7 +24,7 @@ def claim(*quotes: tuple[int, str], origin: str = "assistant") -> Observation:
 
 
 def test_fact_without_its_quote_is_rejected() -> None:
-    """A fact is rejected and counted if its quote is not on its line; other facts keep their evidence."""
+    """A fact is rejected and counted if its quote is not on its line. Other facts keep their evidence."""
     proven = verify(built(), [claim((2, "the bank saw two"), (2, "the bank saw three"), (1, "the bank saw two"))])
 
     (kept,) = proven.observations
@@ -130,7 +130,7 @@ def test_quote_is_found_on_its_line_or_a_unique_other() -> None:
     ["The new key is in config.toml", "**the** new key", "the  newkey is in “config.toml”", "… is in config.toml ..."],
 )
 def test_markdown_is_ignored_in_quotes(quote: str) -> None:
-    """Markdown, quotation marks, white space and outer ellipses are ignored; the evidence has the source's words."""
+    """Markdown, quotation marks, white space and outer ellipses are ignored. The evidence has the source's words."""
     found = find_quote(quote.replace("The", "the"), 1, [(1, "- Now the *new*\n> key is in `config.toml`.")])
 
     assert found is not None

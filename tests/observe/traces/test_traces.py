@@ -208,7 +208,7 @@ def test_git_is_not_run_with_an_unsafe_filter(working: Working) -> None:
 
 
 def test_latest_traces_are_listed_by_commit(working: Working) -> None:
-    """Traces are listed newest first with their added lines; uncommitted edits are grouped by conversation."""
+    """Traces are listed newest first with their added lines. Uncommitted edits are grouped by conversation."""
     working.write(ONE, "a.py", "first = 1\n")
     working.write(TWO, "b.py", "second = 2\n")
     first = working.commit()
@@ -274,7 +274,7 @@ def test_missing_file_is_an_error(working: Working, name: str) -> None:
 
 
 def test_lines_are_counted_from_one(working: Working) -> None:
-    """Line numbers start at 1; numbers outside the file are rejected, and an empty file has no lines."""
+    """Line numbers start at 1. Numbers outside the file are rejected, and an empty file has no lines."""
     file = working.type("a.py", "one\ntwo\n")
     empty = working.type("empty.py", "")
     working.commit()

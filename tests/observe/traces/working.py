@@ -74,12 +74,12 @@ class Working:
         self.sessions.setdefault(session, []).extend(rows)
 
     def write(self, session: str, name: str, content: str) -> Path:
-        """Write a whole file as an agent; the transcript does not contain its previous content."""
+        """Write a whole file as an agent. The transcript does not contain its previous content."""
         self.agent(session, "Write", {"file_path": str(self.repository / name), "content": content})
         return self.type(name, content)
 
     def edit(self, session: str, name: str, old: str, new: str) -> Path:
-        """Replace a part of a file as an agent; the transcript contains the difference."""
+        """Replace a part of a file as an agent. The transcript contains the difference."""
         file = self.repository / name
         before, after = file.read_text(), file.read_text().replace(old, new)
         rows = [*ndiff(before.splitlines(), after.splitlines())]

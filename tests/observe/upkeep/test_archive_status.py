@@ -85,7 +85,7 @@ def test_an_index_of_another_archive(history: History, tmp_path: Path) -> None:
 
 
 def test_every_line_is_accounted_for(tmp_path: Path) -> None:
-    """Lines are parsed, repeated or skipped for a reason; unreadable files are listed with the reason."""
+    """Lines are parsed, repeated or skipped for a reason. Unreadable files are listed with the reason."""
     source, place = tmp_path / "source" / "-work-app", Home(tmp_path / "home")
     source.mkdir(parents=True)
     lines = jsonl([user("a question", uuid="1"), assistant(text("an answer"), uuid="2"), b"not json", b""])

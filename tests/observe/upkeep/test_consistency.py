@@ -87,7 +87,7 @@ def test_an_intact_archive_has_no_problem(home: Home) -> None:
 
 
 def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
-    """After an upgrade, a note says that the next ingest run rebuilds the index; a repair rebuilds it at once."""
+    """After an upgrade, a note says that the next ingest run rebuilds the index. A repair rebuilds it at once."""
     before = answers(home)
     outdate(home.index)
     found = check_consistency(home)
@@ -131,7 +131,7 @@ ROWS = {
 
 @pytest.mark.parametrize("statement", ROWS.values(), ids=ROWS)
 def test_wrong_rows_are_repaired(home: Home, pristine: Path, statement: str) -> None:
-    """A wrong row is found and repaired; after an ingest run everything is consistent again."""
+    """A wrong row is found and repaired. After an ingest run everything is consistent again."""
     before = answers(home)
     execute(home, statement)
 
@@ -232,7 +232,7 @@ def test_copies_without_a_row_are_reported(home: Home) -> None:
 
 
 def test_a_lost_database_is_reported(home: Home) -> None:
-    """The remedy for a lost database restores it from the raw copies; without raw copies the check raises an error."""
+    """The remedy for a lost database restores it from the raw copies. Without raw copies the check raises an error."""
     for path in home.root.glob("palaver.db*"):
         path.unlink()
 
@@ -245,7 +245,7 @@ def test_a_lost_database_is_reported(home: Home) -> None:
 
 @pytest.mark.parametrize("offset", [0, 5_000])
 def test_only_a_repair_salvages_a_damaged_database(home: Home, offset: int) -> None:
-    """A check changes no byte of a damaged database; a repair replaces it and keeps the damaged file."""
+    """A check changes no byte of a damaged database. A repair replaces it and keeps the damaged file."""
     with home.database.open("r+b") as file:
         file.seek(offset)
         file.write(b"\xde\xad\xbe\xef" * 5_000)

@@ -163,7 +163,7 @@ def test_ids_are_never_reused(home: Home) -> None:
 
 @pytest.mark.usefixtures("fake_model")
 def test_ids_are_reserved_in_blocks(home: Home) -> None:
-    """IDs are reserved in blocks to save writes; if the file of reserved IDs is damaged, IDs start at 1."""
+    """IDs are reserved in blocks to save writes. If the file of reserved IDs is damaged, IDs start at 1."""
     reserved = home.numbers.read_bytes()
     with Store.open(home.database) as store:
         last = max(store.items.all_keys())
@@ -181,7 +181,7 @@ def test_ids_are_reserved_in_blocks(home: Home) -> None:
 
 
 def test_an_unknown_file_is_reported(home: Home) -> None:
-    """A file from an unknown agent is reported and ignored; all other files are read."""
+    """A file from an unknown agent is reported and ignored. All other files are read."""
     delete_database(home)
     unknown = home.archive / "somebody" / "else.jsonl"
     unknown.parent.mkdir()

@@ -65,7 +65,7 @@ def test_each_generation_has_a_unique_name(generations: Generations) -> None:
 
 @pytest.mark.parametrize("away", [-1e8, 1e8])
 def test_the_previous_generation_is_kept(generations: Generations, root: Path, away: float) -> None:
-    """The previous generation is kept for open readers; older generations and leftovers are removed."""
+    """The previous generation is kept for open readers. Older generations and leftovers are removed."""
     generations.publish(build())
     (root / "new-2").mkdir()
     (root / "new-2" / "half").write_text("written by a process that was killed")
@@ -99,7 +99,7 @@ def test_the_previous_generation_is_removed_later(generations: Generations, root
 
 
 def test_a_failed_build_changes_nothing(generations: Generations) -> None:
-    """During a build and after a failed build, the previous generation stays current; the next build starts empty."""
+    """During a build and after a failed build, the previous generation stays current. The next build starts empty."""
     before = generations.publish(build("one"))
 
     def fail(folder: Path) -> Manifest:

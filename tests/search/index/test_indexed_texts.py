@@ -29,7 +29,7 @@ def prose(line: int, text: str) -> Turn:
 @given(st.lists(st.integers(0, 2 * WINDOW + 7), max_size=8))
 @settings(max_examples=50)
 def test_windows_contain_all_text(lengths: list[int]) -> None:
-    """Windows contain all text in order, with its lines; only windows of a turn longer than one window overlap."""
+    """Windows contain all text in order, with its lines. Only windows of a turn longer than one window overlap."""
     turns = [prose(line, f"{line % 10}" * length) for line, length in enumerate(lengths, 1)]
 
     made = list(windows(exchange(*turns)))
@@ -69,14 +69,14 @@ def test_windows_are_filled(second: int, count: int) -> None:
     ],
 )
 def test_output_and_injected_text_are_not_indexed(speaker: Speaker, kind: Kind, failed: bool, found: bool) -> None:
-    """Prompts, replies, calls and errors are indexed; output of successful calls and injected text are not."""
+    """Prompts, replies, calls and errors are indexed. Output of successful calls and injected text are not."""
     made = list(windows(exchange(Turn(1, speaker, kind, "something", failed=failed))))
 
     assert bool(made) is found
 
 
 def test_part_0_is_the_prompt(history: History) -> None:
-    """Part 0 of an exchange is its prompt, and the other parts are long paragraphs; an observation has only part 0."""
+    """Part 0 of an exchange is its prompt, and the other parts are long paragraphs. An observation has only part 0."""
     [key] = history.say("one", Said("a question", "An answer that is long enough to have a vector of its own."))
     [short] = history.say("two", Said("a question", "Let me look."))
     [bare] = history.say("three", Said("", "An answer without a question, long enough to have a vector."))

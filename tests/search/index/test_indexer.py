@@ -26,7 +26,7 @@ WORDS = ["alpha", "beta", "gamma", "delta"]
 
 
 def test_an_unchanged_index_is_not_published(history: History) -> None:
-    """A generation is published once for each change; the first generation can be empty."""
+    """A generation is published once for each change. The first generation can be empty."""
     assert history.publish() is not None
     assert history.publish() is None
     history.say("one", Said("a question"))
@@ -143,7 +143,7 @@ def test_an_index_ahead_of_the_database_is_rebuilt(history: History) -> None:
 def test_old_vectors_are_used_until_the_new_model_is_complete(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another model embeds all items, old vectors stay in use; then the new vectors replace them at once."""
+    """While another model embeds all items, old vectors stay in use. Then the new vectors replace them at once."""
     old, new = FakeEmbedder(), FakeEmbedder("other/1")
     first, second = history.say("one", Said("brass kettle"), Said("silver spoon"))
     history.embed()

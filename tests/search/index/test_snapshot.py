@@ -222,7 +222,7 @@ FILES = [
 @pytest.mark.parametrize("damage", [truncate, Path.unlink])
 @pytest.mark.parametrize("pattern", FILES)
 def test_search_survives_damaged_index_files(published: History, pattern: str, damage: Callable[[Path], None]) -> None:
-    """If an index file is truncated or missing, search uses the database; the next publication repairs the index."""
+    """If an index file is truncated or missing, search uses the database. The next publication repairs the index."""
     [path] = (published.folder / "index" / "gen-1").glob(pattern)
     path.write_bytes(path.read_bytes())  # damage the file of this generation only
     damage(path)
@@ -282,7 +282,7 @@ def test_an_unchanged_archive_is_not_read_again(published: History, monkeypatch:
 
 
 def test_idf_counts_published_and_unpublished_entries(published: History) -> None:
-    """The IDF of a word decreases with the number of its entries, in any inflection; punctuation has an IDF of 0."""
+    """The IDF of a word decreases with the number of its entries, in any inflection. Punctuation has an IDF of 0."""
     view = Snapshot(published.store, published.generations, published.embedder)
     before = view.idf("kettles")
     published.say("two", Said("copper kettle"), Said("kettle brush"))
@@ -295,7 +295,7 @@ def test_idf_counts_published_and_unpublished_entries(published: History) -> Non
 
 
 def test_adjacent_terms_of_published_and_unpublished_items(published: History) -> None:
-    """Adjacent terms are scored by the current text of an item; without the pair, or without pairs, the score is 0."""
+    """Adjacent terms are scored by the current text of an item. Without the pair, or without pairs, the score is 0."""
     view = Snapshot(published.store, published.generations, published.embedder)
     [old, *_] = found(published.engine(), "brass kettle", Mode.TEXT)
     [new] = published.say("two", Said("a kettle of brass, the brass kettles"))

@@ -81,7 +81,7 @@ def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
 
 
 def test_any_word_matches_and_more_words_rank_higher() -> None:
-    """A query needs only one matching word; entries with more of its words rank higher."""
+    """A query needs only one matching word. Entries with more of its words rank higher."""
     made = index(entry(1, "the cache is slow"), entry(2, "the cache is evicted by a timer"), entry(3, "nothing here"))
 
     assert found(made, "cache eviction timer") == [2, 1]
@@ -108,7 +108,7 @@ def test_idf_counts_the_entries_of_all_indexes() -> None:
 
 
 def test_fractions_are_absolute() -> None:
-    """The fraction of a match is its score divided by the highest possible score; without the rare words it is low."""
+    """The fraction of a match is its score divided by the highest possible score. Without the rare words it is low."""
     made = index(*(entry(n, f"common word{n}") for n in range(1, 30)), entry(30, "common zebra"))
 
     [alone] = made.search("zebra", NO_FILTERS, 1)
@@ -228,7 +228,7 @@ def satisfies(stored: Fields, wanted: Filters) -> bool:
 @given(entries, filters)
 @settings(max_examples=60)
 def test_filters_combine(stored: list[Fields], wanted: Filters) -> None:
-    """Different filters combine with AND, values of one filter with OR; all search methods agree."""
+    """Different filters combine with AND, values of one filter with OR. All search methods agree."""
     made = index(*(one.entry(key) for key, one in enumerate(stored)))
     expected = {key for key, one in enumerate(stored) if satisfies(one, wanted)}
 
@@ -275,7 +275,7 @@ def test_allowed_checks_the_given_items_only() -> None:
 
 
 def test_adjacent_terms_are_scored_by_the_best_entry() -> None:
-    """A pair of terms scores where the second follows the first; an item has the score of its best entry."""
+    """A pair of terms scores where the second follows the first. An item has the score of its best entry."""
     made = index(
         entry(1, "a slow cache"), entry(1, "slow cache timer"), entry(2, "the cache, slow"), entry(3, "slow cache")
     )

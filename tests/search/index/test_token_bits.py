@@ -74,7 +74,7 @@ def test_memory_does_not_grow_with_the_number_of_texts() -> None:
 
 
 def test_a_zero_token_does_not_count() -> None:
-    """A query token with norm 0 changes no similarity; a query of only such tokens gives NaN."""
+    """A query token with norm 0 changes no similarity. A query of only such tokens gives NaN."""
     made, query = TokenBits.of([packed(tokens(1, 3)), packed(tokens(2, 4))]), tokens(3, 2)
     nothing = np.zeros((1, TOKEN_DIMENSIONS), dtype=np.float32)
 

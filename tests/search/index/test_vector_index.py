@@ -77,7 +77,7 @@ def test_similarity_is_a_true_cosine() -> None:
 @given(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39)), st.integers(1, 40))
 @settings(max_examples=40)
 def test_only_allowed_items_are_found(allowed: set[int], gone: set[int], limit: int) -> None:
-    """Items that are not allowed or were removed are never found; all others are found in order."""
+    """Items that are not allowed or were removed are never found. All others are found in order."""
     made, query = index(*(stored(item) for item in range(40))).changed(gone, []), unit(1)
 
     assert items(made.nearest(query, limit, flags(allowed))) == expected(query, allowed - gone)[:limit]
@@ -271,7 +271,7 @@ def test_a_filter_that_removes_all_candidates(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_limits")
 def test_unchanged_segments_are_shared(tmp_path: Path) -> None:
-    """A few changes write only a few rows; other segments keep their matrix and graph files."""
+    """A few changes write only a few rows. Other segments keep their matrix and graph files."""
     index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
 
     changed = VectorIndex.open(tmp_path / "one").changed([5], [stored(number) for number in range(5_000, 5_010)])

@@ -349,7 +349,7 @@ def test_a_folder_in_the_working_directory_is_not_a_model(monkeypatch: pytest.Mo
 
 
 def test_name_chooses_the_embedder() -> None:
-    """The default name selects the packaged model; other names select sentence-transformers."""
+    """The default name selects the packaged model. Other names select sentence-transformers."""
     assert isinstance(load(), PackagedEmbedder)
     assert isinstance(load(DEFAULT_MODEL), PackagedEmbedder)
     assert isinstance(load("all-MiniLM-L6-v2"), SentenceTransformerEmbedder)

@@ -144,7 +144,7 @@ def test_an_older_archive_is_read_again(history: History) -> None:
 
 
 def test_other_sessions_cost_few_tokens(history: History) -> None:
-    """Layer 1 adds two words where content is repeated; other layers list at most three sessions."""
+    """Layer 1 adds two words where content is repeated. Other layers list at most three sessions."""
     history.write(talk("one", "two"), at=1)
     others = [f"{number}4444444-0000-4000-8000-000000000004" for number in range(5)]
     for at, name in enumerate(others, 2):

@@ -295,7 +295,7 @@ def test_a_confirming_exchange_has_the_types_of_its_observation(history: History
     ],
 )
 def test_days_are_inclusive(history: History, after: str | None, before: str | None, expected: list[str]) -> None:
-    """`after` and `before` include their day; undated items are in no date range."""
+    """`after` and `before` include their day. Undated items are in no date range."""
     history.say(
         "one",
         Said("kettle first", at=MAY_1),

@@ -132,7 +132,7 @@ def test_no_relevant_hit_is_reported(archive: History, monkeypatch: pytest.Monke
 
 
 def test_an_event_with_all_words_is_relevant(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event with all query words is shown at any score; if the query has an unknown word, the score decides."""
+    """An event with all query words is shown at any score. If the query has an unknown word, the score decides."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
 
     assert archive.search("kettle").hits
@@ -197,7 +197,7 @@ def test_unknown_names_in_filters_are_explained(
 
 
 def test_further_names_are_counted(history: History) -> None:
-    """The explanation lists three names and the number of other names; names of deleted items do not count."""
+    """The explanation lists three names and the number of other names. Names of deleted items do not count."""
     for name in ("ga", "gb", "gc", "gd", "ge", "gf", "gg", "g12"):
         history.say(name, Said("kettle"))
     engine = history.engine()
@@ -231,7 +231,7 @@ def test_projects_keep_their_case(history: History) -> None:
 def test_a_few_unknown_words_are_listed(
     archive: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
 ) -> None:
-    """Unknown words of a short query are listed with the number of hits without them; those of a question are not."""
+    """Unknown words of a short query are listed with the number of hits without them. Those of a question are not."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.4)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 0.2)
     why = archive.search(words).explanation
@@ -346,7 +346,7 @@ def test_a_filter_keeps_every_event_that_satisfies_it(history: History, mode: Mo
     ],
 )
 def test_phrases_are_exact_and_words_are_not(archive: History, words: str, found: set[str]) -> None:
-    """Phrases match literally or not at all; prefixes, misspellings, CJK text, emoji and accents are found.
+    """Phrases match literally or not at all. Prefixes, misspellings, CJK text, emoji and accents are found.
 
     A short exchange is also found by the words of the exchange before it, but not by a quoted phrase from there.
     """

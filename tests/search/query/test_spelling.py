@@ -30,7 +30,7 @@ def test_similar_names_come_best_first() -> None:
 
 
 def test_stems_of_misspelled_endings_are_found() -> None:
-    """A misspelled ending that the stemmer keeps is corrected; the most frequent stem comes first."""
+    """A misspelled ending that the stemmer keeps is corrected. The most frequent stem comes first."""
     known = {"remedi": 9, "remediati": 1, "remote": 50, "remedi2": 7}
 
     assert similar_stems("remeditaion", known) == ["remedi", "remediati"]

@@ -132,7 +132,7 @@ def test_terms_of_a_text_are_among_those_of_a_longer_text(part: str, rest: str) 
     ],
 )
 def test_paths_are_indexed_in_reverse(path: str, folder: str, expected: str) -> None:
-    """A path is indexed from its name to its root, in lower case; a relative path includes its folder."""
+    """A path is indexed from its name to its root, in lower case. A relative path includes its folder."""
     assert path_label(path, folder) == expected
 
 

@@ -12,7 +12,7 @@ def rarity(term: str) -> float:
 
 
 def test_pairs_weigh_as_much_as_their_terms_are_rare() -> None:
-    """The weight of a pair is its share of the total rarity of all pairs; each pair occurs once, in text order."""
+    """The weight of a pair is its share of the total rarity of all pairs. Each pair occurs once, in text order."""
     pairs = adjacent_pairs("Tantivy locks the tantivy lock", rarity)
 
     assert pairs == pytest.approx({("tantivi", "lock"): 4 / 8, ("lock", "the"): 1 / 8, ("the", "tantivi"): 3 / 8})

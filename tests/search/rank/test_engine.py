@@ -48,7 +48,7 @@ def test_text_mode_compares_no_vectors(archive: History) -> None:
 
 
 def test_late_interaction_of_events(archive: History) -> None:
-    """In mode `both`, each event has the late interaction of its best text; in mode `text` it is 0."""
+    """In mode `both`, each event has the late interaction of its best text. In mode `text` it is 0."""
     close = {
         event.key: event.late_interaction
         for event in archive.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
@@ -195,7 +195,7 @@ def test_a_narrow_filter_needs_one_text_search(history: History) -> None:
     ("words", "found"), [("brass_kettle", 5), ('"brass kettle"', 2), ('"kettle brass"', 0), ('"brass kettle" sail', 2)]
 )
 def test_vector_mode_compares_names_and_requires_phrases(archive: History, words: str, found: int) -> None:
-    """In mode `vector`, a name is compared like other words; a quoted phrase must match and has no text score."""
+    """In mode `vector`, a name is compared like other words. A quoted phrase must match and has no text score."""
     events = archive.engine().find(words, Mode.VECTOR, NO_FILTERS).events
 
     assert len(events) == found
@@ -277,7 +277,7 @@ def test_a_query_is_embedded_during_the_text_search(archive: History) -> None:
 
 
 def test_a_model_may_fail_for_single_queries(archive: History) -> None:
-    """If a query cannot be embedded, only text search is used; the next query uses both engines."""
+    """If a query cannot be embedded, only text search is used. The next query uses both engines."""
 
     class Failing(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> TextEmbeddings:

@@ -120,7 +120,7 @@ def test_equal_scores_are_ordered_by_key(order: tuple[int, ...]) -> None:
 
 
 def test_partial_matches_count_less_in_code() -> None:
-    """Code that contains all words counts like prose; code with only some of the words counts much less."""
+    """Code that contains all words counts like prose. Code with only some of the words counts much less."""
     prose, code = (TextMatch(key, key, 0, 0, 1, 2, key == 2, 0.25) for key in (1, 2))
     [told, _], [whole] = gather([prose, code], []), gather([code._replace(fraction=1.0)], [])
 
@@ -345,7 +345,7 @@ def test_the_first_of_equal_matches_represents_an_event() -> None:
 
 
 def test_an_item_scores_by_its_best_entry_and_vector() -> None:
-    """The score of an item uses its best text match and its best cosine; a negative cosine counts as zero."""
+    """The score of an item uses its best text match and its best cosine. A negative cosine counts as zero."""
     first, second = match(1, 0.2), match(1, 0.6)
     [event] = gather(
         [first, second], [VectorMatch(1, 1, 0, 0.5), VectorMatch(1, 1, 1, 0.3), VectorMatch(9, 1, 0, -0.4)]

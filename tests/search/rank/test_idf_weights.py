@@ -24,8 +24,9 @@ def lengths(text: str, *spans: tuple[int, int]) -> list[float]:
 
 
 def test_a_token_weighs_as_much_as_the_idf_of_its_word() -> None:
-    """The norm of a token is the square root of the IDF of its word, also for a part of a word; its direction is
-    unchanged.
+    """The norm of a token is the square root of the IDF of its word, also for a part of a word.
+
+    Its direction is unchanged.
     """
     spans = ((0, 5), (6, 9), (9, 12))
 
@@ -42,12 +43,12 @@ def test_common_words_are_left_out() -> None:
 
 
 def test_a_token_of_several_words_has_the_weight_of_the_rarest() -> None:
-    """A token of the model can span several terms of the index; the highest weight counts."""
+    """A token of the model can span several terms of the index. The highest weight counts."""
     assert lengths("brass_kettle_x", (0, 14)) == pytest.approx([3])
 
 
 def test_only_the_heaviest_tokens_of_a_long_text_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the tokens with the highest weights are compared, in their order; of equal weights the earlier wins."""
+    """Only the tokens with the highest weights are compared, in their order. Of equal weights the earlier wins."""
     monkeypatch.setattr(idf_weights, "_TOKENS", 3)
     spans = ((0, 5), (6, 12), (13, 14), (15, 20), (21, 27))
 

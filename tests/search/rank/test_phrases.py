@@ -28,7 +28,7 @@ WORDS = ("kettle", "brass", "steam", "pullRequest", "soup_pan", "whistles", "whi
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Archive of many short conversations; half of them are published and embedded."""
+    """Archive of many short conversations. Half of them are published and embedded."""
     chance, history = random.Random(3), History(tmp_path_factory.mktemp("kitchen"), FakeEmbedder())
     for session in range(12):
         exchanges = (Said(" ".join(chance.choices(WORDS, k=4)), " ".join(chance.choices(WORDS, k=6))) for _ in range(2))
@@ -67,7 +67,7 @@ def test_every_hit_contains_the_phrase(kitchen: History, phrase: list[str], data
 
 
 def embedded(history: History, mode: Mode) -> set[int]:
-    """Return the events that a mode can find; vector search finds only embedded events."""
+    """Return the events that a mode can find. Vector search finds only embedded events."""
     items = history.store.items.load(history.store.items.all_keys())
     every = {item.exchange for item in items.values()}
     if mode is not Mode.VECTOR:
@@ -171,8 +171,9 @@ def test_a_phrase_with_a_match_in_a_sentence_stays_exact(archive: History) -> No
     ],
 )
 def test_phrases_match_literally(history: History, typed: str, has: str, lacks: str) -> None:
-    """Characters and punctuation must match; case and whitespace do not matter. Other inflections are found and
-    reported only if no text matches literally.
+    """Characters and punctuation must match.
+
+    Case and whitespace do not matter. Other inflections are found and reported only if no text matches literally.
     """
     history.say("other", Said(lacks))
     found = history.search(f'"{typed}"')
@@ -235,7 +236,7 @@ def test_an_exact_phrase_across_windows_ranks_before_inexact_phrases(history: Hi
 
 
 def test_a_phrase_in_a_sentence_may_be_in_the_exchange_before(history: History) -> None:
-    """A sentence also finds the reply that follows an exchange with the phrase; the phrase alone does not."""
+    """A sentence also finds the reply that follows an exchange with the phrase. The phrase alone does not."""
     history.say("tea", Said('"the brass kettle" is a book'), Said("how moving it was"))
 
     assert history.ids('how moving was "the brass kettle" to us then') == ["ex-2", "ex-1"]

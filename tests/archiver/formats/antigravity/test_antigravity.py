@@ -47,7 +47,7 @@ def test_a_prompt_is_the_text_inside_the_request_tag() -> None:
 
 
 def test_results_belong_to_calls_in_their_order() -> None:
-    """Results have no call ID and are matched in order; an argument may be JSON within JSON."""
+    """Results have no call ID and are matched in order. An argument may be JSON within JSON."""
     calls = plan(("write_file", {"TargetFile": '"/a.py"'}), ("run_command", {"CommandLine": '"ls"'}), thinking="Hm")
     records = (prompt("Go"), calls, step("MODEL", "CODE_ACTION", "Created"), step("MODEL", "RUN_COMMAND", "a.py"))
     found = reading.turns(ANTIGRAVITY, *records)

@@ -67,7 +67,7 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
 
 
 def test_the_shown_branch_comes_last_and_the_others_are_abandoned(tmp_path: Path) -> None:
-    """Edited prompts and regenerated answers create branches; the displayed branch comes last."""
+    """Edited prompts and regenerated answers create branches. The displayed branch comes last."""
     nodes = [node("a", "root"), node("new", "a"), node("newer", "new"), node("old", "a"), node("older", "old")]
     path = export(tmp_path / "conversations.json", conversation(*nodes, current="newer"))
     (data,) = contents(KNOWN, path).values()
@@ -103,7 +103,7 @@ def test_the_header_gives_title_model_id_and_time(tmp_path: Path) -> None:
 
 
 def test_exports_are_recognised_by_their_content(tmp_path: Path) -> None:
-    """Lists, single conversations and zips with several files are exports; other JSON and Claude.ai exports are not."""
+    """Lists, single conversations and zips with several files are exports. Other JSON and Claude.ai exports are not."""
     one = conversation(node("a", "root"))
     (tmp_path / "one.json").write_text(json.dumps(one))
     (tmp_path / "other.json").write_text('{"a": 1}')

@@ -51,7 +51,7 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
 
 
 def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
-    """A prompt contains the names of its attachments; their text is injected."""
+    """A prompt contains the names of its attachments. Their text is injected."""
     added = {"attachments": [{"file_name": "a.csv", "extracted_content": "1,2"}], "files": [{"file_name": "b.png"}]}
     path = export(tmp_path / "conversations.json", message("human", "Sum it", **added))
 

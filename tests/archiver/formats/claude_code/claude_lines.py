@@ -48,7 +48,7 @@ def queue(operation: str, content: str = "") -> dict[str, Any]:
 
 
 def jsonl(records: Iterable[object]) -> bytes:
-    """Return a transcript with one record per line; bytes are used as raw lines."""
+    """Return a transcript with one record per line. Bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
 

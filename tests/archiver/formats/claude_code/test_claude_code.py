@@ -174,7 +174,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
 
 
 def test_lines_of_one_reply_share_their_group() -> None:
-    """Lines with the same message ID belong to one reply; no line is repeated or dropped."""
+    """Lines with the same message ID belong to one reply. No line is repeated or dropped."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
     found = turns(assistant(thought), assistant(text("Doing it.")), assistant(tool("Bash", {"command": "ls"})))
 
@@ -183,7 +183,7 @@ def test_lines_of_one_reply_share_their_group() -> None:
 
 
 def test_usage_is_noted_once_per_change() -> None:
-    """Equal usage on the lines of a reply yields one note; a later note replaces it."""
+    """Equal usage on the lines of a reply yields one note. A later note replaces it."""
     first, last = {"input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": 1}, {"output_tokens": 20}
     records = [assistant(text("a")), assistant(text("b")), assistant(text("c"))]
     for record, usage in zip(records, (first, first, {**first, **last}), strict=True):
@@ -275,7 +275,7 @@ def test_a_result_has_the_tool_and_id_of_its_call() -> None:
 
 
 def test_files_count_only_if_they_were_touched() -> None:
-    """A failed call lists no files; otherwise the paths come from the call or its result."""
+    """A failed call lists no files. Otherwise the paths come from the call or its result."""
     path = "/src/a.py"
     edit = {"file_path": path, "old_string": "1", "new_string": "2"}
     whole_file = "WHOLE FILE " * 1000
@@ -345,7 +345,7 @@ def tool_result_turn(name: str, content: str, extra: object = None, **fields: An
 
 
 def test_an_answer_to_a_question_is_the_users() -> None:
-    """The user is the author of an answer and its notes; the answer opens no exchange."""
+    """The user is the author of an answer and its notes. The answer opens no exchange."""
     turn = tool_result_turn("AskUserQuestion", "User has answered your questions: ...", ANSWERS)
 
     assert (turn.speaker, turn.kind, turn.text) == (HUMAN, Kind.RESULT, "Which store? → SQLite (old)")
@@ -398,7 +398,7 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
 
 
 def test_a_queued_prompt_that_is_sent_counts_once() -> None:
-    """A queued prompt counts on the line where it was sent; its queue line is skipped."""
+    """A queued prompt counts on the line where it was sent. Its queue line is skipped."""
     records = (user("one"), queue("enqueue", "two  words"), assistant(text("ok")), queue("dequeue"), user("two words"))
 
     assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (3, "ok"), (5, "two words")]
@@ -406,7 +406,7 @@ def test_a_queued_prompt_that_is_sent_counts_once() -> None:
 
 
 def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
-    """A line with other events besides a queued prompt is not skipped; two queued prompts are skipped once."""
+    """A line with other events besides a queued prompt is not skipped. Two queued prompts are skipped once."""
     joined = jsonl([assistant(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
     both = jsonl([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
 
@@ -470,7 +470,7 @@ def test_notices_in_the_queue_are_not_prompts(content: str) -> None:
 
 
 def test_titles_have_ranks() -> None:
-    """The user's title outranks the agent's, the model's and the summary; repetitions are skipped."""
+    """The user's title outranks the agent's, the model's and the summary. Repetitions are skipped."""
     records = (
         user("Fix it\nplease"),
         {"type": "summary", "summary": "Summed up", "leafUuid": "leaf"},
@@ -518,7 +518,7 @@ def test_links_are_noted() -> None:
 
 
 def test_a_recap_and_a_compaction_are_turns() -> None:
-    """A recap appears without its hint; a compaction includes the number of tokens."""
+    """A recap appears without its hint. A compaction includes the number of tokens."""
     recap, border = turns(
         {"type": "system", "subtype": "away_summary", "content": "Tests pass. (disable recaps in /config)"},
         {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 9}},
@@ -711,7 +711,7 @@ def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
 
 
 def test_a_file_is_recognised_by_its_content() -> None:
-    """A file is recognised by any of the usual first lines; files of other agents are not recognised."""
+    """A file is recognised by any of the usual first lines. Files of other agents are not recognised."""
     ours: list[dict[str, Any]] = [
         {"type": "last-prompt", "sessionId": SESSION},
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},

@@ -156,7 +156,7 @@ def test_pictures_are_named_by_type_and_size() -> None:
 
 
 def test_a_shell_command_of_the_user_is_the_users() -> None:
-    """The user is the author of a shell command that the user ran; its output is kept."""
+    """The user is the author of a shell command that the user ran. Its output is kept."""
     printed = "<result>\nExit code: 1\nOutput:\nno\n</result>"
     call, result = turns(
         message_item(f"<user_shell_command>\n<command>\nls\n</command>\n{printed}\n</user_shell_command>")
@@ -269,7 +269,7 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
     ],
 )
 def test_a_call_is_readable_text(name: str, arguments: object, text: str) -> None:
-    """A call shows the command, the plan or the arguments; invalid arguments are shown unchanged."""
+    """A call shows the command, the plan or the arguments. Invalid arguments are shown unchanged."""
     (turn,) = turns(tool_call(name, arguments))
 
     assert (turn.kind, turn.text, turn.tool, turn.call) == (Kind.CALL, text, name, CALL)
@@ -441,7 +441,7 @@ def test_the_first_header_identifies_the_session() -> None:
     ],
 )
 def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: SessionKind, parent: str) -> None:
-    """A sub-agent belongs to its parent; a fork is a separate session with a link to its origin."""
+    """A sub-agent belongs to its parent. A fork is a separate session with a link to its origin."""
     session = reading.session(CODEX, jsonl([meta(**fields)]))
 
     assert (session.kind, session.parent_id) == (kind, parent)
@@ -450,7 +450,7 @@ def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: Session
 
 
 def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
-    """A message from the parent is a task; a message from a sub-agent is a report."""
+    """A message from the parent is a task. A message from a sub-agent is a report."""
     header = meta(source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}})
     task = item("agent_message", author="/root", recipient="/root/a", content=[{"type": "input_text", "text": "Look"}])
     report = item("agent_message", author="/root/a/b", recipient="/root/a", content=[{"text": "Found"}])
@@ -603,14 +603,14 @@ def test_two_records_on_one_line_are_both_read() -> None:
 
 
 def test_only_rollouts_are_recognised() -> None:
-    """Rollouts are recognised; records of other agents are not."""
+    """Rollouts are recognised. Records of other agents are not."""
     assert [known.agent for known in all_formats() if known.recognises([meta()])] == ["codex"]
     assert recognise(jsonl([{"type": "world_state", "payload": {}}])) is not None
     assert not CODEX.recognises([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
 
 
 def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Current and archived rollouts are found; a compressed duplicate is ignored."""
+    """Current and archived rollouts are found. A compressed duplicate is ignored."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     day = tmp_path / "sessions" / "2026" / "03" / "01"
     archived = tmp_path / "archived_sessions"

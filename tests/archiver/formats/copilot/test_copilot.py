@@ -75,7 +75,7 @@ def test_messages_of_a_skill_or_the_autopilot_are_injected(fields: dict[str, Any
 
 
 def test_a_reply_has_thinking_prose_and_calls() -> None:
-    """All parts of a reply share a group; the start event of an announced call is dropped."""
+    """All parts of a reply share a group. The start event of an announced call is dropped."""
     reply = assistant("I look.", call("bash", {"command": "ls", "description": "List"}), reasoningText="Hm")
     found = events(user("Go"), reply, started_call("bash", {"command": "ls"}), completed_call("a.py"))
     of_reply = [turn for turn in found if isinstance(turn, Turn) and turn.line == 3]
@@ -91,7 +91,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
 
 @pytest.mark.parametrize("first", ["start", "message"])
 def test_a_call_counts_once_in_either_order(first: str) -> None:
-    """A message and a start event count as one call; a start event alone is a call too."""
+    """A message and a start event count as one call. A start event alone is a call too."""
     message, start = assistant("", call("bash", {"command": "ls"})), started_call("bash", {"command": "ls"})
     both = [start, message] if first == "start" else [message, start]
 
@@ -113,7 +113,7 @@ def test_a_call_counts_once_in_either_order(first: str) -> None:
 def test_results_have_the_files_that_were_touched(
     tool: str, arguments: dict[str, str], reads: tuple[str, ...], writes: tuple[str, ...]
 ) -> None:
-    """The tool determines whether a result lists files as read or written; a failed call lists no files."""
+    """The tool determines whether a result lists files as read or written. A failed call lists no files."""
     request = assistant("", call(tool, arguments))
     done, failed = turns(request, completed_call("ok"))[-1], turns(request, completed_call("no", success=False))[-1]
 
@@ -149,7 +149,7 @@ def test_an_exchange_has_the_folder_of_its_start() -> None:
 
 
 def test_other_records_are_skipped_by_reason() -> None:
-    """Hooks, instructions and state are skipped with reasons; unknown types are skipped by type name."""
+    """Hooks, instructions and state are skipped with reasons. Unknown types are skipped by type name."""
     kinds = ("hook.start", "system.message", "session.info", "subagent.started", "assistant.turn_end", "new.thing")
 
     assert [reason for _, reason in skipped(events(*map(record, kinds)))] == [
@@ -187,7 +187,7 @@ def test_only_its_own_events_are_recognised() -> None:
 
 
 def test_sessions_are_found_without_the_files_beside_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Other files are not transcripts; the folder name identifies a session if no event does."""
+    """Other files are not transcripts. The folder name identifies a session if no event does."""
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
     root = tmp_path / "session-state"
     for name in (f"{SESSION}/events.jsonl", f"{SESSION}/files/data.jsonl", "old.jsonl", f"{SESSION}/workspace.yaml"):

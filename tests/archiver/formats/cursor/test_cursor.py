@@ -50,7 +50,7 @@ def editor(path: Path, *rows: tuple[str, tuple[object, ...]]) -> Path:
 
 
 def test_messages_come_in_the_order_of_the_conversation(tmp_path: Path) -> None:
-    """Messages follow the conversation's order, not the database's; unlisted messages come last."""
+    """Messages follow the conversation's order, not the database's. Unlisted messages come last."""
     backwards = [bubble(name, value) for name, value in reversed(BUBBLES.items())]
     path = editor(
         tmp_path / "globalStorage" / "state.vscdb", composer(), *backwards, bubble("b0", {"type": 1, "text": "?"})

@@ -160,7 +160,7 @@ def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
 
 
 def test_a_replaced_conversation_adds_only_new_messages() -> None:
-    """A replaced conversation adds only its new messages; messages after the last kept message are abandoned."""
+    """A replaced conversation adds only its new messages. Messages after the last kept message are abandoned."""
     talk = (user(1, "One"), model(2, "1"), user(3, "Two"))
     shorter = {"$set": {"messages": [talk[0], talk[1], user(5, "Other")]}}
     found = events(*talk, shorter)
@@ -171,7 +171,7 @@ def test_a_replaced_conversation_adds_only_new_messages() -> None:
 
 
 def test_changes_of_the_header_are_noted() -> None:
-    """A changed summary yields a title; a changed time is bookkeeping."""
+    """A changed summary yields a title. A changed time is bookkeeping."""
     found = events(
         {"$set": {"summary": "Blue files", "directories": ["/home/demo/shop"]}}, {"$set": {"lastUpdated": 1}}
     )
@@ -182,7 +182,7 @@ def test_changes_of_the_header_are_noted() -> None:
 
 
 def test_notices_are_injected_and_unknown_types_are_skipped() -> None:
-    """Notices are parsed as injected text, error notices as failures; unknown types are skipped."""
+    """Notices are parsed as injected text, error notices as failures. Unknown types are skipped."""
     notices = [{"id": kind, "type": kind, "content": "x"} for kind in ("info", "warning", "error")]
     found = [turn.failed for turn in reading.turns(GEMINI, HEADER, *notices)]
 
@@ -244,7 +244,7 @@ def test_only_its_own_header_is_recognised() -> None:
 
 
 def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Conversations are found in project folders; migrated documents and other files are ignored."""
+    """Conversations are found in project folders. Migrated documents and other files are ignored."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
     chats = tmp_path / ".gemini" / "tmp" / "shop" / "chats"
     names = [
@@ -266,7 +266,7 @@ def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.
 
 
 def test_a_session_is_identified_by_its_header_and_folders(tmp_path: Path) -> None:
-    """The header identifies a session; folders provide the parent of a sub-agent and the path of the project."""
+    """The header identifies a session. Folders provide the parent of a sub-agent and the path of the project."""
     chats = tmp_path / "shop" / "chats"
     (chats / "parent").mkdir(parents=True)
     (chats.parent / ".project_root").write_text("/home/demo/shop\n")

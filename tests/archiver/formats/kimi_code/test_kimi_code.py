@@ -53,7 +53,7 @@ def summary(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
 
 
 def test_a_prompt_in_the_context_repeats_the_sent_prompt() -> None:
-    """A context record repeats its sent prompt; equal text that is sent again is another prompt."""
+    """A context record repeats its sent prompt. Equal text that is sent again is another prompt."""
     records = (prompt("hi"), context("hi"), prompt("hi"), context("hi"))
 
     assert summary(*records) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi"), (4, Speaker.HUMAN, Kind.PROMPT, "hi")]
@@ -79,7 +79,7 @@ def test_texts_of_the_program_are_injected(text: dict[str, Any]) -> None:
 
 
 def test_a_step_has_thinking_prose_and_calls() -> None:
-    """All parts of a step share a group; the end of the step has the usage."""
+    """All parts of a step share a group. The end of the step has the usage."""
     records = (
         loop_event("content.part", part={"type": "think", "think": "Hm"}),
         loop_event("content.part", part={"type": "text", "text": "I look."}),
@@ -164,7 +164,7 @@ def test_only_its_own_records_are_recognised() -> None:
 
 
 def test_journals_are_found_in_the_folders_of_agents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Folders identify the session and the agent; the state file contains the working folder."""
+    """Folders identify the session and the agent. The state file contains the working folder."""
     monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
     session = tmp_path / "sessions" / "wd_shop_0b7dfb1274ee" / "session_1bcbe023"
     paths = [session / "agents" / name / "wire.jsonl" for name in ("agent-0", "main")]

@@ -137,7 +137,7 @@ def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
 
 
 def test_failures_are_turns() -> None:
-    """Failed tools and interrupted replies are turns; a running tool has no result."""
+    """Failed tools and interrupted replies are turns. A running tool has no result."""
     parts: list[dict[str, Any]] = [
         {"type": "tool", "tool": "bash", "callID": "a", "state": {"status": "error", "error": "no", "input": {}}},
         {"type": "tool", "tool": "bash", "callID": "b", "state": {"status": "running", "input": {"command": "ls"}}},
@@ -202,7 +202,7 @@ def test_a_database_with_other_tables_is_an_error(tmp_path: Path) -> None:
 
 
 def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Databases of all channels and the configured database are found; other databases are not."""
+    """Databases of all channels and the configured database are found. Other databases are not."""
     data = home / ".local" / "share" / "opencode"
     session = in_files(data / "storage")
     for name in ("opencode.db", "opencode-beta.db", "other.db", "named.db"):

@@ -71,7 +71,7 @@ def test_a_prompt_is_text_or_blocks() -> None:
 
 
 def test_a_called_skill_appears_by_name() -> None:
-    """A called skill appears by name without its text; the user's text after it is kept."""
+    """A called skill appears by name without its text. The user's text after it is kept."""
     skill = '<skill name="review" location="/s/review.md">\nLook hard.\n</skill>'
 
     assert summary(user(f"{skill}\n\nat a.py")) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review at a.py")]
@@ -79,7 +79,7 @@ def test_a_called_skill_appears_by_name() -> None:
 
 
 def test_a_reply_has_thinking_prose_and_calls() -> None:
-    """All parts of a reply share a group; an interrupted reply has the reason."""
+    """All parts of a reply share a group. An interrupted reply has the reason."""
     reply = assistant({"type": "thinking", "thinking": "Hm"}, "I look.", call("bash", command="ls"), responseId="r1")
     found = [turn for turn in events(reply) if isinstance(turn, Turn)]
 
@@ -98,7 +98,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
     [("read", ("a.py",), ()), ("edit", (), ("a.py",)), ("write", (), ("a.py",)), ("ls", (), ())],
 )
 def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
-    """Results list the files that were read or written; a failed call lists none."""
+    """Results list the files that were read or written. A failed call lists none."""
     request = assistant(call(tool, path="a.py"))
     done, failed = (reading.turns(PI, HEADER, request, tool_result("x", failed=failed))[-1] for failed in (False, True))
 
@@ -107,7 +107,7 @@ def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, .
 
 
 def test_a_shell_command_of_the_user_is_the_users() -> None:
-    """The user is the author of a shell command that the user ran; its output is kept."""
+    """The user is the author of a shell command that the user ran. Its output is kept."""
     call, result = reading.turns(PI, HEADER, message("bashExecution", command="ls", output="no", exitCode=1))
 
     assert (call.speaker, call.kind, call.text) == (Speaker.HUMAN, Kind.CALL, "! ls")
