@@ -1,5 +1,6 @@
 """Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
@@ -16,6 +17,7 @@ from ..core.errors import (
     QueryTooShort,
     TooManyIds,
     UnknownIds,
+    UnknownProject,
 )
 from ..core.ids import canonical
 from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
@@ -33,6 +35,7 @@ Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
 _NOTICE = count(orjson.dumps(NOTICE).decode())
+_PROJECT = re.compile(r"[\w.-]{1,40}")
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of the fields of a JSON reply. The notice is not counted."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
@@ -191,6 +194,11 @@ def error_message(error: PalaverError) -> str:
                 f"Invalid observation ID: {', '.join(brief(one, _ID) for one in ids)}. Verify ID from search results"
             )
             message += f". {error.hint}" if gone or not all(map(canonical, ids)) else ""
+        case UnknownProject(name=name, near=near):
+            # An error is not marked as quoted text, so it contains only names that cannot be sentences.
+            safe = [each for each in near if _PROJECT.fullmatch(each)]
+            question = f"Did you mean {' or '.join(safe)}? " if safe else ""
+            message = f"Unknown project: {brief(name, _ID)}. {question}Hits of a search without projects name theirs"
         case PathOutsideArchive(path=path):
             message = f"File not found: {brief(path, _PATH)}. Verify path from search"
         case InvalidLineRange(reason=reason):

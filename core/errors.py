@@ -170,9 +170,9 @@ class PathOutsideArchive(InvalidInput):
 
     hint = "Use a path printed by `palaver show ID`, an ID, or at least 6 characters of a session ID."
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, near: str = "") -> None:
         self.path = path
-        super().__init__(f"File not found: {path}")
+        super().__init__(f"File not found: {path}", hint=f"{near}{type(self).hint}")
 
 
 class InvalidLineRange(InvalidInput):

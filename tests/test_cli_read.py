@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.cli import main
-from palaver.core.home import Home
+from palaver.core.home import DEMO, Home
 from palaver.observe.pipeline import Pipeline
 
 from .archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
@@ -64,3 +64,43 @@ def test_a_larger_budget_reads_more_in_json(long_session: str) -> None:
     assert 20_000 < some["tokens"] <= 30_000
     assert some["next_line"] is not None
     assert every["next_line"] is None
+
+
+@pytest.fixture
+def archived(home: Path, tmp_path: Path) -> Home:
+    """Return the archived demo data with two more sessions whose IDs begin alike."""
+    for number in range(2):
+        path = tmp_path / "projects" / "-code-shop" / f"3333333{number}-0000-4000-8000-000000000003.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(jsonl([user("Is it late?", uuid=f"u{number}", cwd="/code/shop")]))
+    with Pipeline(Home(home / "palaver")) as pipeline:
+        pipeline.run(in_paths([tmp_path / "projects", DEMO]))
+    return Home(home / "palaver")
+
+
+@pytest.mark.parametrize("command", [("read",), ("export", "FOLDER"), ("forget",)])
+@pytest.mark.parametrize("wanted", ["0b6f21c5", "0b6f", "0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a02"])
+@pytest.mark.usefixtures("archived")
+def test_a_wrong_session_id_shows_similar_sessions(tmp_path: Path, command: tuple[str, ...], wanted: str) -> None:
+    """An ID with a typo, or that is too short, shows the session that it could mean, with project and date."""
+    name, *others = command
+    reply = palaver(name, wanted, *(str(tmp_path / each) for each in others), code=2)
+    assert "Did you mean 0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01 (tide-clock, 2026-02-03)? " in reply.stderr
+
+
+@pytest.mark.parametrize("command", [("read",), ("export", "FOLDER"), ("forget",)])
+@pytest.mark.usefixtures("archived")
+def test_an_ambiguous_session_id_shows_the_sessions(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """The beginning of several session IDs shows these sessions."""
+    name, *others = command
+    reply = palaver(name, "3333333", *(str(tmp_path / each) for each in others), code=2)
+    assert "2 session IDs begin with 3333333\nGive more characters of the ID: 33333330-0000" in reply.stderr
+    assert " (shop, 2026-03-01) or 33333331-0000-4000-8000-000000000003 (shop, 2026-03-01)." in reply.stderr
+
+
+@pytest.mark.usefixtures("archived")
+def test_an_id_like_no_session_shows_no_session() -> None:
+    """An ID that resembles no session shows where IDs come from."""
+    reply = palaver("read", "zzzqqqq", code=2).stderr
+    assert "Did you mean" not in reply
+    assert "Use a path printed by `palaver show ID`" in reply

@@ -14,11 +14,12 @@ from ...core.conversation import Session, SessionKind
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import Home
-from ..copies.exporter import resolved
+from ..copies.exporter import encodable, resolved
 from ..copies.raw import RawArchive
 from ..files.lines import split
 from ..store import Source, Store
 from ..store.exchange_table import ExchangeOutline
+from ..store.session_candidates import ambiguous_session, similar_sessions
 from ..store.source_table import DELETED
 from .ownership import Ownership, has_files, reading_copy
 
@@ -152,7 +153,8 @@ class Selector:
         for name in names:
             if not (self._add_item(name, found) or self._add_session(name, found) or self._add_path(name, found)):
                 hint = _DOCUMENTS if ids.key(name, "chunk") is not None else _HINT
-                raise InvalidInput(f"No match in the archive for {name}", hint=hint)
+                near = similar_sessions(self._store.sessions, encodable(name))
+                raise InvalidInput(f"No match in the archive for {name}", hint=near + hint)
         return found
 
     def _add_item(self, name: str, found: _Targets) -> bool:
@@ -174,7 +176,7 @@ class Selector:
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= _SHORTEST else set[int]())
         if len({self.sessions[number].native_id for number in found}) > 1:
-            raise InvalidInput(f"{len(found)} session IDs begin with {name}", hint="Give more characters of the ID.")
+            raise ambiguous_session(self._store.sessions, name)
         return found
 
     def _add_path(self, name: str, found: _Targets) -> bool:

@@ -95,6 +95,14 @@ class SessionTable:
         )
         return {row[-1]: _session(row) for row in rows}
 
+    def named(self) -> list[tuple[str, str, int | None]]:
+        """Return the agents' ID, the project and the time of each session with exchanges, newest first."""
+        rows = self._db.rows(
+            """SELECT native_id, project, max(coalesce(ended, started)) FROM session
+               WHERE id IN (SELECT session FROM item) GROUP BY native_id ORDER BY 3 DESC, 1"""
+        )
+        return [(native_id, project, at) for native_id, project, at in rows]
+
     def native_ids(self, start: str) -> list[str]:
         """Return the agents' session IDs that begin with `start`, for sessions with a source."""
         rows = self._db.rows(

@@ -18,6 +18,7 @@ from ...archiver.redaction import Redactor
 from ...archiver.redaction.transcript_redactor import TranscriptRedactor
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
+from ...archiver.store.session_candidates import ambiguous_session, similar_sessions
 from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session
@@ -253,9 +254,10 @@ class TranscriptPaths:
         """
         try:
             return self._exporter.find(wanted)
-        except InvalidInput:
+        except InvalidInput as unknown:
             session = self._session(wanted)
             if not session:
+                unknown.hint = similar_sessions(self._store.sessions, encodable(wanted)) + unknown.hint
                 raise
         return self._exporter.find(session)
 
@@ -271,7 +273,7 @@ class TranscriptPaths:
         session = self._session(wanted)
         with suppress(InvalidInput):
             return self._own(self._exporter.find(session), session)
-        raise PathOutsideArchive(wanted)
+        raise PathOutsideArchive(wanted, near=similar_sessions(self._store.sessions, encodable(wanted)))
 
     def _own(self, found: list[Source], name: str) -> str:
         sessions = {source.session: self._store.sessions.load(source.session) for source in found if source.session}
@@ -282,5 +284,5 @@ class TranscriptPaths:
         """Return the session ID with this prefix, or an empty string; raises `InvalidInput` if several IDs match."""
         begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= _SHORTEST else []
         if len(begun) > 1:
-            raise InvalidInput(f"{len(begun):,} session IDs begin with {start}", hint="Give more characters of the ID.")
+            raise ambiguous_session(self._store.sessions, start)
         return begun[0] if begun else ""
