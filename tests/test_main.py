@@ -9,7 +9,7 @@ START = "import sys; sys.argv[0] = 'palaver'\nfrom palaver.__main__ import start
 
 
 def ended(program: str, *arguments: str) -> tuple[int, list[str], str]:
-    """Run a program that starts a command. Return its exit status, lines of output and standard error."""
+    """Run a program that starts a command, and return its exit status, lines of output and standard error."""
     done = subprocess.run(
         [sys.executable, "-c", START + program, *arguments], capture_output=True, text=True, check=False
     )

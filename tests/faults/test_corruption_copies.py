@@ -58,7 +58,7 @@ class Place:
         return all(each.repaired or each.part == "index" for each in findings)
 
     def exported(self) -> tuple[dict[str, bytes], int]:
-        """Export everything. Return the exported files by name and the number of problems."""
+        """Export everything and return the exported files by name and the number of problems."""
         shutil.rmtree(self.out, ignore_errors=True)
         with Store.open(self.home.database) as store:
             done = Exporter(store, RawArchive(self.home.archive)).export(store.sources.all(), self.out)

@@ -583,7 +583,7 @@ def test_a_template_that_is_not_text_is_named(tmp_path: Path) -> None:
 def test_compression_is_reported_if_relevant() -> None:
     """Compression is reported if it saved much, or is incomplete."""
     saved = Report(compression=Compression(compressed=98, before=55_600_000, after=8_400_000, waiting=2))
-    assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB; the next run continues with 2 more." in RENDERER.render(
+    assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB. The next run continues with 2 more." in RENDERER.render(
         "report", report=saved
     )
     assert "Compressed" not in RENDERER.render(
@@ -608,9 +608,9 @@ def test_reports_use_singular_and_plural() -> None:
     more = Report(IngestReport(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2)
 
     assert RENDERER.render("searchable", report=one).startswith("Archived 1 of 1 transcript: 1 line, 1 exchange. ")
-    assert "Observed 1 exchange and embedded 1 entry; " in RENDERER.render("report", report=one)
+    assert "Observed 1 exchange and embedded 1 entry. " in RENDERER.render("report", report=one)
     assert "Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges. " in RENDERER.render("searchable", report=more)
-    assert "Observed 1,234 exchanges and embedded 2 entries; " in RENDERER.render("report", report=more)
+    assert "Observed 1,234 exchanges and embedded 2 entries. " in RENDERER.render("report", report=more)
 
 
 @pytest.mark.parametrize("changed", [0, 3])
@@ -619,7 +619,7 @@ def test_work_of_another_process_is_reported(changed: int) -> None:
     page = RENDERER.render("report", report=Report(IngestReport(seen=124, changed=changed), elsewhere=True))
 
     assert "Another Palaver process is observing and embedding. Run `palaver status`" in page
-    assert "done after" not in page
+    assert "Done after" not in page
     assert "Another" not in RENDERER.render("report", report=Report(IngestReport(seen=124, changed=changed)))
 
 

@@ -38,7 +38,7 @@ class Apart:
         return data
 
     def outcome(self, memory: str, *, success: bool) -> tuple[float, bool, bool]:
-        """Record an outcome. Return the confidence and whether the memory was promoted or demoted."""
+        """Record an outcome and return the confidence and whether the memory was promoted or demoted."""
         reply = self("memory_outcome", memory_id=memory, success=success)
         return reply["new_confidence"], reply["promoted"], reply["demoted"]
 

@@ -47,7 +47,7 @@ def source(name: str, session: int | None = None) -> Source:
 
 
 def store_session(store: Store, name: str = "one") -> tuple[int, int]:
-    """Store a new session with a new source. Return their IDs."""
+    """Store a new session with a new source, and return their IDs."""
     session = store.sessions.save(Session("claude-code", name))
     return session, store.sources.save(source(name, session))
 

@@ -12,7 +12,7 @@ from .sample_values import exchange, store_session
 
 
 def give(path: Path, name: str, count: int) -> set[int]:
-    """Archive `count` exchanges. Return their IDs."""
+    """Archive `count` exchanges and return their IDs."""
     with Store.open(path) as store:
         before = set(store.items.all_keys())
         with store.transaction():

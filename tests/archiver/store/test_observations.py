@@ -22,7 +22,7 @@ FULL = Observation(
 
 
 def asked(store: Store) -> tuple[int, int]:
-    """Store a session with one exchange. Return their IDs."""
+    """Store a session with one exchange, and return their IDs."""
     session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a")])
     return session, keys(store)[0]

@@ -6,7 +6,7 @@ from .sample_values import decision, exchange, keys, store_session
 
 
 def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
-    """Store a session with exchanges. Return their IDs."""
+    """Store a session with exchanges, and return their IDs."""
     session, source = store_session(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])

@@ -10,7 +10,7 @@ from palaver.core.memory import Memory
 
 
 def stored(path: Path, content: str) -> int:
-    """Store a memory. Return the number of missing changes."""
+    """Store a memory and return the number of missing changes."""
     with Store.open(path) as store:
         with store.transaction():
             store.memories.insert(Memory(content), 1)

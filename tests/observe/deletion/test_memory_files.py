@@ -25,7 +25,7 @@ class Project:
         return ProjectMemories.open(self.home, self.folder)
 
     def remember(self, title: str, content: str) -> tuple[str, Path]:
-        """Store a memory. Return its ID and its file."""
+        """Store a memory and return its ID and its file."""
         mnemonics = self.opened()
         stored = mnemonics.remember(title, content, "issue").stored
         mnemonics.close()

@@ -36,11 +36,11 @@ class Harness:
         return MemoryCore(opened, generations, self.embedder, redactor, clock=lambda: self.at)
 
     def remember(self, content: str, kind: str = "preference", **values: object) -> RememberResult:
-        """Store a memory. Return the result."""
+        """Store a memory and return the result."""
         return self.core.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
 
     def add(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
-        """Store a memory. Return it."""
+        """Store a memory and return it."""
         return self.remember(content, kind, **values).stored
 
     def recall(self, query: str) -> list[str]:
@@ -54,9 +54,9 @@ class Harness:
         return self.core.feedback.approve(stored.id)
 
     def succeed(self, memory_id: str, times: int = 1) -> StoredMemory:
-        """Report successes. Return the memory after the last."""
+        """Report successes and return the memory after the last."""
         return [self.core.feedback.outcome(memory_id, success=True).after for _ in range(times)][-1]
 
     def fail(self, memory_id: str, times: int = 1) -> StoredMemory:
-        """Report failures. Return the memory after the last."""
+        """Report failures and return the memory after the last."""
         return [self.core.feedback.outcome(memory_id, success=False).after for _ in range(times)][-1]

@@ -40,7 +40,7 @@ class Shop:
         return self.history.learn(exchange, *observations)
 
     def summarise(self, name: str, summary: Observation) -> int:
-        """Store the summary of a session. Return its key."""
+        """Store the summary of a session, and return its key."""
         number = self.store.sessions.find("test", name)
         assert number is not None
         first, *_ = self.store.summaries.exchanges(number)
