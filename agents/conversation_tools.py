@@ -20,7 +20,7 @@ from ..core.errors import (
     UnknownProject,
 )
 from ..core.ids import canonical
-from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
+from ..core.query import ALSO_MAX, IDS_MAX, LIMIT_MAX, Filters, Query
 from ..core.results import BUDGET, OutputMatches
 from ..core.tokens import count
 from ..search.search_index import SearchIndex
@@ -76,6 +76,13 @@ def search(
     place: Annotated[
         Literal["conversations", "output"], Field(alias="in", description="output: exact text that tools printed")
     ] = "conversations",
+    also: Annotated[
+        list[str] | None,
+        Field(
+            json_schema_extra={"maxItems": ALSO_MAX},
+            description='2-3 other wordings of a question in your own words: ["429 retry", "rate limit backoff"]',
+        ),
+    ] = None,
 ) -> ToolReply:
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
@@ -84,12 +91,14 @@ def search(
     """
     names = {"projects": projects, "types": types, "concepts": concepts, "files": files}
     filters: dict[str, Any] = {name: values or () for name, values in names.items()}
+    if place == "output" and also:
+        raise InvalidInput('in "output" takes no also', hint="Call search once for each text.")
     if place == "output":
         found = _output(conversation, query, limit, Filters.parse(after=after, before=before, **filters))
         return _matches(conversation, found, response_format, filtered=any([after, before, *filters.values()]))
     wanted = _unquoted(query)
     results = conversation.index.find(
-        Query.parse(wanted, mode=mode, limit=limit, after=after, before=before, **filters),
+        Query.parse(wanted, mode=mode, limit=limit, also=also or (), after=after, before=before, **filters),
         snippets=response_format == "json" or not isinstance(wanted, str),
     )
     if response_format == "markdown":

@@ -164,6 +164,7 @@ class ZeroResultExplanation(Struct, frozen=True):
     no_known_term: bool = False
     missing: tuple[str, ...] = ()
     without_missing: int | None = None
+    reword: bool = False
 
 
 class Results(Struct, frozen=True):

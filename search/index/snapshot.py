@@ -102,6 +102,7 @@ class Snapshot:
             all_known=not unknown,
             no_known_term=not long and len(unknown) == len(entries) > 0,
             shortness=weight * shortness(len(entries)),
+            archive_size=weight,
         )
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:

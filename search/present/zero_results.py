@@ -59,6 +59,7 @@ class ZeroResultExplainer:
             no_known_term=analyzed.no_known_term,
             missing=missing,
             without_missing=self._without_words(query, analyzed, missing) if missing else None,
+            reword=len(query.concepts) == 1 and not query.also,
         )
 
     def _concept_hits(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:
@@ -110,14 +111,14 @@ class ZeroResultExplainer:
         return (earlier[-1] if earlier else None), (later[0] if later else None)
 
     def _events(self, query: Query, filters: Filters) -> list[int]:
-        """Return the events found with these filters, without re-ranking. Re-ranking does not change their number."""
+        """Return the events found with these filters."""
         if not query.concepts:
             return [key for _, key in self._engine.newest(filters)]
         first, *more = query.concepts
         if more:
             return self._having(query, filters, *query.concepts)
-        found = self._engine.find(first, query.mode, filters, also=query.also, rerank=False)
-        best = found.events[0].plain if found.events and found.relevant else 1.0
+        found = self._engine.find(first, query.mode, filters, also=query.also)
+        best = max((event.plain for event in found.events), default=1.0) if found.relevant else 1.0
         return [event.key for event in found.events if event.plain >= _COUNTS * best]
 
     def _missing(self, query: Query, analyzed: AnalyzedQuery) -> tuple[str, ...]:

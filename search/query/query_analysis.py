@@ -44,6 +44,7 @@ class AnalyzedQuery(Struct, frozen=True):
         all_known: True if each term occurs in the index.
         no_known_term: True if the query is not a sentence and none of its terms occurs in the index.
         shortness: Result of `shortness` for the query, reduced in a small archive.
+        archive_size: Number of entries as a share of a large archive, at most 1.
         in_sentence: True if at least `SENTENCE` words are outside quotes.
         exact: Phrases that must match literally.
         inexact: Phrases that match only with other forms of their words.
@@ -60,6 +61,7 @@ class AnalyzedQuery(Struct, frozen=True):
     all_known: bool = False
     no_known_term: bool = False
     shortness: float = 0.0
+    archive_size: float = 0.0
     in_sentence: bool = False
     exact: tuple[str, ...] = ()
     inexact: tuple[str, ...] = ()

@@ -37,8 +37,12 @@ _THRESHOLD, _SHORT_QUERY = 0.088, 0.25
 """Relevance threshold of the plain score, and factor of its increase for short queries.
 
 Short queries usually repeat words of the wanted text, while most words of a sentence may differ. The values were chosen
-on the train split of questions about coding sessions. They remove no answer from the top 5 (bench/RESULTS.md). The
-threshold ignores re-ranking, because a re-ranked score depends on the other events.
+on the train split of questions about coding sessions. They remove no answer from the top 5 (bench/RESULTS.md).
+"""
+_EVIDENCE = 0.13
+"""Relevance threshold of the evidence in a large archive. The factor for short queries is the same.
+
+Chosen on the train split of the same questions, for at most one point of hit@5 (bench/RESULTS.md).
 """
 _RELEVANT_WORDS = PRESENT_WORDS
 """Minimum text score that makes an entry relevant regardless of the threshold, if all query terms are known."""
@@ -82,7 +86,6 @@ class Engine:
         depth: int | None = None,
         *,
         also: Sequence[str] = (),
-        rerank: bool = True,
     ) -> RankedEvents:
         """Return the events that match a query.
 
@@ -92,13 +95,12 @@ class Engine:
             filters: Filters that events must satisfy.
             depth: Maximum number of entries and of vectors to fuse; `DEPTH` by default.
             also: Other wordings of the query. All wordings together are one question.
-            rerank: True to re-rank the first events. Re-ranking does not change the number of events.
         """
         self.snapshot.refresh()
         depth, first = depth or DEPTH, self._analyzed(query, mode)
         analyzed = [first, *(_reworded(self._analyzed(unquoted(each), mode), first) for each in also)]
         found, truncated = self._found(analyzed, mode, filters, depth)
-        return self.ranked(analyzed, mode, found, truncated, rerank=rerank)
+        return self.ranked(analyzed, mode, found, truncated)
 
     def ranked(
         self,
@@ -106,8 +108,6 @@ class Engine:
         mode: Mode,
         found: Sequence[Wording],
         truncated: bool = False,
-        *,
-        rerank: bool = True,
     ) -> RankedEvents:
         """Fuse the results of both engines, and re-rank them if any event is relevant.
 
@@ -116,7 +116,6 @@ class Engine:
             mode: Engines that were used.
             found: Results of each wording.
             truncated: True if an engine reached its limit.
-            rerank: True to re-rank the first events.
         """
         query = AnalyzedQuery.joined(analyzed)
         # Each match of a quoted phrase is relevant, so the threshold is 0.
@@ -124,9 +123,10 @@ class Engine:
         threshold = _THRESHOLD + _SHORT_QUERY * query.shortness if both and not query.phrases else 0.0
         by_words = _RELEVANT_WORDS if query.all_known else inf
         is_relevant = max(each.matches.fraction.max(initial=0.0) for each in found) >= by_words
-        rerank_from = inf if not rerank else 0.0 if is_relevant else threshold
+        rerank_from = 0.0 if is_relevant else threshold
         events = self._fused(analyzed, mode, found, rerank_from)
-        return RankedEvents(events, query, threshold, by_words, truncated)
+        evidence = _EVIDENCE * query.archive_size + _SHORT_QUERY * query.shortness
+        return RankedEvents(events, query, threshold, by_words, truncated, evidence)
 
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
         """Analyze a query with the whole index. Time expressions that match no entry become words."""
@@ -251,7 +251,7 @@ class Engine:
                 times=tuple(one for each in queries for one in each.times),
                 empty_times=tuple(one for each in queries for one in each.empty_times),
             ),
-            threshold=0.0 if all(each.relevant for each in found) else inf,
+            threshold=0.0 if all(each.plausible for each in found) else inf,
             truncated=found[rarest].truncated,
         )
 
@@ -269,7 +269,7 @@ class Engine:
             vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
         # Re-ranked and plain scores are not comparable, so either all events are re-ranked or none.
-        events_ = self._fused([query], mode, [Wording(matches, vectors)], 0.0 if found.relevant else inf)
+        events_ = self._fused([query], mode, [Wording(matches, vectors)], 0.0 if found.plausible else inf)
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:

@@ -22,7 +22,7 @@ The vector scores of an event that is not embedded yet are estimated from its ra
 only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
@@ -78,6 +78,8 @@ class Event(Struct, eq=False):
         late_interaction: Late-interaction score, 0 to 1; 0 without re-ranking.
         adjacent_terms: Weight of the query's adjacent-term pairs in the best-matching item, 0 to 1.
         in_date_range: 1 if the event is within the date range of the query, else 0.
+        evidence: Re-ranked score without the date. None without re-ranking, without token embeddings, and for an event
+            that is not embedded yet.
     """
 
     key: int
@@ -89,6 +91,7 @@ class Event(Struct, eq=False):
     late_interaction: float
     adjacent_terms: float
     in_date_range: float
+    evidence: float | None
     _semantic: float
     """Best cosine or its expected value, at least 0."""
     _best: int
@@ -104,7 +107,9 @@ class Event(Struct, eq=False):
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """Return an event without scores, for a query without words."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, -1, TextMatches.none(), VectorMatches.none(), ())
+        return cls(
+            key, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, None, 0.0, -1, TextMatches.none(), VectorMatches.none(), ()
+        )
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -188,7 +193,7 @@ def fuse(
     plain, dated, date = found.plain(used), np.zeros(len(keys)), 0.0
     if in_date_range:
         dated, date = in_date_range(keys).astype(np.float64), _DATE
-    late, adjacent = np.zeros(len(keys)), np.zeros(len(keys))
+    late, adjacent, evidence = np.zeros(len(keys)), np.zeros(len(keys)), np.full(len(keys), None, dtype=object)
     score = _total((*parts, late, adjacent, dated), used.shares(date))
     if plain.max(initial=0.0) >= rerank_from:
         first = np.sort(keys[_order(keys, score)[:_RERANKED]])
@@ -199,16 +204,16 @@ def fuse(
             in_prose = among(keys, first) & (found.best >= 0) & ~found.in_code
             adjacent[in_prose] = adjacent_terms(matches.key[found.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
-        score = _total((*parts, late, _powers(adjacent, found.in_code), dated), used.shares(date))
+        reranked = (*parts, late, _powers(adjacent, found.in_code))
+        score = _total((*reranked, dated), used.shares(date))
+        if compared is not None:
+            evidence[~found.waiting] = _total(reranked, used.shares())[~found.waiting]
     order = _order(keys, score)
     similarity = found.similarity.astype(object)
     similarity[np.isinf(found.similarity)] = None
-    columns = (keys, score, plain, found.words, found.prompt, similarity, late, adjacent, dated, found.semantic)
-    rows = (column[order].tolist() for column in (*columns, found.best))
-    means = (
-        repeat(None) if found.means is None else zip(*(column[order].tolist() for column in found.means), strict=True)
-    )
-    return list(map(Event, *rows, repeat(matches), repeat(vectors), repeat(used.shares(date)), means))
+    measured = (found.words, found.prompt, similarity, late, adjacent, dated, evidence, found.semantic, found.best)
+    rows = (column[order].tolist() for column in (keys, score, plain, *measured))
+    return list(map(Event, *rows, repeat(matches), repeat(vectors), repeat(used.shares(date)), found.means_of(order)))
 
 
 def _measured(
@@ -288,6 +293,12 @@ class _Scores(NamedTuple):
         if self.means is not None:
             return self.means
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
+
+    def means_of(self, order: Integers) -> Iterator[tuple[float, float, float] | None]:
+        """Yield the means of each event in this order; None for one wording."""
+        if self.means is None:
+            return repeat(None)
+        return zip(*(column[order].tolist() for column in self.means), strict=True)
 
     def plain(self, weights: Weights) -> Floats:
         """Return the scores with these weights. An event that is not embedded yet is scored by its text score alone."""

@@ -25,8 +25,9 @@ class RankedEvents(Struct, frozen=True):
 
     Attributes:
         threshold: Minimum plain score of a relevant event.
-        words_threshold: Minimum text score that makes an event relevant regardless of its plain score.
+        words_threshold: Minimum text score that makes an event relevant regardless of its other scores.
         truncated: True if an engine reached its limit, so that more events can match.
+        evidence_threshold: Minimum evidence of at least one event. Otherwise no event is shown.
     """
 
     events: list[Event]
@@ -34,6 +35,7 @@ class RankedEvents(Struct, frozen=True):
     threshold: float = 0.0
     words_threshold: float = inf
     truncated: bool = False
+    evidence_threshold: float = 0.0
 
     def is_relevant(self, event: Event) -> bool:
         """Return whether an event is relevant by its plain score or its text score."""
@@ -47,6 +49,16 @@ class RankedEvents(Struct, frozen=True):
         return [event for event in self.events if self.is_relevant(event) or event.plain >= _LISTED * self.threshold]
 
     @property
-    def relevant(self) -> bool:
-        """True if any event is relevant or if the threshold is 0."""
+    def plausible(self) -> bool:
+        """True if any event is relevant without its evidence, or if the threshold is 0."""
         return self.threshold == 0 or any(map(self.is_relevant, self.events))
+
+    @property
+    def relevant(self) -> bool:
+        """True if any event is relevant and has enough evidence, or if the threshold is 0."""
+        return self.threshold == 0 or any(self.is_relevant(event) and self._is_proven(event) for event in self.events)
+
+    def _is_proven(self, event: Event) -> bool:
+        if event.evidence is None or event.words >= self.words_threshold:
+            return True
+        return event.evidence >= self.evidence_threshold

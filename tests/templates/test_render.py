@@ -100,6 +100,10 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ("search_none", lambda: RENDERER.search(results())),
         ("search_weak", lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation((hit(1),))))),
         (
+            "search_reword",
+            lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation((hit(1),), reword=True))),
+        ),
+        (
             "search_apart",
             lambda: RENDERER.search(
                 replace(results(), explanation=ZeroResultExplanation((hit(1),), phrases=("pull it",)))

@@ -94,6 +94,12 @@ _budget = click.option(
 )
 @click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum results, 1 to 50.")
 @_filters
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="TEXT",
+    help="Search for these other words for WORDS too, as one question; up to 4 times.",
+)
 @click.option("--all-of", is_flag=True, help="Find conversations that contain all arguments (2 to 5).")
 @click.option(
     "--by",
@@ -221,12 +227,14 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
 
     Raises:
         InvalidInput: A value is invalid.
-        UsageError: Neither words nor filters were given.
+        UsageError: Neither words nor filters were given, or `--also` without words.
     """
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
         return Query.parse(query, **options)
-    del options["mode"], options["weak"], options["per_session"]
+    if options["also"]:
+        raise click.UsageError("--also needs WORDS.")
+    del options["mode"], options["weak"], options["per_session"], options["also"]
     wanted = Query.newest(**options)
     if not wanted.filters:
         raise click.UsageError("Give WORDS or a filter option.")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from palaver.core.errors import ModelUnavailable
 from palaver.core.query import Filters, Mode, Query
+from palaver.search.index import snapshot
 from palaver.search.index.matches import TextMatches
 from palaver.search.model.embedding import TextEmbeddings
 from palaver.search.query.query_analysis import AnalyzedQuery
@@ -62,14 +63,30 @@ def test_late_interaction_of_events(archive: History) -> None:
     )
 
 
-def test_without_re_ranking_scores_are_plain(archive: History) -> None:
-    """With `rerank=False`, the same events are returned with their scores before re-ranking."""
-    looked = archive.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
-    counted = archive.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, rerank=False)
+def test_without_enough_evidence_nothing_is_relevant(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a large archive, the re-ranked score of a relevant event must reach the evidence threshold.
 
-    assert {event.key: event.plain for event in counted.events} == {event.key: event.plain for event in looked.events}
-    assert all(event.score == event.plain and event.late_interaction == 0 for event in counted.events)
-    assert counted.relevant == looked.relevant
+    An event that is not embedded yet, or that contains all words, is relevant without it.
+    """
+    history.say("tea", Said("the brass kettle whistles in the small kitchen on every cold morning"))
+    history.embed()
+    history.publish()
+    monkeypatch.setattr(snapshot, "_LARGE", 1)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
+    words = "every cold morning the brass kettle whistles"
+
+    def relevant(evidence: float) -> tuple[bool, bool]:
+        monkeypatch.setattr(engine, "_EVIDENCE", evidence)
+        found = history.engine().find(words, Mode.BOTH, NO_FILTERS)
+        return found.plausible, found.relevant
+
+    assert relevant(0.0) == (True, True)
+    assert relevant(1.0) == (True, False)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 0.0)
+    assert relevant(1.0) == (True, True)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
+    history.say("new", Said("every cold morning the brass kettle whistles"))
+    assert relevant(1.0) == (True, True)
 
 
 def test_a_model_without_tokens_scores_by_the_other_parts(history: History) -> None:
