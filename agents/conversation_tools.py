@@ -1,7 +1,7 @@
 """Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
 import re
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
 from msgspec import Struct
@@ -28,8 +28,12 @@ from ..templates.json_output import details_json, output_json, results_json, tra
 from ..templates.labels import has_transcript
 from ..templates.quote import brief
 from ..templates.render import Renderer
+from ..templates.truncation import largest_fitting
 from .json_reply import NOTICE, json_reply
 from .toolset import ServerConfig, Tool, ToolReply, Toolset, WholeNumber
+
+if TYPE_CHECKING:
+    from ..search.archive_search import ArchiveSearch
 
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
@@ -40,6 +44,8 @@ _JSON = BUDGET - _NOTICE
 """Maximum tokens of the fields of a JSON reply. The notice is not counted."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
 """Maximum characters of an ID, a path and an error, which can contain any input."""
+_PROJECTS, _NAME = 60, 12
+"""Maximum tokens of the sentence that names the projects, and of a name in it."""
 # The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
 SearchInput: TypeAlias = Annotated[
     Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation
@@ -71,6 +77,10 @@ def search(
     ] = None,
     concepts: list[str] | None = None,
     files: Annotated[list[str] | None, Field(description="Read or modified")] = None,
+    session: Annotated[str | None, Field(description="Session id, or its beginning")] = None,
+    branch: str | None = None,
+    kind: Literal["observation", "exchange", "memory", "document", "code"] | None = None,
+    by: Annotated[Literal["event", "session"], Field(description="session: one line per session")] = "event",
     response_format: Format = "markdown",
     detail: Annotated[Literal["compact", "facts"], Field(description="facts: about 100 tokens a hit")] = "compact",
     place: Annotated[
@@ -86,10 +96,12 @@ def search(
 ) -> ToolReply:
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
-    Returns one line per hit (id, date, type, score, title), ~30 tokens each. Next: get_observations with the 2-5 best
-    ids. types, concepts and files need a single-concept query.
+    Returns one line per hit (id, date, session, type, title), ~30 tokens each, best first. Next: get_observations with
+    the 2-5 best ids. types, concepts and files need a single-concept query.
     """
-    names = {"projects": projects, "types": types, "concepts": concepts, "files": files}
+    one = {"sessions": session, "branches": branch, "kinds": kind}
+    several = {"projects": projects, "types": types, "concepts": concepts, "files": files}
+    names = {**several, **{name: [value] for name, value in one.items() if value}}
     filters: dict[str, Any] = {name: values or () for name, values in names.items()}
     if place == "output" and also:
         raise InvalidInput('in "output" takes no also', hint="Call search once for each text.")
@@ -98,7 +110,7 @@ def search(
         return _matches(conversation, found, response_format, filtered=any([after, before, *filters.values()]))
     wanted = _unquoted(query)
     results = conversation.index.find(
-        Query.parse(wanted, mode=mode, limit=limit, also=also or (), after=after, before=before, **filters),
+        Query.parse(wanted, mode=mode, limit=limit, also=also or (), by=by, after=after, before=before, **filters),
         snippets=response_format == "json" or not isinstance(wanted, str),
     )
     if response_format == "markdown":
@@ -217,11 +229,31 @@ def error_message(error: PalaverError) -> str:
     return brief(message, _ERROR)
 
 
-def _open(config: ServerConfig) -> ConversationContext:
-    """Open the search. Raises `StoreMissing` if the archive is empty."""
+def _archive(config: ServerConfig) -> "ArchiveSearch":
+    """Open the archive; raises `StoreMissing` if it does not exist."""
     from ..search.archive_search import ArchiveSearch
 
-    return ConversationContext(ArchiveSearch(config.home, config.model), config.renderer)
+    return ArchiveSearch(config.home, config.model)
+
+
+def _open(config: ServerConfig) -> ConversationContext:
+    return ConversationContext(_archive(config), config.renderer)
+
+
+def _projects(config: ServerConfig) -> str:
+    """Return a sentence with the projects of the latest sessions, of at most `_PROJECTS` tokens, or an empty text."""
+    try:
+        with _archive(config) as archive:
+            names = [brief(total.name, _NAME) for total in archive.projects() if total.name]
+    except PalaverError:
+        return ""  # the first call reports the problem, for example that nothing is archived yet
+
+    def sentence(number: int) -> str:
+        more = f" and {len(names) - number} more" if number < len(names) else ""
+        return f"Projects: {', '.join(names[:number])}{more}."
+
+    shown = largest_fitting(lambda number: count(sentence(number)), len(names), _PROJECTS)
+    return sentence(shown) if shown else ""
 
 
 CONVERSATION = Toolset(
@@ -233,4 +265,5 @@ CONVERSATION = Toolset(
     tools=tuple(Tool.of(function) for function in (search, get_observations, read)),
     to_error_reply=lambda error: ToolReply(error_message(error)),
     open=_open,
+    describe_archive=_projects,
 )

@@ -62,7 +62,7 @@ class _ToolServer:
         return Server(
             "palaver",
             version=version,
-            instructions=self._served.instructions,
+            instructions=self._served.instructions_for(self._config),
             on_list_tools=self._list,
             on_call_tool=self._call,
         )

@@ -124,6 +124,7 @@ class Toolset(Struct, frozen=True):
     """Ordered tools with instructions for the model.
 
     `to_error_reply` converts an error to a reply. `open` creates the context of the tools at the first call.
+    `describe_archive` returns additional instructions that depend on the archive, or an empty text.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Toolset(Struct, frozen=True):
     tools: tuple[Tool, ...]
     to_error_reply: Callable[[PalaverError], ToolReply]
     open: Callable[[ServerConfig], object]
+    describe_archive: Callable[[ServerConfig], str] | None = None
 
     @property
     def tokens(self) -> int:
@@ -163,6 +165,12 @@ class ServedTools(Struct, frozen=True):
                     )
                 tools[name] = toolset, tool
         return cls("\n\n".join(toolset.instructions for toolset in toolsets), tools)
+
+    def instructions_for(self, config: ServerConfig) -> str:
+        """Return the instructions, with what the toolsets say about this archive."""
+        toolsets = {toolset.name: toolset for toolset, _ in self.tools.values()}
+        notes = [each.describe_archive(config) for each in toolsets.values() if each.describe_archive is not None]
+        return "\n\n".join(filter(None, (self.instructions, *notes)))
 
 
 def find_toolset(name: str) -> Toolset:

@@ -137,7 +137,7 @@ class UnknownProject(InvalidInput):
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         self.name, self.near = name, tuple(near)
         question = f"Did you mean {' or '.join(near)}? " if near else ""
-        super().__init__(f"Unknown project: {name}", hint=f"{question}`palaver status --projects` lists all projects.")
+        super().__init__(f"Unknown project: {name}", hint=f"{question}`palaver projects` lists all projects.")
 
 
 class UnknownIds(InvalidInput):

@@ -32,6 +32,8 @@ class Hit(Struct, frozen=True):
         more: Number of other matching events in the session, in a search for sessions.
         cursor: Cursor that continues after this hit.
         also_in: IDs of other sessions with the same text, such as forks, resumed sessions and copies.
+        session_title: Title of the session's summary, or else the agent's title of the session.
+        short_session_id: First characters of `session_id` that identify the session in this archive.
     """
 
     id: str
@@ -54,6 +56,8 @@ class Hit(Struct, frozen=True):
     more: int = 0
     cursor: str = ""
     also_in: tuple[str, ...] = ()
+    session_title: str = ""
+    short_session_id: str = ""
 
 
 class UnknownName(NamedTuple):
@@ -202,7 +206,10 @@ class Results(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True):
-    """Timeline: the events of a session before and after the event with the ID `anchor`, in order."""
+    """Events of a session before and after the event with the ID `anchor`, in order.
+
+    The anchor is empty if the timeline contains all events of the session.
+    """
 
     anchor: str
     hits: tuple[Hit, ...]
@@ -218,6 +225,43 @@ class ReplacedBy(Struct, frozen=True):
     line: int
 
 
+class SessionEntry(NamedTuple):
+    """Observation of a session."""
+
+    id: str
+    type: str
+    title: str
+
+
+class SessionOutline(Struct, frozen=True):
+    """Session in a list of sessions.
+
+    Attributes:
+        id: Short session ID.
+        exchanges: Number of exchanges in the latest transcript of the session.
+    """
+
+    id: str
+    title: str
+    project: str
+    agent: str
+    kind: SessionKind
+    branch: str
+    started: Milliseconds | None
+    ended: Milliseconds | None
+    exchanges: int
+    session_id: str
+    path: str
+
+
+class SessionPage(Struct, frozen=True):
+    """Page of a list of sessions, the latest first, with the cursor of the next page."""
+
+    sessions: tuple[SessionOutline, ...]
+    cursor: str = ""
+    explanation: ZeroResultExplanation | None = None
+
+
 class Detail(Struct, frozen=True):
     """Result of layer 2 (details). An exchange without observations is described by an observation of type `general`.
 
@@ -227,6 +271,7 @@ class Detail(Struct, frozen=True):
         confirmed: Number of later exchanges that repeated the observation, the last at `confirmed_at`.
         replaced_by: Later observation that replaces this one, or None if there is none.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
+        entries: First observations of a session, if the detail describes a session.
     """
 
     id: str
@@ -245,6 +290,7 @@ class Detail(Struct, frozen=True):
     confirmed_at: Milliseconds | None = None
     replaced_by: ReplacedBy | None = None
     left_out: int = 0
+    entries: tuple[SessionEntry, ...] = ()
 
 
 class TranscriptExcerpt(Struct, frozen=True):

@@ -15,13 +15,16 @@ from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
 from ..core.query import IDS_MAX, Filters
+from ..core.results import SessionPage
 from .model.embedder import DEFAULT_MODEL, load
+from .present.sessions import Sessions
 from .query.project_names import check_projects
 from .query.secret_placeholders import redacted, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..archiver.store.session_table import ProjectTotal
     from ..core.home import Home
     from ..core.query import Query
     from ..core.results import Detail, OutputMatches, Results, Timeline, TranscriptExcerpt
@@ -58,8 +61,24 @@ class ArchiveSearch(Closing):
         output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
 
+    def sessions(self, query: Query) -> SessionPage:
+        """Return a page of the sessions that match a query with `Grouping.SESSION`."""
+        found = self.find(query, snippets=False)
+        return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
+
+    def projects(self) -> list[ProjectTotal]:
+        """Return all projects with indexed sessions, the one with the latest session first."""
+        return self._store.sessions.totals_by_project()
+
     def timeline(self, public: str, around: int = 3) -> Timeline:
-        """Return the events before and after a hit; raises `InvalidInput` if the hit is not part of a conversation."""
+        """Return the events before and after a hit, or all events of the session whose ID begins with `public`.
+
+        Raises:
+            UnknownIds: Neither a hit nor a session has this ID.
+            InvalidInput: The hit is not part of a conversation, or several session IDs begin with this text.
+        """
+        if not ids.canonical(public) and (number := self._sessions.find(public)) is not None:
+            return self._hits.of_session(number)
         key = ids.key(public)
         if key is None:
             raise self._unknown([public])
@@ -91,6 +110,10 @@ class ArchiveSearch(Closing):
         return Hits(self._store, self._engine)
 
     @cached_property
+    def _sessions(self) -> Sessions:
+        return Sessions(self._store)
+
+    @cached_property
     def _reader(self) -> TranscriptReader:
         from ..archiver.deletion.suppression import SuppressionList
         from ..archiver.redaction import Redactor
@@ -115,19 +138,31 @@ class ArchiveSearch(Closing):
         return found
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
-        """Return the details of known IDs, and an error for unknown IDs; raises `TooManyIds`."""
+        """Return the details of known IDs, and an error for unknown IDs.
+
+        Raises:
+            TooManyIds: The list is empty or longer than `IDS_MAX`.
+            InvalidInput: Several session IDs begin with the same text.
+        """
         if not 1 <= len(wanted) <= IDS_MAX:
             raise TooManyIds(len(wanted), IDS_MAX)
         from .present.details import Details
 
-        keys = {public: ids.key(public) for public in wanted}
-        found = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
-        known = {detail.id for detail in found}
-        unknown = [public for public in keys if ids.canonical(public) not in known]
+        sessions = {public: self._session(public) for public in wanted if not ids.canonical(public)}
+        keys = {public: ids.key(public) for public in wanted if sessions.get(public) is None}
+        items = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
+        by_id = {detail.id: detail for detail in items}
+        named = {public: sessions.get(public) or by_id.get(ids.canonical(public)) for public in wanted}
+        unknown = [public for public, detail in named.items() if detail is None]
         if unknown:
             self._store.refuse_unreadable([key for key in keys.values() if key is not None])
-        plain = set(map(ids.canonical, keys))
-        return tuple(detail for detail in found if detail.id in plain), self._unknown(unknown) if unknown else None
+        found = {detail.id: detail for detail in named.values() if detail is not None}
+        return tuple(found.values()), self._unknown(unknown) if unknown else None
+
+    def _session(self, start: str) -> Detail | None:
+        """Return the details of the session whose ID begins with `start`; raises `InvalidInput` if several do."""
+        number = self._sessions.find(start)
+        return None if number is None else self._sessions.detail(number)
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """Return the error for unknown IDs. The error lists which of these IDs were deleted."""

@@ -1,7 +1,7 @@
 """Labels for the kinds of hits in lists and headings."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..core.amount import many
@@ -9,7 +9,10 @@ from ..core.query import HitKind
 from ..core.results import Detail, Hit
 from .quote import brief, line
 
-_PLURALS: Final = {
+_SESSION: Final = "session"
+"""Kind of a hit that stands for a whole session."""
+_PLURALS: Final[Mapping[str, tuple[str, str]]] = {
+    _SESSION: ("session", "sessions"),
     HitKind.OBSERVATION: ("observation", "observations"),
     HitKind.EXCHANGE: ("exchange", "exchanges"),
     HitKind.MEMORY: ("memory", "memories"),
@@ -23,8 +26,8 @@ _ID_TOKENS: Final = 40
 
 def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
     """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
-    found = Counter(HitKind(item.kind) for item in items) or Counter({HitKind.OBSERVATION: 0})
-    return ", ".join(many(found[kind], *_PLURALS[kind]) for kind in HitKind if kind in found)
+    found = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
+    return ", ".join(many(found[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in found)
 
 
 def plural_of(kinds: Sequence[str]) -> str:
@@ -34,7 +37,7 @@ def plural_of(kinds: Sequence[str]) -> str:
 
 def has_transcript(item: Hit | Detail) -> bool:
     """Return whether an item has a transcript to read. Memories and documents have no transcript."""
-    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE)
+    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE, _SESSION)
 
 
 def label(item: Hit | Detail) -> str:
@@ -45,7 +48,7 @@ def label(item: Hit | Detail) -> str:
             return "exchange"
         case HitKind.MEMORY:
             return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
-        case HitKind.DOCUMENT | HitKind.CODE:
+        case HitKind.DOCUMENT | HitKind.CODE | "session":
             return kind
         case _:
             return line(type_)

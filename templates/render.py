@@ -8,12 +8,11 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from ..core.amount import many
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
 from ..core.errors import PalaverError
 from ..core.memory import MemoryEvent, StoredMemory
-from ..core.query import Filters, Grouping, Mode
+from ..core.query import Filters, Mode
 from ..core.results import (
     BUDGET,
     Detail,
@@ -21,6 +20,7 @@ from ..core.results import (
     OutputMatch,
     OutputMatches,
     Results,
+    SessionPage,
     Timeline,
     TranscriptExcerpt,
     ZeroResultExplanation,
@@ -31,7 +31,7 @@ from .dialogue import result_limit, steps
 from .environment import Templates
 from .labels import has_transcript, other_sessions, plural_of
 from .memory_changes import changes
-from .title_budget import NEXT_PAGE, PROJECT, common_year, title_budget
+from .title_budget import NEXT_PAGE, PROJECT, common_year, title_budget, title_budgets
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
@@ -105,10 +105,9 @@ class Renderer:
             "missing_engines": _missing_engines(results),
             "notes": _NOTES,
             "name_budget": _NOTE_TOKENS,
-            "scored": bool(results.query.concepts),
-            "by_session": many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
+            "scored": bool(results.query.concepts) and (name != "search" or self._full_titles),
             "year": year,
-            "title_budget": _UNLIMITED if self._full_titles else title_budget(hits, frame, year=year),
+            "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame, year=year),
             "project_budget": _UNLIMITED if self._full_titles else PROJECT,
             "full_titles": self._full_titles,
             "cut": len(results.hits) if cut else 0,
@@ -151,6 +150,12 @@ class Renderer:
             return self.fill("timeline", timeline=part, title_budget=room, **_costs(part.hits))
 
         return self._fit(page(fit_timeline(timeline, lambda part: count(page(part)), self._budget)))
+
+    def sessions(self, page: SessionPage) -> str:
+        """Return a list of sessions."""
+        return self.render(
+            "sessions", sessions=page.sessions, cursor=page.cursor, name_budget=_NAME, text_tokens=_UNLIMITED
+        )
 
     def observations(self, details: Sequence[Detail]) -> str:
         """Return layer 2: entries of at most `DETAIL_TOKENS` each, and the IDs of entries that do not fit."""

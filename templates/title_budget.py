@@ -8,7 +8,7 @@ from ..core.clock import show_day
 from ..core.results import Hit
 from ..core.tokens import count
 from .labels import label
-from .quote import line
+from .quote import brief, line
 
 _PER_HIT: Final = 30
 """Average tokens of a hit, including its share of heading and footer."""
@@ -24,6 +24,8 @@ PROJECT: Final = 6
 """Maximum tokens of a project's name."""
 _MIN_TITLE: Final = 8
 """Minimum tokens of a title, even if the average is exceeded."""
+_SHORT_LIST, _WHOLE_TITLE = 5, 25
+"""Number of hits up to which titles have up to `_WHOLE_TITLE` tokens, because a short list costs little."""
 
 
 def common_year(hits: Sequence[Hit]) -> str:
@@ -33,18 +35,46 @@ def common_year(hits: Sequence[Hit]) -> str:
     return year if year.isdecimal() else ""
 
 
-def title_budget(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> int:
-    """Return the maximum tokens of a title. Tokens that short titles do not use are available to long titles.
+def title_budget(hits: Sequence[Hit]) -> int:
+    """Return the maximum tokens of a title if all titles have the same maximum.
+
+    Tokens that short titles do not use are available to long titles.
+    """
+    return _fair(sorted(count(line(hit.title)) for hit in hits), _room(hits, 0, year=""))
+
+
+def title_budgets(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> list[int]:
+    """Return the maximum tokens of each title. Tokens that truncated titles do not use go to the best hits first.
 
     `frame` is the number of additional tokens in the footer. `year` is the year that the list leaves out of its dates.
     """
-    # A short list gets only a share of the frame, because its titles would otherwise become too short.
-    columns = sum(count(f"{hit.id} {'12-31' if year else '2026-12-31'} {label(hit)} 0.99\n") for hit in hits)
+    if len(hits) <= _SHORT_LIST:
+        return [_WHOLE_TITLE] * len(hits)
+    room = _room(hits, frame, year=year)
+    fair = _fair(sorted(count(line(hit.title)) for hit in hits), room)
+    budgets, left = [fair] * len(hits), room - _ELLIPSIS - sum(count(brief(hit.title, fair)) for hit in hits)
+    for place, hit in enumerate(hits):
+        cost = count(brief(hit.title, fair))
+        longer = count(brief(hit.title, cost + left - _ELLIPSIS)) if left > _ELLIPSIS else 0
+        if cost < longer <= cost + left:
+            budgets[place], left = cost + left - _ELLIPSIS, left - longer + cost
+    return budgets
+
+
+def _room(hits: Sequence[Hit], frame: int, *, year: str) -> int:
+    """Return the tokens that the titles of a list share."""
+    # Only a share of the frame counts for a short list, because its titles would otherwise become too short.
+    day = "12-31" if year else "2026-12-31"
+    columns = sum(count(f"{hit.id} {day} {hit.short_session_id} {label(hit)}\n") for hit in hits)
     room = _PER_HIT * len(hits) - columns - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
     headings = [project for project, _ in groupby(hit.project for hit in hits)]
     if any(headings):
         room -= sum(min(count(project), PROJECT) + _HEADING for project in headings)
-    costs = sorted(count(line(hit.title)) for hit in hits)
+    return room
+
+
+def _fair(costs: Sequence[int], room: int) -> int:
+    """Return the greatest maximum with which titles of these costs, in ascending order, fit into the room."""
     for place, cost in enumerate(costs):
         fair = room // (len(costs) - place)
         if cost > fair:

@@ -38,7 +38,7 @@ def test_help_on_an_unknown_command_is_a_usage_error() -> None:
     ("typed", "suggested"),
     [
         ("serach", ". Did you mean `palaver search`?"),
-        ("recent", ". Did you mean `palaver search --after yesterday`?"),
+        ("recent", ". Did you mean `palaver sessions`?"),
         ("find", ". Did you mean `palaver search`?"),
         ("redct", ". Did you mean `palaver redact`?"),
         ("xylophone", ""),

@@ -79,7 +79,7 @@ def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
     error = answer("how", "test", "--project", "shopp", code=2)["error"]
     assert (error["message"], error["hint"]) == (
         "Unknown project: shopp",
-        "Did you mean shop? `palaver status --projects` lists all projects.",
+        "Did you mean shop? `palaver projects` lists all projects.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Unknown projects are one error in every command, and `palaver status --projects` lists the known ones."""
+"""Unknown projects are one error in every command, and `palaver projects` lists the known ones."""
 
 import json
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_an_unknown_project_is_the_same_error_in_every_command(command: tuple[st
 
     assert error["kind"] == "unknown_project"
     assert error["message"] == "Unknown project: tide-clokc"
-    assert error["hint"] == "Did you mean tide-clock or seed-library? `palaver status --projects` lists all projects."
+    assert error["hint"] == "Did you mean tide-clock or seed-library? `palaver projects` lists all projects."
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -85,12 +85,12 @@ def test_an_archived_project_is_known_to_every_command(command: tuple[str, ...],
 
 
 @pytest.mark.usefixtures("archived")
-def test_status_lists_all_projects() -> None:
-    """Each project has a line with its sessions and the date of the last one."""
-    page = palaver("status", "--projects").stdout
+def test_all_projects_are_listed() -> None:
+    """Each project has a line with its sessions and the date of the latest one, the latest project first."""
+    page = palaver("projects").stdout
 
     assert "tide-clock: 3 sessions, last on 2026-04-18\n" in page
-    assert [each["name"] for each in answer("status", "--projects")["projects"]] == ["seed-library", "tide-clock"]
+    assert [each["name"] for each in answer("projects")["projects"]] == ["seed-library", "tide-clock"]
 
 
 def test_a_new_project_is_announced() -> None:
@@ -100,7 +100,7 @@ def test_a_new_project_is_announced() -> None:
     typo = palaver("remember", "Prefer spaces", "--project", "tide-clokc").stderr
 
     assert typo == "tide-clokc is a new project. Did you mean tide-clock? To undo: palaver forget mem_3\n"
-    assert "tide-clokc: 0 sessions, 1 memory\n" in palaver("status", "--projects").stdout
+    assert "tide-clokc: 0 sessions, 1 memory\n" in palaver("projects").stdout
 
 
 @pytest.mark.parametrize(

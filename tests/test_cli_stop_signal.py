@@ -35,7 +35,11 @@ class Sender:
 def test_a_discarded_interrupt_is_raised_again(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
     """A signal whose exception Python discards stops the work at the next check."""
     discarded: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda found: discarded.append(found.exc_type))
+
+    def note(found: "sys.UnraisableHookArgs") -> None:
+        discarded.append(found.exc_type)
+
+    monkeypatch.setattr(sys, "unraisablehook", note)
     stop = StopSignal()
     stop.install()
     stop.check()

@@ -35,6 +35,7 @@ class ExchangeLocation(NamedTuple):
     project: str
     session_id: str
     path: str
+    session: int
 
 
 class ExchangeOutline(NamedTuple):
@@ -170,7 +171,7 @@ class ExchangeTable:
     def locations(self, keys: Sequence[int]) -> dict[int, ExchangeLocation]:
         """Return the locations of the exchanges with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(
-            f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
+            f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived, i.session {_FROM}
                 JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
             keys,
         )

@@ -2,15 +2,25 @@
 
 import json
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
 
-from ...core.conversation import UNINDEXED, Session, SessionKind
+from ...core.conversation import UNINDEXED, Milliseconds, Session, SessionKind
 from .database import Database, Row, listed
 
 _COLUMNS: Final = Session.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
+SHORTEST_ID: Final = 4
+"""Minimum characters of a short session ID."""
+
+
+class ProjectTotal(NamedTuple):
+    """Project with the number of its indexed sessions and the time of the latest one."""
+
+    name: str
+    sessions: int
+    latest: Milliseconds | None
 
 
 class SessionTable:
@@ -77,14 +87,6 @@ class SessionTable:
             )
         return {(project, cwd) for project, cwd in rows}
 
-    def count_by_project(self) -> list[tuple[str, int, int | None]]:
-        """Return each project with the number of its sessions and the time of the last one, by name."""
-        rows = self._db.rows(
-            """SELECT project, count(*), max(coalesce(ended, started)) FROM session
-               WHERE project != '' GROUP BY project ORDER BY project"""
-        )
-        return [(project, sessions, last) for project, sessions, last in rows]
-
     def latest(self, places: Collection[tuple[str, str]], limit: int) -> dict[int, Session]:
         """Return the latest main sessions with one of these pairs of project and folder, newest first."""
         rows = self._db.rows(
@@ -102,6 +104,48 @@ class SessionTable:
                WHERE id IN (SELECT session FROM item) GROUP BY native_id ORDER BY 3 DESC, 1"""
         )
         return [(native_id, project, at) for native_id, project, at in rows]
+
+    def totals_by_project(self) -> list[ProjectTotal]:
+        """Return all projects that have indexed sessions, the one with the latest session first."""
+        rows = self._db.rows(
+            """SELECT project, count(*), max(coalesce(ended, started)) FROM session
+               WHERE id IN (SELECT session FROM item) GROUP BY project
+               ORDER BY max(coalesce(ended, started, 0)) DESC, project"""
+        )
+        return [ProjectTotal(*row) for row in rows]
+
+    def short_id(self, session: Session) -> str:
+        """Return the shortest beginning of a session ID that no other session ID has, at least `SHORTEST_ID` long.
+
+        If a session of another agent has the same ID, return the ID with the name of the agent: `codex/1234`.
+        """
+        native_id = session.native_id
+        rows = self._db.rows(
+            """SELECT (SELECT max(native_id) FROM session WHERE native_id < ?1),
+                      (SELECT min(native_id) FROM session WHERE native_id > ?1),
+                      (SELECT count(*) FROM session WHERE native_id = ?1)""",
+            (native_id,),
+        )
+        *neighbours, same = rows[0]
+        if same > 1:
+            return f"{session.agent}/{native_id}"
+        common = max(_common_length(native_id, other or "") for other in neighbours)
+        return native_id[: max(SHORTEST_ID, common + 1)]
+
+    def beginning_with(self, start: str) -> list[int]:
+        """Return the sessions with entries whose IDs begin with `start`, or only those whose ID is equal to it.
+
+        Sessions with longer IDs are found if `start` has at least `SHORTEST_ID` characters. An ID may follow the name
+        of its agent: `codex/1234`.
+        """
+        rows = self._db.rows(
+            """SELECT id, ?1 IN (native_id, agent || '/' || native_id) FROM session
+               WHERE (substr(native_id, 1, length(?1)) = ?1 OR agent || '/' || native_id = ?1)
+               AND id IN (SELECT session FROM item) ORDER BY native_id""",
+            (start,),
+        )
+        exact = [number for number, equal in rows if equal]
+        return exact or [number for number, _ in rows if len(start) >= SHORTEST_ID]
 
     def native_ids(self, start: str) -> list[str]:
         """Return the agents' session IDs that begin with `start`, for sessions with a source."""
@@ -142,3 +186,10 @@ def _session(row: Row) -> Session:
     values["kind"] = SessionKind(values["kind"])
     values["models"], values["links"] = json.loads(values["models"]), json.loads(values["links"])
     return Session(**values)
+
+
+def _common_length(one: str, other: str) -> int:
+    """Return the number of characters at the beginning that both texts have in common."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )

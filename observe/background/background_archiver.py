@@ -99,7 +99,13 @@ class BackgroundArchiver:
             raw = RawArchive(self._home.archive)
             self._erase(store, _PATIENCE)
             watcher = TranscriptWatcher(
-                store, raw, self._scan, self._events, self._clock, self._exclusion, lambda *_: self._check_stop()
+                store,
+                raw,
+                self._scan,
+                self._events,
+                self._clock,
+                self._exclusion,
+                progress=lambda _done, _total: self._check_stop(),
             )
             schedule = IndexSchedule(store, self._worker, self._model, self._clock)
             if "watch" not in self._failures:

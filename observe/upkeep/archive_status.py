@@ -64,7 +64,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
 
 
 def projects_of(home: Home) -> list[ProjectCount]:
-    """Return every project with a session or a memory, by name. Raises `StoreMissing`."""
+    """Return every project with a session or a memory, the one with the latest session first. Raises `StoreMissing`."""
     with Store.open(home.database) as store:
         return _projects(store)
 
@@ -72,12 +72,12 @@ def projects_of(home: Home) -> list[ProjectCount]:
 def _projects(store: Store) -> list[ProjectCount]:
     counts = store.memories.count_by("namespace", MemoryFilter())
     found = [
-        ProjectCount(name, sessions, counts.pop(project_namespace(name), 0), last)
-        for name, sessions, last in store.sessions.count_by_project()
+        ProjectCount(total.name, total.sessions, counts.pop(project_namespace(total.name), 0), total.latest)
+        for total in store.sessions.totals_by_project()
+        if total.name
     ]
     others = {name: count for name, count in counts.items() if name.startswith(PROJECT)}
-    found += [ProjectCount(name.removeprefix(PROJECT), 0, count, None) for name, count in others.items()]
-    return sorted(found)
+    return found + [ProjectCount(name.removeprefix(PROJECT), 0, others[name], None) for name in sorted(others)]
 
 
 def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:

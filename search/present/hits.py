@@ -24,6 +24,7 @@ from . import page_cursor
 from .details import of_chunk, of_exchange, of_memory
 from .distinct_hits import DistinctHits
 from .representatives import Representative, Representatives
+from .sessions import Sessions
 from .snippets import LENGTH, SearchTerms
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Hits:
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine, self._representatives = store, engine, Representatives(store, engine)
+        self._sessions = Sessions(store)
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
         """Return a page of hits, best first.
@@ -136,6 +138,19 @@ class Hits:
                 return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
         raise UnknownIds([public])  # another process has just removed the item
 
+    def of_session(self, number: int) -> Timeline:
+        """Return all events of a session, in order.
+
+        Raises:
+            InvalidInput: The session has no event.
+        """
+        keys = self._store.summaries.exchanges(number)
+        representatives = list(self._representatives.of(map(Event.unranked, keys), Filters(), len(keys) + 1))
+        hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=False)
+        if not hits:
+            raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
+        return Timeline("", hits, hits[0].session_id, hits[0].path)
+
     @cached_property
     def _explainer(self) -> ZeroResultExplainer:
         from .zero_results import ZeroResultExplainer  # few queries need it
@@ -192,20 +207,24 @@ class Hits:
         whole = self._store.exchanges.load(bare)
         repeated_in = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
+        names = self._sessions.names(location.session for location in locations.values())
         shown: list[Hit] = []
         for each in representatives:
             event = each.event
             if each.standalone is not None:
                 hit = _of_held(event, each.standalone)
             elif event.key in locations and (each.observation or event.key in whole):
-                hit = self._hit(each, locations[event.key], whole.get(event.key))
+                location = locations[event.key]
+                hit = self._hit(each, location, whole.get(event.key))
+                name = names[location.session]
+                hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
+                if query.by is Grouping.SESSION:
+                    hit = self._of_session(hit, location.session)
             else:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
             here, also = page_cursor.after(event.key, query), repeated_in.get(event.key, ())
             hit = replace(hit, parts=parts, more=each.more, cursor=here, also_in=also)
-            if query.by is Grouping.SESSION:
-                hit = replace(hit, title=self._session_title(each) or hit.title.removeprefix(SUMMARY))
             shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(shown)
 
@@ -239,11 +258,11 @@ class Hits:
             snippet=one_line(observation.narrative, LENGTH),
         )
 
-    def _session_title(self, each: Representative) -> str:
-        """Return the agent's title of a session that has neither a summary nor observations; else an empty text."""
-        item = self._store.items.load([each.event.key]).get(each.event.key) if each.observation is None else None
-        title = self._store.sessions.load(item.session).title if item else ""
-        return "" if title.endswith("?") else title
+    def _of_session(self, hit: Hit, number: int) -> Hit:
+        """Return the hit as a hit for its whole session."""
+        title = hit.session_title or hit.title.removeprefix(SUMMARY)
+        cost = self._sessions.tokens(number)
+        return replace(hit, id=hit.short_session_id, kind="session", type="session", title=title, tokens=cost)
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
         """Return the hit with the matching text of the exchange, or with the fact that contains the quoted phrase."""

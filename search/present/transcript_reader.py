@@ -19,6 +19,7 @@ from ...archiver.redaction.transcript_redactor import TranscriptRedactor
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
 from ...archiver.store.session_candidates import ambiguous_session, similar_sessions
+from ...archiver.store.session_table import SHORTEST_ID
 from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session
@@ -32,8 +33,6 @@ _COUNTED = 100_000
 
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""
-_SHORTEST = 6
-"""Minimum number of characters in a session ID prefix."""
 
 
 class _Excerpt(Struct, frozen=True):
@@ -282,7 +281,7 @@ class TranscriptPaths:
 
     def _session(self, start: str) -> str:
         """Return the session ID with this prefix, or an empty string; raises `InvalidInput` if several IDs match."""
-        begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= _SHORTEST else []
+        begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= SHORTEST_ID else []
         if len(begun) > 1:
             raise ambiguous_session(self._store.sessions, start)
         return begun[0] if begun else ""

@@ -49,9 +49,9 @@ def test_the_toolset_has_three_tools_in_order() -> None:
     assert [tool.name for tool in CONVERSATION.tools] == ["search", "get_observations", "read"]
 
 
-def test_the_toolset_costs_few_tokens() -> None:
+def test_the_toolset_costs_at_most_nine_hundred_tokens() -> None:
     """Names, descriptions and schemas are short, because every session pays for them."""
-    assert 400 < CONVERSATION.tokens <= 820  # measured with `also`: 820
+    assert 400 < CONVERSATION.tokens <= 900
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,10 @@ def test_an_array_can_be_a_string(query: str, concepts: tuple[str, ...]) -> None
     [
         (
             "search",
-            "query mode limit after before projects types concepts files response_format detail in also",
+            (
+                "query mode limit after before projects types concepts files session branch kind by response_format"
+                " detail in also"
+            ),
             ["query"],
         ),
         ("get_observations", "ids response_format", ["ids"]),
@@ -84,7 +87,7 @@ def test_an_array_can_be_a_string(query: str, concepts: tuple[str, ...]) -> None
     ],
 )
 def test_the_parameters_are_those_of_the_specification(name: str, parameters: str, required: list[str]) -> None:
-    """Names and required parameters are those of the specification, followed by `in` and `also`."""
+    """Parameters are those of the specification, and Palaver's own: session, branch, kind, by, detail, in and also."""
     schema = TOOLS[name].schema
 
     assert list(schema["properties"]) == parameters.split()

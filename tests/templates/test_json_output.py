@@ -29,6 +29,8 @@ def test_a_result_has_every_promised_key() -> None:
             "score": 0.89,
             "similarity": 0.7123,
             "session_id": "5e0c",
+            "session_title": "",
+            "short_session_id": "",
             "path": "claude-code/my-api/5e0c.jsonl",
             "start_line": 3,
             "end_line": 40,

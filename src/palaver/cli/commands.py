@@ -32,9 +32,11 @@ SECTIONS: Final = {
     },
     "Search": {
         "search": ("search", "Search, with about 30 tokens per hit."),
-        "show": ("search", "Show all details of hits."),
+        "sessions": ("sessions", "List sessions, the latest first."),
+        "projects": ("sessions", "List projects with their number of sessions."),
+        "show": ("search", "Show all details of hits or sessions."),
         "read": ("search", "Read the conversation of a hit."),
-        "timeline": ("search", "Show the entries before and after a hit."),
+        "timeline": ("search", "Show the entries around a hit or of a session."),
         "fix": ("known_commands", "Show what repaired an error before."),
         "how": ("known_commands", "Show the commands that a project uses for a task."),
     },
@@ -72,7 +74,7 @@ COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (modu
 
 _SYNONYMS: Final = {
     "ask": "search", "find": "search", "grep": "search", "query": "search",
-    "history": "search --after yesterday", "list": "search --after yesterday", "recent": "search --after yesterday",
+    "history": "sessions", "list": "sessions", "recent": "sessions",
     "add": "remember", "save": "remember", "memory": "memories",
     "delete": "forget", "remove": "forget", "rm": "forget",
     "import": "archive", "ingest": "archive", "sync": "archive",

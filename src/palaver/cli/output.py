@@ -28,6 +28,7 @@ _FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
 _GROUP: Final = re.compile(r"\[[^]\n]+\]")
 _COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
 _ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
+_SESSION: Final = re.compile(r"\S+(?= \d{4}-\d\d-\d\d )")
 _STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
 _ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
@@ -70,7 +71,7 @@ def _styled_row(row: str) -> str:
         return f"{_BOLD}{row}{_END}"
     if row == "---" or _COST.fullmatch(row):
         return f"{_DIM}{row}{_END}"
-    if found := _ID.match(row):
+    if found := _ID.match(row) or _SESSION.match(row):
         return f"{_CYAN}{found[0]}{_END}{row[found.end() :]}"
     return _STRONG.sub(rf"{_BOLD}\1{_END}", _ESCAPED.sub("", row, count=1) if row.startswith("\\") else row)
 

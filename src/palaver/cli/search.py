@@ -184,7 +184,7 @@ def search(
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
     wanted = _parse_query(list(query) if all_of else _query_text(query), options)
-    with _open_layers() as layers:
+    with open_layers() as layers:
         page = None if as_json else renderer(budget)
         results = layers.find(wanted, snippets=as_json or snippets or all_of)
     if page is None:
@@ -242,7 +242,7 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
 
 
 @click.command()
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID|SESSION")
 @click.option(
     "-n",
     "--around",
@@ -250,13 +250,16 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
     default=3,
     show_default=True,
     metavar="N",
-    help="Number of entries to show before and after the selected entry.",
+    help="With ID: number of entries to show before and after the selected entry.",
 )
 @_budget
 @as_json
 def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
-    """Show the entries before and after a search hit, one line each. `palaver search` prints the ID."""
-    with _open_layers() as layers:
+    """Show the entries before and after a search hit, or all entries of a session, one line each.
+
+    `palaver search` prints the ID of a hit. For SESSION, the first characters of a session ID are enough.
+    """
+    with open_layers() as layers:
         found = layers.timeline(id, around)
     if as_json:
         print_json(timeline_json(found, budget=budget))
@@ -265,15 +268,15 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="ID|SESSION...")
 @_budget
 @as_json
 def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
-    """Show all details of hits. Pass up to 20 IDs as printed by `palaver search`.
+    """Show all details of hits and sessions. Pass up to 20 IDs as printed by `palaver search` or `palaver sessions`.
 
     The command reports unknown IDs and shows the other hits.
     """
-    with _open_layers() as layers:
+    with open_layers() as layers:
         details, unknown = layers.look_up(ids)
         details = renderer().with_read_costs(details, layers.read)
     if unknown and not details:
@@ -300,14 +303,14 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
     """Read the conversation of a hit, or any archived transcript.
 
-    PATH is a path printed by `palaver show`, the agent's own path, a session ID (or at least its first 6 characters),
+    PATH is a path printed by `palaver show`, the agent's own path, a session ID (or at least its first 4 characters),
     or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. Truncated
     output ends with the line to continue with.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
     start, end = _line_range(lines or "1-")
-    with _open_layers() as layers:
+    with open_layers() as layers:
         path, first = layers.locate(path)
         start = start if lines else first
         if raw:
@@ -322,7 +325,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         print_page(renderer(budget).read(transcript))
 
 
-def _open_layers() -> ArchiveSearch:
+def open_layers() -> ArchiveSearch:
     """Open the archive of this home for search.
 
     Raises:

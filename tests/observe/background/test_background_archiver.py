@@ -395,7 +395,7 @@ def test_a_stop_is_noticed_between_files(projects: Path, place: Home) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        BackgroundArchiver(place, FileEvents(poll=True), lambda *_: None, check_stop=check_stop).run()
+        BackgroundArchiver(place, FileEvents(poll=True), lambda _event, _data: None, check_stop=check_stop).run()
 
     assert len(prompts(place)) < 59
 

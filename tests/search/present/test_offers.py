@@ -421,26 +421,28 @@ def summarised(history: History, session: int, exchange: int, summary: Observati
 
 
 def test_a_session_is_shown_by_its_summary(history: History) -> None:
-    """Grouped by session, a conversation has the ID and the title of its summary, and the rank of its best event."""
+    """Grouped by session, a conversation has the title of its summary, and the rank of its best event."""
     [first, second] = history.say("tea", Said("which login do we take"), Said("the kettle of the guests leaks"))
     history.learn(second, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
-    key = summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
+    summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
     query = Query(("kettle leaks",), by=Grouping.SESSION)
     [hit] = Hits(history.store, history.engine()).search(query).hits
 
-    assert (hit.id, hit.title) == (f"obs-{key}", "Replaced the seal")
+    assert (hit.id, hit.kind, hit.title) == ("tea", "session", "Replaced the seal")
     assert hit.score == history.search("kettle leaks").hits[0].score
 
 
-def test_a_summary_satisfies_the_filters(history: History) -> None:
-    """Grouped by session, a summary is not shown if a filter excludes it."""
+def test_a_session_satisfies_the_filters(history: History) -> None:
+    """Grouped by session, a session is found if one of its observations satisfies the filters."""
     [first] = history.say("tea", Said("the kettle of the guests leaks"))
-    [learned_key] = history.learn(first, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
+    history.learn(first, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
     summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
-    fixes = Filters(types=("bug-fix",))
-    [hit] = Hits(history.store, history.engine()).search(Query(("kettle",), by=Grouping.SESSION, filters=fixes)).hits
+    hits = Hits(history.store, history.engine())
+    fixes, decisions = Filters(types=("bug-fix",)), Filters(types=("decision",))
+    [hit] = hits.search(Query(("kettle",), by=Grouping.SESSION, filters=fixes)).hits
 
-    assert hit.id == f"obs-{learned_key}"
+    assert (hit.id, hit.title) == ("tea", "Replaced the seal")
+    assert hits.search(Query(("kettle",), by=Grouping.SESSION, filters=decisions)).hits == ()
 
 
 def test_a_session_without_observations_has_its_title(history: History) -> None:
@@ -510,10 +512,11 @@ def test_grouping_by_session_lists_sessions_only(archive: History) -> None:
     by_session = Hits(archive.store, archive.engine()).search(Query(("kettle",), by=Grouping.SESSION))
 
     assert f"mem_{memory}" in {hit.id for hit in archive.search("kettle").hits}
-    for found in (by_session, archive.search("brass", "kettle")):
-        assert found.hits
-        assert {hit.kind for hit in found.hits} <= {"exchange", "observation"}
-        assert all(hit.path for hit in found.hits)
+    both = archive.search("brass", "kettle")
+    assert {hit.kind for hit in by_session.hits} == {"session"}
+    assert both.hits
+    assert {hit.kind for hit in both.hits} <= {"exchange", "observation"}
+    assert all(hit.path for hit in (*by_session.hits, *both.hits))
 
 
 def test_a_summary_ranks_behind_its_observations(history: History) -> None:

@@ -1,0 +1,142 @@
+"""Sessions as results: their short IDs, titles, details and outlines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from ...archiver.copies.exporter import encodable
+from ...archiver.files.clipping import one_line
+from ...archiver.store.session_candidates import ambiguous_session
+from ...core import ids, tokens
+from ...core.observation import DETAIL_TOKENS, SUMMARY, Observation, ObservationType
+from ...core.results import Detail, Hit, SessionEntry, SessionOutline
+from .details import of_exchange
+
+if TYPE_CHECKING:
+    from ...archiver.store import Store, StoredObservation
+
+_ENTRIES = 8
+"""Maximum number of observations in the details of a session."""
+_TITLE = 100
+"""Maximum characters of their titles."""
+
+
+_ENTRY_TOKENS, _NO_SUMMARY = 6, 45
+"""Tokens of the ID and the type of an observation in a list, and tokens that details without a summary save."""
+
+
+class SessionName(NamedTuple):
+    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
+
+    short_id: str
+    title: str
+
+
+class Sessions:
+    """Lookup of sessions, by their numbers in the store or by the first characters of their IDs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, start: str) -> int | None:
+        """Return the session whose ID begins with `start`, or None.
+
+        Raises:
+            InvalidInput: Several session IDs begin with this text.
+        """
+        found = self._store.sessions.beginning_with(encodable(start.strip()))
+        if len(found) > 1:
+            raise ambiguous_session(self._store.sessions, start)
+        return found[0] if found else None
+
+    def names(self, numbers: Iterable[int]) -> dict[int, SessionName]:
+        """Return the names of these sessions. A title that is a question is left out."""
+        wanted = tuple(dict.fromkeys(numbers))
+        summaries = self._store.summaries.of_sessions(wanted)
+        return {number: self._name(number, summaries.get(number)) for number in wanted}
+
+    def _name(self, number: int, summary: StoredObservation | None) -> SessionName:
+        session = self._store.sessions.load(number)
+        own = "" if session.title.endswith("?") else session.title
+        title = summary.observation.title.removeprefix(SUMMARY) if summary else own
+        return SessionName(self._store.sessions.short_id(session), title)
+
+    def detail(self, number: int) -> Detail | None:
+        """Return the details of a session: its summary and its first observations. None if it has no exchange."""
+        keys = self._store.summaries.exchanges(number)
+        if not keys:
+            return None
+        session, places = self._store.sessions.load(number), self._store.exchanges.locations([keys[0], keys[-1]])
+        observation, entries = self._content(number, keys[0])
+        exchanges = self._store.exchanges.load(keys).values()
+        return Detail(
+            id=self._store.sessions.short_id(session),
+            kind="session",
+            observation=observation,
+            project=session.project,
+            branch=session.branch,
+            session_id=session.native_id,
+            session_title=session.title,
+            path=places[keys[0]].path,
+            start_line=places[keys[0]].start_line,
+            end_line=places[keys[-1]].end_line,
+            tokens=sum(tokens.count(turn.text) for stored in exchanges for turn in stored.exchange.turns),
+            entries=entries,
+        )
+
+    def tokens(self, number: int) -> int:
+        """Return the estimated cost of the details of a session."""
+        keys = self._store.summaries.exchanges(number)
+        if not keys:
+            return 0
+        observation, entries = self._content(number, keys[0])
+        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries)
+        return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
+
+    def _content(self, number: int, first: int) -> tuple[Observation, tuple[SessionEntry, ...]]:
+        """Return the description and the first observations of a session whose first exchange is `first`."""
+        learned = self._store.summaries.summarised(number, first)
+        summary = self._store.summaries.of_session(number)
+        observation = summary.observation if summary else self._without_summary(first, learned)
+        title = self._name(number, summary).title or observation.title.removeprefix(SUMMARY)
+        return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
+
+    def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:
+        """Return an observation for a session without a summary, titled by its first observation or exchange."""
+        if learned:
+            known = learned[0].observation
+            return Observation(type=ObservationType.GENERAL, title=known.title, at=known.at, origin=known.origin)
+        stored = self._store.exchanges.load([first])[first]
+        return replace(of_exchange(stored.exchange), type=ObservationType.GENERAL)
+
+    def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
+        """Return an outline of the session of each hit, in the same order."""
+        found = [self._outline(hit) for hit in hits]
+        return tuple(outline for outline in found if outline is not None)
+
+    def _outline(self, hit: Hit) -> SessionOutline | None:
+        source = self._store.sources.by_archived(hit.path)
+        if source is None or source.session is None:
+            return None  # another process has just removed the session
+        session = self._store.sessions.load(source.session)
+        return SessionOutline(
+            id=hit.id,
+            title=hit.title,
+            project=session.project,
+            agent=session.agent,
+            kind=session.kind,
+            branch=session.branch,
+            started=session.started,
+            ended=session.ended,
+            exchanges=len(self._store.summaries.exchanges(source.session)),
+            session_id=session.native_id,
+            path=hit.path,
+        )
+
+
+def _entry(stored: StoredObservation) -> SessionEntry:
+    observation = stored.observation
+    return SessionEntry(ids.show("observation", stored.key), str(observation.type), one_line(observation.title, _TITLE))

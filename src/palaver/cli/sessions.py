@@ -1,0 +1,64 @@
+"""`palaver sessions` and `palaver projects`: lists of what is archived."""
+
+from typing import Any
+
+import click
+
+from palaver.core.home import Home
+from palaver.core.query import Query
+from palaver.observe.upkeep.archive_status import projects_of
+from palaver.templates.json_output import to_json, with_tokens
+
+from .demo import refuse_demo_only
+from .options import as_json, date_option
+from .output import print_json, print_page, renderer
+from .project_option import archived_as
+from .search import open_layers
+
+
+@click.command()
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="NAME",
+    help="Only this project: name, folder, or `.` (current folder).",
+)
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ...")
+@click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch.")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="Only sessions that read or modified FILE.")
+@date_option("--after", "--since", "after", help="First date, inclusive: 2026-03-01, yesterday, 3 weeks ago, march.")
+@date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
+@click.option("-n", "--limit", type=int, default=20, show_default=True, metavar="N", help="Maximum sessions, 1 to 50.")
+@click.option(
+    "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
+)
+@as_json
+def sessions(*, as_json: bool, **options: Any) -> None:
+    """List sessions, the latest first: short ID, date, project, title, agent, number of exchanges and branch.
+
+    Filters can be repeated; a session must match one of the values. `palaver search WORDS --by session` lists the
+    sessions that contain the words.
+    """
+    options["projects"] = [*map(archived_as, options["projects"])]
+    with open_layers() as layers:
+        page = layers.sessions(Query.newest(by="session", **options))
+    if as_json:
+        print_json(with_tokens({"sessions": to_json(page.sessions), "next": page.cursor or None}))
+    elif page.sessions:
+        print_page(renderer().sessions(page))
+    else:
+        click.echo("No session matches. Remove a filter, or run `palaver projects` to see all projects.")
+
+
+@click.command()
+@as_json
+def projects(*, as_json: bool) -> None:
+    """List all projects with their sessions and memories, the one with the latest session first."""
+    home = Home.find()
+    refuse_demo_only(home, "projects")
+    found = projects_of(home)
+    if as_json:
+        print_json({"projects": [each._asdict() for each in found]})
+    else:
+        print_page(renderer().render("projects", projects=found))
