@@ -629,7 +629,7 @@ def test_titles_are_complete_in_json() -> None:
     query = ("search", "why does the clock show the wrong tide", "--weak")
     whole = {hit["id"]: hit["title"] for hit in answer(*query)["results"]}
     rows = [row for row in palaver(*query).stdout.splitlines() if row.split(" ")[0] in whole]
-    shown = {row.split(" ")[0]: row.split(" ", 4)[4].partition(" (+")[0] for row in rows}
+    shown = {row.split(" ")[0]: row.split(" ", 4)[4].partition(" (also in ")[0] for row in rows}
     assert whole.keys() == shown.keys()
     assert any(title.endswith("…") for title in shown.values())
     for key, title in shown.items():
