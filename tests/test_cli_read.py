@@ -79,7 +79,7 @@ def archived(home: Path, tmp_path: Path) -> Home:
 
 
 @pytest.mark.parametrize("command", [("read",), ("export", "FOLDER"), ("forget",)])
-@pytest.mark.parametrize("wanted", ["0b6f21c5", "0b6f", "0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a02"])
+@pytest.mark.parametrize("wanted", ["0b6f21c5", "0b6", "0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a02"])
 @pytest.mark.usefixtures("archived")
 def test_a_wrong_session_id_shows_similar_sessions(tmp_path: Path, command: tuple[str, ...], wanted: str) -> None:
     """An ID with a typo, or that is too short, shows the session that it could mean, with project and date."""
