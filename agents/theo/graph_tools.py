@@ -72,7 +72,7 @@ def memory_inspect_graph(
         str, Field(json_schema_extra={"enum": ["json", "mermaid"]}, description="Format of the graph")
     ] = "json",
 ) -> ToolReply:
-    """Show the graph around a memory: nodes, edges, and the most relevant path to each; or a Mermaid graph."""
+    """Show the graph around a memory: nodes, edges, and the most relevant path to each. Or draw it in Mermaid."""
     if output_format not in {"json", "mermaid"}:
         raise InvalidInput(f"Invalid output format: {output_format}", hint="Use one of: json, mermaid.")
     around = theo.core.graph.inspect(

@@ -112,7 +112,7 @@ def memory_forget(
     n_results: Annotated[WholeNumber, Field(description="Maximum number to forget in query mode")] = 5,
     force: Annotated[bool, Field(description="Include golden rules and pinned memories")] = False,
 ) -> ToolReply:
-    """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are forgotten; undo restores."""
+    """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are forgotten. Undo restores."""
     core, limit = theo.core, checked_count(n_results)
     given = [value for value in (memory_id, query, input_value) if value is not None]
     if len(given) != 1:

@@ -22,8 +22,9 @@ def trace_query(
 ) -> ToolReply:
     """Find the lines of a file that agents wrote, by commit, with the conversation and a certainty.
 
-    certain: the line is in an agent's edit; likely: only its formatting differs; possible: an agent changed the file at
-    that time. Uncommitted lines are listed separately. Lines written before the installation are found, too.
+    "certain" lines are in an agent's edit, "likely" lines differ in formatting only. "possible" means that an agent
+    changed the file at that time. Uncommitted lines are listed separately. Lines written before the installation are
+    found, too.
     """
     found = theo.traces.of_file(Path(file), line)
     main = max((share for share in found.shares if share.trace), key=_weight, default=None)

@@ -83,7 +83,7 @@ def test_changes_before_the_success_are_a_fix(shell: ShellHistory) -> None:
 
 
 def test_other_folder_is_a_fix(shell: ShellHistory) -> None:
-    """If the same command succeeded in another folder, the fix names the folder; files that were not found do not."""
+    """If the same command succeeded in another folder, the fix names the folder. A missing file has no fix."""
     error = "make: *** No targets specified and no makefile found."
     shell.session(("make", error, True), ("cd api && make", "done", False))
     shell.session(("cat a.txt", "cat: a.txt: No such file or directory", True), ("cd b && cat a.txt", "a", False))
