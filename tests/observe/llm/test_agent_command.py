@@ -31,7 +31,7 @@ WORKER = Path(__file__).with_name("worker.py")
 REQUEST = ModelRequest("agent", 100, "Say it.", "The text.", {"type": "object"})
 
 
-class Desk:
+class AgentRunner:
     """Archive whose extractor runs an agent."""
 
     def __init__(self, stage: Stage, folder: Path) -> None:
@@ -58,8 +58,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(stage: Stage, tmp_path: Path) -> Desk:
-    return Desk(stage, tmp_path)
+def runner(stage: Stage, tmp_path: Path) -> AgentRunner:
+    return AgentRunner(stage, tmp_path)
 
 
 def until(what: Callable[[], bool]) -> None:
@@ -79,28 +79,28 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.parametrize("behaviour", ["claude", "codex", "gemini", "chatty"])
-def test_observations_of_each_agent(desk: Desk, behaviour: str) -> None:
+def test_observations_of_each_agent(runner: AgentRunner, behaviour: str) -> None:
     """Each agent's output becomes observations. Calls cost nothing, and their tokens are recorded."""
-    desk.stage.say("one", changing_exchange(1), changing_exchange(2))
+    runner.stage.say("one", changing_exchange(1), changing_exchange(2))
 
-    result = desk.run(behaviour)
+    result = runner.run(behaviour)
 
     assert (result.learned, result.failed, result.cost, result.stopped) == (2, 0, 0, None)
-    assert desk.stage.extractors() == ["llm", "llm"]
-    [row] = desk.stage.store.ledger.by_model()
+    assert runner.stage.extractors() == ["llm", "llm"]
+    [row] = runner.stage.store.ledger.by_model()
     assert (row.calls, row.unanswered, row.cost) == (2, 0, 0)
     assert row.usage.tokens_out == (0 if behaviour == "chatty" else 400)
-    assert desk.run(behaviour).asked == 0
+    assert runner.run(behaviour).asked == 0
 
 
-def test_agent_gets_an_empty_folder_and_a_marked_prompt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_gets_an_empty_folder_and_a_marked_prompt(runner: AgentRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent works in an empty folder that is deleted, and can tell that Palaver started it."""
     monkeypatch.setenv("CLAUDECODE", "1")
-    desk.stage.say("one", changing_exchange(1))
+    runner.stage.say("one", changing_exchange(1))
 
-    desk.run("claude")
+    runner.run("claude")
 
-    [call] = desk.calls()
+    [call] = runner.calls()
     assert call["prompt"].startswith(OWN_PROMPT_MARK)
     assert '"additionalProperties":false' in call["prompt"]
     assert (call["files"], call["PALAVER_OWN_RUN"], call["CLAUDECODE"]) == ([], "1", "")
@@ -108,15 +108,15 @@ def test_agent_gets_an_empty_folder_and_a_marked_prompt(desk: Desk, monkeypatch:
     assert not Path(call["folder"]).exists()
 
 
-def test_agent_gets_no_keys(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_gets_no_keys(runner: AgentRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys in the environment are not passed to the agent, so that its own account pays."""
     for key in (*KEYS.values(), "PALAVER_LLM_KEY"):
         monkeypatch.setenv(key, "k")
-    desk.stage.say("one", changing_exchange(1))
+    runner.stage.say("one", changing_exchange(1))
 
-    desk.run("claude")
+    runner.run("claude")
 
-    [call] = desk.calls()
+    [call] = runner.calls()
     assert not {*KEYS.values(), "PALAVER_LLM_KEY"} & set(call["keys"])
 
 
@@ -129,18 +129,18 @@ def test_prompt_of_a_changed_template_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("behaviour", ["refusing", "malformed"])
-def test_useless_answers_become_dead_letters(desk: Desk, behaviour: str) -> None:
+def test_useless_answers_become_dead_letters(runner: AgentRunner, behaviour: str) -> None:
     """An answer without valid JSON is retried, changes nothing, and becomes a dead letter."""
-    desk.stage.say("one", changing_exchange(1))
+    runner.stage.say("one", changing_exchange(1))
 
     for attempt in range(ATTEMPTS_MAX):
-        result = desk.run(behaviour)
+        result = runner.run(behaviour)
         assert (result.failed, result.given_up, result.stopped) == (1, attempt == ATTEMPTS_MAX - 1, None)
-        desk.stage.later(3_600)
+        runner.stage.later(3_600)
 
-    assert desk.run(behaviour).asked == 0
-    assert desk.stage.extractors() == [VERSION]
-    [dead] = desk.stage.store.jobs.dead()
+    assert runner.run(behaviour).asked == 0
+    assert runner.stage.extractors() == [VERSION]
+    [dead] = runner.stage.store.jobs.dead()
     assert json.loads(dead.reply)["type"] == "result"
 
 
@@ -152,33 +152,33 @@ def test_useless_answers_become_dead_letters(desk: Desk, behaviour: str) -> None
         ("erring", "You have reached your limit"),
     ],
 )
-def test_failing_agent_ends_the_run(desk: Desk, behaviour: str, message: str) -> None:
+def test_failing_agent_ends_the_run(runner: AgentRunner, behaviour: str, message: str) -> None:
     """An agent that always fails is called three times in a run, and no exchange is given up."""
-    desk.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+    runner.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
 
-    result = desk.run(behaviour)
+    result = runner.run(behaviour)
 
     assert isinstance(result.stopped, ModelRefused)
     assert message in str(result.stopped)
-    assert (len(desk.calls()), result.given_up, result.waiting) == (3, 0, 5)
-    desk.stage.later(3_600)
-    assert desk.run("claude").learned == 5
+    assert (len(runner.calls()), result.given_up, result.waiting) == (3, 0, 5)
+    runner.stage.later(3_600)
+    assert runner.run("claude").learned == 5
 
 
-def test_slow_agent_is_killed_with_its_children(desk: Desk) -> None:
+def test_slow_agent_is_killed_with_its_children(runner: AgentRunner) -> None:
     """An agent that exceeds the time limit is killed with all processes that it started, and is retried later."""
-    desk.stage.say("one", changing_exchange(1))
+    runner.stage.say("one", changing_exchange(1))
 
-    result = desk.run("slow", seconds=3.0)
+    result = runner.run("slow", seconds=3.0)
 
     assert (result.failed, result.waiting) == (1, 1)
-    [call] = desk.calls()
-    child = int(desk.log.with_suffix(".child").read_text())
+    [call] = runner.calls()
+    child = int(runner.log.with_suffix(".child").read_text())
     until(lambda: not is_running(call["pid"]) and not is_running(child))
-    [row] = desk.stage.store.ledger.by_model()
+    [row] = runner.stage.store.ledger.by_model()
     assert (row.calls, row.unanswered) == (1, 1)
-    desk.stage.later(3_600)
-    assert desk.run("claude").learned == 1
+    runner.stage.later(3_600)
+    assert runner.run("claude").learned == 1
 
 
 @pytest.mark.parametrize("behaviour", ["leaving", "detached"])
@@ -205,11 +205,11 @@ def test_large_output_ends_the_call(tmp_path: Path) -> None:
     assert not is_running(json.loads(log.read_text())["pid"])
 
 
-def test_repeated_timeouts_end_the_run(desk: Desk) -> None:
+def test_repeated_timeouts_end_the_run(runner: AgentRunner) -> None:
     """Three timeouts in a row end the run."""
-    desk.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+    runner.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
 
-    result = desk.run("slow", seconds=0.5)
+    result = runner.run("slow", seconds=0.5)
 
     assert isinstance(result.stopped, ModelBusy)
     assert (result.failed, result.given_up, result.waiting) == (3, 0, 5)
@@ -229,59 +229,59 @@ def test_missing_program_ends_the_run(stage: Stage) -> None:
         assert (result.waiting, result.failed) == (1, 0)
 
 
-def test_calls_a_day_are_limited(desk: Desk) -> None:
+def test_calls_a_day_are_limited(runner: AgentRunner) -> None:
     """The limit of calls holds over runs, counts failed calls, and ends after 24 hours."""
-    desk.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+    runner.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
 
-    first = desk.run("claude", llm_calls_day=2)
-    second = desk.run("claude", llm_calls_day=2)
+    first = runner.run("claude", llm_calls_day=2)
+    second = runner.run("claude", llm_calls_day=2)
 
     assert (first.learned, second.learned, second.waiting) == (2, 0, 3)
     assert isinstance(second.stopped, BudgetExhausted)
     assert second.stopped.setting == "llm_calls_day"
-    desk.stage.later(25 * 3_600)
-    assert desk.run("failing", llm_calls_day=2).failed == 2
-    assert len(desk.calls()) == 4
+    runner.stage.later(25 * 3_600)
+    assert runner.run("failing", llm_calls_day=2).failed == 2
+    assert len(runner.calls()) == 4
 
 
-def test_two_processes_share_the_limit(desk: Desk) -> None:
+def test_two_processes_share_the_limit(runner: AgentRunner) -> None:
     """A call that another process makes at the same time counts."""
-    desk.stage.say("one", changing_exchange(1), changing_exchange(2))
-    running = desk.run("slow", seconds=0.5, llm_calls_day=1)
+    runner.stage.say("one", changing_exchange(1), changing_exchange(2))
+    running = runner.run("slow", seconds=0.5, llm_calls_day=1)
 
     assert isinstance(running.stopped, BudgetExhausted)
-    assert len(desk.calls()) <= 1
+    assert len(runner.calls()) <= 1
 
 
-def test_killed_palaver_keeps_its_reservation(desk: Desk) -> None:
+def test_killed_palaver_keeps_its_reservation(runner: AgentRunner) -> None:
     """After SIGKILL during a call, the call counts for the daily limit, and the exchange is sent again."""
-    desk.stage.now = round(time.time() * 1000)
-    desk.stage.say("one", changing_exchange(1))
-    command = [sys.executable, str(WORKER), str(desk.stage.history.folder), str(desk.log), "agent"]
-    with subprocess.Popen([*command, *desk.words("slow")], start_new_session=True) as running:
-        until(lambda: desk.log.with_suffix(".child").exists())
+    runner.stage.now = round(time.time() * 1000)
+    runner.stage.say("one", changing_exchange(1))
+    command = [sys.executable, str(WORKER), str(runner.stage.history.folder), str(runner.log), "agent"]
+    with subprocess.Popen([*command, *runner.words("slow")], start_new_session=True) as running:
+        until(lambda: runner.log.with_suffix(".child").exists())
         os.kill(running.pid, signal.SIGKILL)
-    os.killpg(desk.calls()[0]["pid"], signal.SIGKILL)
+    os.killpg(runner.calls()[0]["pid"], signal.SIGKILL)
 
-    [lost] = desk.stage.store.ledger.by_model()
+    [lost] = runner.stage.store.ledger.by_model()
     assert (lost.calls, lost.unanswered) == (1, 1)
-    desk.stage.later(700)
-    assert isinstance(desk.run("claude", llm_calls_day=1).stopped, BudgetExhausted)
-    assert desk.run("claude", llm_calls_day=2).learned == 1
+    runner.stage.later(700)
+    assert isinstance(runner.run("claude", llm_calls_day=1).stopped, BudgetExhausted)
+    assert runner.run("claude", llm_calls_day=2).learned == 1
 
 
-def test_interrupted_call_ends_the_agent(desk: Desk) -> None:
+def test_interrupted_call_ends_the_agent(runner: AgentRunner) -> None:
     """Ctrl-C during a call kills the agent, and the exchange stays in the queue."""
-    desk.stage.say("one", changing_exchange(1))
-    command = [sys.executable, str(WORKER), str(desk.stage.history.folder), str(desk.log), "agent"]
-    with subprocess.Popen([*command, *desk.words("slow")], stderr=subprocess.DEVNULL) as running:
-        until(lambda: desk.log.with_suffix(".child").exists())
+    runner.stage.say("one", changing_exchange(1))
+    command = [sys.executable, str(WORKER), str(runner.stage.history.folder), str(runner.log), "agent"]
+    with subprocess.Popen([*command, *runner.words("slow")], stderr=subprocess.DEVNULL) as running:
+        until(lambda: runner.log.with_suffix(".child").exists())
         running.send_signal(signal.SIGINT)
         running.wait(60)
 
-    child = int(desk.log.with_suffix(".child").read_text())
-    until(lambda: not is_running(desk.calls()[0]["pid"]) and not is_running(child))
-    assert desk.run("claude").learned == 1
+    child = int(runner.log.with_suffix(".child").read_text())
+    until(lambda: not is_running(runner.calls()[0]["pid"]) and not is_running(child))
+    assert runner.run("claude").learned == 1
 
 
 def test_interpreter_beside_the_agent_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
