@@ -140,6 +140,7 @@ _FILTERS: Mapping[str, Any] = {
     "line": quote.line,
     "many": many,
     "marked": quote.marked,
+    "around": quote.text_around,
     "minute": show_minute,
     "outcomes": outcomes,
     "size": size,

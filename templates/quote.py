@@ -34,6 +34,8 @@ _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 """Pattern for `**` at the edge of a word. Between two words, `**` is an operator, as in `2**3`."""
 _SEPARATORS = " ,;:.(-–—"
 """Characters that are removed at the end of a truncated text."""
+_EXCERPT = 100
+"""Maximum characters of an excerpt."""
 _CLAUSE_MIN, _TEXT_MIN = 0.75, 0.5
 """Minimum share of the text before a clause that ends it, and after trailing function words are removed."""
 _LAYOUT = re.compile(
@@ -101,6 +103,18 @@ def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
     if not wanted:
         return shown
     return re.sub("|".join(map(_whole, wanted)), lambda found: f"{before}{found[0]}{after}", shown)
+
+
+def text_around(text: str, words: Sequence[str]) -> str:
+    """Return about one line of a text, around the first of these words. The result is not escaped yet."""
+    whole = " ".join(text.split())
+    places = [found.start() for word in words if (found := re.search(_whole(word), whole))]
+    start = max(min(places, default=0) - _EXCERPT // 3, 0)
+    start = whole.rfind(" ", 0, start) + 1
+    part = whole[start : start + _EXCERPT]
+    if start + _EXCERPT < len(whole):
+        part = f"{part[: part.rfind(' ')] if ' ' in part else part}…"
+    return f"…{part}" if start else part
 
 
 def _whole(word: str) -> str:

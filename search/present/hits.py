@@ -265,14 +265,16 @@ class Hits:
         return replace(hit, id=hit.short_session_id, kind="session", type="session", title=title, tokens=cost)
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
-        """Return the hit with the matching text of the exchange, or with the fact that contains the quoted phrase."""
-        match, snippet = event.best_match, ""
+        """Return the hit with the matching text of the exchange, or with the fact that matches best."""
+        match, snippet, known = event.best_match, "", bool(terms.words(hit.title))
         if match is not None and match.key == event.key:
             snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
         elif terms.phrases and not terms.has_phrase(hit.snippet):
             snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
+        elif not known:
+            snippet = one_line(max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text))), LENGTH)
         shown = snippet or hit.snippet
-        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)))
+        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)), title_matches=known)
 
 
 def _per_session(query: Query) -> int:

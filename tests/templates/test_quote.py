@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.tokens import count
-from palaver.templates.quote import block, brief, clean, code, inert, line, marked
+from palaver.templates.quote import block, brief, clean, code, inert, line, marked, text_around
 
 SURROGATES = st.text(st.characters(codec=None), max_size=60)
 
@@ -117,3 +117,15 @@ def test_matching_whole_words_are_bold() -> None:
     shown = marked("pre-commit, previous, uncommitted pre_x 黄铜水壶", ("pre", "commit", "水壶"), "<", ">")
 
     assert shown == "<pre>-<commit>, previous, uncommitted <pre>_x 黄铜<水壶>"
+
+
+def test_the_text_around_the_first_word_is_one_line() -> None:
+    """About one line is returned, cut between words, with ellipses where text is left out."""
+    text = f"{'before ' * 40}the kettle leaks {'after ' * 40}"
+    shown = text_around(text, ("kettle", "leaks"))
+
+    assert "the kettle leaks" in shown
+    assert len(shown) <= 102
+    assert (shown[0], shown[-1]) == ("…", "…")
+    assert set(shown.strip("…").split()) == {"before", "the", "kettle", "leaks", "after"}
+    assert text_around("the kettle leaks", ("leaks",)) == "the kettle leaks"

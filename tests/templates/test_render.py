@@ -253,7 +253,7 @@ def test_titles_are_complete_at_a_terminal() -> None:
 
 def test_snippets_are_optional() -> None:
     """Snippets are optional, with the matching words in bold."""
-    found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",)))
+    found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",), title_matches=True))
 
     assert "plug" not in renderer(full_titles=True).search(found)
     assert "    the **plug** is pulled\n" in renderer().search(found, snippets=True)
@@ -679,3 +679,13 @@ def test_a_memory_without_title_is_not_repeated() -> None:
     memory = replace(detail().observation, title="Prefer tabs", narrative="Prefer tabs", subtitle="", evidence=())
 
     assert RENDERER.observations([replace(detail(), observation=memory)]).count("Prefer tabs") == 1
+
+
+def test_a_hit_whose_title_does_not_match_shows_why_it_was_found() -> None:
+    """At a terminal, the matching text follows a title without a query word."""
+    found = replace(hit(1, title="Mend the lid"), snippet="The kettle leaks at the lid.", matched=("kettle",))
+    page = renderer(full_titles=True)
+
+    assert "\n    The \x1b[1mkettle\x1b[0m leaks at the lid.\n" in page.search(results(found))
+    assert "leaks" not in page.search(results(replace(found, title_matches=True)))
+    assert "leaks" not in RENDERER.search(results(found))

@@ -186,7 +186,7 @@ def search(
     wanted = _parse_query(list(query) if all_of else _query_text(query), options)
     with open_layers() as layers:
         page = None if as_json else renderer(budget)
-        results = layers.find(wanted, snippets=as_json or snippets or all_of)
+        results = layers.find(wanted, snippets=as_json or snippets or all_of or sys.stdout.isatty())
     if page is None:
         print_json(results_json(results, explain=explain, budget=budget))
     elif not results.hits and _is_empty():
