@@ -17,6 +17,7 @@ from .corpus import Corpus, Engine, Searcher
 from .documents import OurDocuments
 from .ours import Ours
 from .report import report, times
+from .rewordings import has_rewordings, reworded
 from .run import Run, run
 from .sets import SETS
 
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--engine", dest="engines", action="append", choices=[*ENGINES], help="only this engine; may be repeated"
     )
     parser.add_argument("--ablate", action="store_true", help="remove one part of the ranking at a time")
+    parser.add_argument("--reworded", action="store_true", help="only compare queries alone and with other wordings")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep and reuse homes in FOLDER")
     parser.add_argument("--write", action="store_true", help="write the tables to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
@@ -58,12 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.ablate:
         _ablate(found, chosen.keep, write=chosen.write)
         return 0
+    if chosen.reworded:
+        print("\n\n".join(_reworded(corpus, chosen.keep) for corpus in found if has_rewordings(corpus)))
+        return 0
     engines: dict[str, Engine] = {**ENGINES, "Palaver": partial(_ours, kept=chosen.keep)}
     done: list[tuple[Corpus, list[Run]]] = []
     parts: list[str] = []
     for corpus in found:
         done.append((corpus, [_measured(name, engines[name], corpus) for name in chosen.engines or ENGINES]))
         parts.append(report(*done[-1]))
+        if has_rewordings(corpus) and "Palaver" in (chosen.engines or ENGINES):
+            parts[-1] += f"\n\n{_reworded(corpus, chosen.keep)}"
         print(f"{parts[-1]}\n", flush=True)
     if done:
         parts.append(f"### Time\n\n{times(done)}")
@@ -88,6 +95,10 @@ def _ablate(corpora: Sequence[Corpus], kept: Path | None, *, write: bool) -> Non
         print(f"{parts[-1]}\n", flush=True)
     if parts and write:
         write_section("Ablation", "\n\n".join(["`python -m bench.retrieval --ablate --write`", *parts]))
+
+
+def _reworded(corpus: Corpus, kept: Path | None) -> str:
+    return f"### {corpus.name}: other wordings\n\n{reworded(corpus, Ours(corpus, kept))}"
 
 
 def _measured(name: str, engine: Engine, corpus: Corpus) -> Run:

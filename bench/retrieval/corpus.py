@@ -29,6 +29,7 @@ class Question(Struct, frozen=True):
         kinds: Rows of the result table in which the question counts.
         gains: Gain by relevant item. Empty for a question without an answer.
         project: Project to search, or None for all projects.
+        rewordings: Other wordings. Their author knew neither the sessions nor the answers.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Question(Struct, frozen=True):
     kinds: tuple[str, ...]
     gains: Mapping[str, float]
     project: str | None = None
+    rewordings: tuple[str, ...] = ()
 
     @property
     def split(self) -> str:

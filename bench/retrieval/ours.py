@@ -52,16 +52,21 @@ class Ours(Searcher):
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         """Return distinct items, best first."""
+        best: dict[str, float] = {}
+        for hit in self.find(query, min(limit, LIMIT_MAX), project):
+            best.setdefault(self.item(hit), hit.score)
+        return [Ranked(item, score) for item, score in best.items()]
+
+    def find(self, query: str, limit: int, project: str | None = None, also: Sequence[str] = ()) -> Sequence[Hit]:
+        """Return the hits of the first page. `also` are other wordings of the query."""
         # In a corpus without transcripts, the items of a session are distinct results.
         per_session = PER_SESSION if self._items is None else 0
         projects = (project,) if project else ()
-        wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, per_session=per_session)
-        best: dict[str, float] = {}
-        for hit in self._layers.find(wanted).hits:
-            best.setdefault(self._item(hit), hit.score)
-        return [Ranked(item, score) for item, score in best.items()]
+        wanted = Query.parse(query, limit=limit, projects=projects, per_session=per_session, also=also)
+        return self._layers.find(wanted).hits
 
-    def _item(self, hit: Hit) -> str:
+    def item(self, hit: Hit) -> str:
+        """Return the item of a hit."""
         return hit.session_id if self._items is None else self._items[hit.start_line - 1]
 
 

@@ -24,6 +24,9 @@ _RANKS: Mapping[str, Metric] = {
 }
 _GAINS: Mapping[str, Metric] = {"nDCG@10": ndcg_at(10), "recall@10": recall_at(10)}
 
+_REWORDINGS = Path(__file__).with_name("rewordings.json")
+"""Three other wordings of each paraphrase and each negative, by ID of the question."""
+
 
 def coding_sessions() -> Corpus:
     """Load 98 real sessions of a coding agent. The correct result of a question is one session."""
@@ -41,11 +44,13 @@ def coding_sessions() -> Corpus:
 
 
 def _asked(file: str) -> Iterator[Question]:
+    rewordings: Mapping[str, list[str]] = _json(_REWORDINGS)
     for line in shared.find("coding-sessions", f"{file}.jsonl").read_bytes().splitlines():
         row = orjson.loads(line)
         negative = row["session"] is None
         kinds = ("negative",) if negative else (row["kind"], file, "all")
-        yield Question(row["id"], row["query"], kinds, {} if negative else {row["session"]: 1.0})
+        gains = {} if negative else {row["session"]: 1.0}
+        yield Question(row["id"], row["query"], kinds, gains, rewordings=tuple(rewordings.get(row["id"], ())))
 
 
 _LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
