@@ -174,8 +174,11 @@ class Engine:
         events, _ = distinct(np.concatenate([*(each.event for each in first), *(each.event for each in nearest)]))
         compared = [self.snapshot.of_events(each, events) for each in vectors]
         if mode is Mode.BOTH and not phrases:
+            # Completing the other wordings would double the time of text search, and does not improve results.
             matches = [
-                completed(found, near, self.words_of(query, filters, more, depth)) if len(found) == depth else found
+                completed(found, near, self.words_of(query, filters, more, depth))
+                if len(found) == depth and query is wordings[0]
+                else found
                 for query, found, near, more in zip(wordings, matches, compared, every, strict=True)
             ]
         truncated = truncated or any(len(each) == depth for each in nearest)
