@@ -115,8 +115,12 @@ def _drop_output() -> None:
 
 
 def _no_option(error: click.NoSuchOption) -> str:
-    """Return the error message for an unknown option, with similar options."""
-    safe = [option for option in error.possibilities or () if option not in _IRREVERSIBLE]
+    """Return the error message for an unknown option, with similar options.
+
+    No option is suggested if the most similar one is irreversible, because the user probably meant that one.
+    """
+    similar = error.possibilities or []  # the most similar option is first
+    safe = [option for option in similar if not _IRREVERSIBLE.intersection([*similar[:1], option])]
     guessed = click.NoSuchOption(error.option_name, error.message, safe).format_message()
     context = error.ctx
     if safe or context is None or context.parent is None or context.parent.parent is not None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from palaver.core.errors import UnknownProject
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
@@ -34,13 +35,18 @@ def limits(harness: Harness) -> Harness:
         ("project:my-api", ["project:my-api"]),
         ("v2.0", ["project:v2-0"]),
         ("global", ["global"]),
-        ("my", []),
-        ("...", []),
     ],
 )
 def test_a_name_finds_the_memories_of_its_namespace(limits: Harness, project: str, namespaces: list[str]) -> None:
     """A project name finds the memories of its namespace, but not those of projects with similar names."""
     assert found(limits, project) == namespaces
+
+
+@pytest.mark.parametrize("project", ["my", "..."])
+def test_part_of_a_name_is_an_unknown_project(limits: Harness, project: str) -> None:
+    """Part of a project name, or a name without letters, is an unknown project."""
+    with pytest.raises(UnknownProject):
+        found(limits, project)
 
 
 def test_several_projects_combine_with_or(limits: Harness) -> None:
