@@ -1,6 +1,5 @@
 """Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
@@ -22,6 +21,7 @@ from ..core.errors import (
 from ..core.ids import canonical
 from ..core.query import ALSO_MAX, IDS_MAX, LIMIT_MAX, Filters, Query
 from ..core.results import BUDGET, OutputMatches
+from ..core.text import is_one_word
 from ..core.tokens import count
 from ..search.search_index import SearchIndex
 from ..templates.json_output import details_json, output_json, results_json, transcript_json
@@ -39,7 +39,6 @@ Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
 _NOTICE = count(orjson.dumps(NOTICE).decode())
-_PROJECT = re.compile(r"[\w.-]{1,40}")
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of the fields of a JSON reply. The notice is not counted."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
@@ -217,7 +216,7 @@ def error_message(error: PalaverError) -> str:
             message += f". {error.hint}" if gone or not all(map(canonical, ids)) else ""
         case UnknownProject(name=name, near=near):
             # An error is not marked as quoted text, so it contains only names that cannot be sentences.
-            safe = [each for each in near if _PROJECT.fullmatch(each)]
+            safe = [each for each in near if is_one_word(each)]
             question = f"Did you mean {' or '.join(safe)}? " if safe else ""
             message = f"Unknown project: {brief(name, _ID)}. {question}Hits of a search without projects name theirs"
         case PathOutsideArchive(path=path):

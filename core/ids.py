@@ -25,6 +25,12 @@ def canonical(public: str) -> str:
     return f"{_BY_NAME[name]}{digits.lstrip('0') or '0'}"
 
 
+def has_prefix(public: str) -> bool:
+    """Return whether a text begins with the prefix of an ID, such as `obs-`. The rest can be invalid."""
+    name, hyphen, _ = public.strip().lower().replace("_", "-").partition("-")
+    return bool(hyphen) and name in _BY_NAME
+
+
 def key(public: str, kind: str = "") -> int | None:
     """Return the key in a public ID, or None for other text or an ID of another `kind`."""
     shown = canonical(public)

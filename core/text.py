@@ -1,9 +1,10 @@
-"""Text functions that remove terminal escapes and invalid Unicode, and that find similar names."""
+"""Text functions that remove terminal escapes and invalid Unicode, and that check and compare names."""
 
 import re
 from collections.abc import Iterable
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_WORD = re.compile(r"[\w.-]+")
 
 
 def without_ansi(text: str) -> str:
@@ -14,6 +15,14 @@ def without_ansi(text: str) -> str:
 def readable(text: str) -> str:
     """Return the text with U+FFFD in place of lone surrogates, which UTF-8 and tokenizers cannot encode."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def is_one_word(name: str, *, longest: int = 40) -> bool:
+    """Return whether a name is too short for a sentence: one word of at most `longest` characters.
+
+    A word consists of letters, digits, `_`, `.` and `-`.
+    """
+    return len(name) <= longest and _WORD.fullmatch(name) is not None
 
 
 def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: int = 3) -> list[str]:

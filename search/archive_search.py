@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ..archiver.copies.exporter import encodable
 from ..archiver.copies.raw import RawArchive
 from ..archiver.store import Store
+from ..archiver.store.session_candidates import similar_sessions
 from ..core import ids
 from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
@@ -165,7 +167,7 @@ class ArchiveSearch(Closing):
         return None if number is None else self._sessions.detail(number)
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
-        """Return the error for unknown IDs. The error lists which of these IDs were deleted."""
+        """Return the error for unknown IDs. It names the deleted ones, and items or sessions with similar IDs."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.canonical, wanted))
         deleted = {key for key, kind in kinds.items() if ids.show(kind, key) in plain}
@@ -177,8 +179,17 @@ class ArchiveSearch(Closing):
             ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in deleted
         ]:
             question = f"Did you mean {', '.join(similar)}?"
+        else:
+            question = self._similar_session(wanted)
+        if question:
             error.hint = f"{error.hint} {question}" if error.gone else question
         return error
+
+    def _similar_session(self, wanted: Sequence[str]) -> str:
+        """Return a question that suggests similar session IDs for the first ID that has any, or an empty text."""
+        typed = (encodable(public.strip()) for public in wanted if not ids.has_prefix(public))
+        questions = (similar_sessions(self._store.sessions, each).strip() for each in typed)
+        return next(filter(None, questions), "")
 
     def locate(self, wanted: str) -> tuple[str, int]:
         """Return the archive path and first line for a hit ID, a path or a session ID; raises `InvalidInput`."""

@@ -78,17 +78,17 @@ def archived(home: Path, tmp_path: Path) -> Home:
     return Home(home / "palaver")
 
 
-@pytest.mark.parametrize("command", [("read",), ("export", "FOLDER"), ("forget",)])
+@pytest.mark.parametrize("command", [("read",), ("show",), ("timeline",), ("export", "FOLDER"), ("forget",)])
 @pytest.mark.parametrize("wanted", ["0b6f21c5", "0b6", "0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a02"])
 @pytest.mark.usefixtures("archived")
 def test_a_wrong_session_id_shows_similar_sessions(tmp_path: Path, command: tuple[str, ...], wanted: str) -> None:
     """An ID with a typo, or that is too short, shows the session that it could mean, with project and date."""
     name, *others = command
     reply = palaver(name, wanted, *(str(tmp_path / each) for each in others), code=2)
-    assert "Did you mean 0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01 (tide-clock, 2026-02-03)? " in reply.stderr
+    assert "Did you mean 0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01 (tide-clock, 2026-02-03)?" in reply.stderr
 
 
-@pytest.mark.parametrize("command", [("read",), ("export", "FOLDER"), ("forget",)])
+@pytest.mark.parametrize("command", [("read",), ("show",), ("timeline",), ("export", "FOLDER"), ("forget",)])
 @pytest.mark.usefixtures("archived")
 def test_an_ambiguous_session_id_shows_the_sessions(tmp_path: Path, command: tuple[str, ...]) -> None:
     """The beginning of several session IDs shows these sessions."""
@@ -101,6 +101,9 @@ def test_an_ambiguous_session_id_shows_the_sessions(tmp_path: Path, command: tup
 @pytest.mark.usefixtures("archived")
 def test_an_id_like_no_session_shows_no_session() -> None:
     """An ID that resembles no session shows where IDs come from."""
+    for command in ("show", "timeline"):
+        for unknown in ("zzzqqqq", "obs-zzz", "ex_3333333"):
+            assert "Did you mean" not in palaver(command, unknown, code=2).stderr
     reply = palaver("read", "zzzqqqq", code=2).stderr
     assert "Did you mean" not in reply
     assert "Use a path printed by `palaver show ID`" in reply

@@ -1,4 +1,8 @@
-"""Hints with the sessions that a user could mean by an ID that is unknown or ambiguous."""
+"""Hints with the sessions that a user could mean by an ID that is unknown or ambiguous.
+
+Error messages for agents are not marked as quoted text. The hints therefore contain only IDs and project names that
+cannot be sentences.
+"""
 
 from pathlib import PurePath
 from typing import Final
@@ -6,7 +10,7 @@ from typing import Final
 from ...core.amount import many
 from ...core.clock import show_day
 from ...core.errors import InvalidInput
-from ...core.text import similar_names
+from ...core.text import is_one_word, similar_names
 from .session_table import SessionTable
 
 _SHOWN: Final = 3
@@ -15,6 +19,8 @@ _SIMILARITY: Final = 75
 """Minimum similarity of an ID, or of its beginning, 0 to 100."""
 _SHORTEST: Final = 3
 """Minimum number of characters of an ID to compare."""
+_ID: Final = 100
+"""Maximum number of characters of an ID to show. Some sub-agents' IDs contain the ID of their session."""
 
 
 def similar_sessions(sessions: SessionTable, wanted: str) -> str:
@@ -25,19 +31,26 @@ def similar_sessions(sessions: SessionTable, wanted: str) -> str:
     named = sessions.named()
     beginnings = dict.fromkeys(native_id[: len(name)] for native_id, _, _ in named)
     similar = similar_names(name, beginnings, least=_SIMILARITY, limit=_SHOWN)
-    found = [each for start in similar for each in named if each[0].startswith(start)]
-    return f"Did you mean {_listed(found)}? " if found else ""
+    shown = _listed([each for start in similar for each in named if each[0].startswith(start)])
+    return f"Did you mean {shown}? " if shown else ""
 
 
 def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
     """Return the error for the beginning of several session IDs. The hint lists the newest of them."""
     found = [each for each in sessions.named() if each[0].startswith(start)]
-    hint = f"Give more characters of the ID: {_listed(found)}."
+    shown = _listed(found)
+    hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."
     return InvalidInput(f"{len(found):,} session IDs begin with {start}", hint=hint)
 
 
 def _listed(found: list[tuple[str, str, int | None]]) -> str:
-    shown = [f"{name} ({', '.join(filter(None, (project, show_day(at))))})" for name, project, at in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        return f"{', '.join(shown)} or {many(len(found) - _SHOWN, 'other')}"
+    """Return the first sessions with their projects and days, and the number of the others."""
+    shown = [_described(*each) for each in found if is_one_word(each[0], longest=_ID)][:_SHOWN]
+    if shown and len(found) > len(shown):
+        return f"{', '.join(shown)} or {many(len(found) - len(shown), 'other')}"
     return " or ".join(shown)
+
+
+def _described(native_id: str, project: str, at: int | None) -> str:
+    facts = [project, show_day(at)] if is_one_word(project) else [show_day(at)]
+    return f"{native_id} ({', '.join(facts)})"

@@ -36,6 +36,14 @@ def test_spelling_variants_of_an_id_are_accepted(typed: str) -> None:
     assert (ids.canonical(typed), ids.key(typed), ids.key(typed, "memory")) == ("obs-24", 24, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("obs-x", True), ("EX_1", True), ("mem_", True), ("obs", False), ("ex1-2", False)]
+)
+def test_a_prefix_is_recognised_before_an_invalid_key(text: str, expected: bool) -> None:
+    """A text with the prefix of an ID has the prefix, whatever follows it."""
+    assert ids.has_prefix(text) is expected
+
+
 @given(st.text())
 def test_keys_fit_into_the_database(text: str) -> None:
     """For any text, the key is None or a number that the database can store."""

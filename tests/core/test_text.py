@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.text import readable, without_ansi
+from palaver.core.text import is_one_word, readable, without_ansi
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,12 @@ def test_readable_text_can_be_encoded(text: str) -> None:
 
     assert shown.encode().decode() == shown
     assert shown == text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("tide-clock", True), ("v2.0_x", True), ("a" * 40, True), ("a" * 41, False), ("a b", False), ("", False)],
+)
+def test_a_single_word_is_recognised(name: str, expected: bool) -> None:
+    """Only a short name without spaces and punctuation is one word."""
+    assert is_one_word(name) is expected
