@@ -118,7 +118,7 @@ def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     provider.supports_batches = False
     collected = palaver("observe").stdout
     assert answer("stats")["requests"]["dead"] == given_up
-    assert "permanently; see `palaver observe --dead-letters`." in collected
+    assert "permanently (see `palaver observe --dead-letters`)." in collected
 
     assert answer("status")["given_up"] == given_up
     assert (

@@ -1,7 +1,7 @@
 """Project names that a user or an agent types: known, or unknown with the most similar known names."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final
 
 from ...archiver.store import Store
@@ -41,7 +41,10 @@ def unknown_project(store: Store, name: str) -> UnknownProject:
 
 
 def _is_known(store: Store, name: str) -> bool:
+    """Return whether a project has a session, a memory or a document. A folder has the memories of its namespace."""
     wanted = {each for each in project_labels([name]) if each}
+    if name.startswith("/") and (namespace := store.projects.namespace(Path(name))) != "global":
+        wanted.add(label(namespace))
     return any(
         each in wanted or any(each.startswith(f"{folder}/") for folder in wanted)
         for each in map(label, _places(store))
