@@ -51,13 +51,18 @@ def title_budgets(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> lis
     if len(hits) <= _SHORT_LIST:
         return [_WHOLE_TITLE] * len(hits)
     room = _room(hits, frame, year=year)
-    fair = _fair(sorted(count(line(hit.title)) for hit in hits), room)
-    budgets, left = [fair] * len(hits), room - _ELLIPSIS - sum(count(brief(hit.title, fair)) for hit in hits)
+    whole = [count(line(hit.title)) for hit in hits]
+    fair = _fair(sorted(whole), room)
+    costs = [cost if cost <= fair else count(brief(hit.title, fair)) for hit, cost in zip(hits, whole, strict=True)]
+    budgets, left = [fair] * len(hits), room - _ELLIPSIS - sum(costs)
     for place, hit in enumerate(hits):
-        cost = count(brief(hit.title, fair))
-        longer = count(brief(hit.title, cost + left - _ELLIPSIS)) if left > _ELLIPSIS else 0
-        if cost < longer <= cost + left:
-            budgets[place], left = cost + left - _ELLIPSIS, left - longer + cost
+        if left <= _ELLIPSIS:
+            break
+        if costs[place] < whole[place]:
+            wider = costs[place] + left - _ELLIPSIS
+            gained = count(brief(hit.title, wider)) - costs[place]
+            if 0 < gained <= left:
+                budgets[place], left = wider, left - gained
     return budgets
 
 
