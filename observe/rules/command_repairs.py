@@ -194,6 +194,8 @@ def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
         if changes_state(other):
             changes.append(other)
             if _is_fixer_of(failed, other.segments[0]) and other.proves(other.segments[0].text):
+                if is_misused(run.result.text):
+                    return None
                 break
     else:
         return None

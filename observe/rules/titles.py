@@ -59,6 +59,21 @@ _ASIDE: Final = at_start(
     """
 )
 """Beginning of a sentence that is not part of the result."""
+_NO_SUBJECT: Final = at_start(
+    r"""
+    (?:in\s[^,]{3,60},\s)?(?:it|this|that|these|those|they|here)\b(?!\s(?:repo(?:sitory)?|project|package)\b)
+    | as (?:you can see|requested|expected|mentioned) | (?:our|your|both|the (?:file|task|change|fix|issue|result)s?)\b
+    | [^,]{0,20}\balso\b
+    """
+)
+"""Beginning of a sentence whose subject only the conversation names."""
+_GENERIC: Final = re.compile(
+    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|requirements|feedback|findings|learnings)\b(?:\sare\b|\sin\b|$)
+    |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
+    |\bissues\sfrom\b|^checked\s(?:all|the)\b|^(?:updated?|add(?:ed)?)\s(?:the\s)?(?:docs?|documentation|tests?|todo)$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words of a title that names no specific result."""
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w{4,}")
 _SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4
@@ -87,6 +102,9 @@ WEIGHTS: Final = {
     "aside": -0.36,
     "unspecific": -0.37,
     "listed": -0.46,
+    "no subject": -0.50,
+    "generic": -0.40,
+    "cut in a quotation": -0.30,
     "first person": -0.51,
     "short": -0.56,
     "status": -0.59,
@@ -94,7 +112,8 @@ WEIGHTS: Final = {
 }
 """Weight of each property of a candidate.
 
-Fitted weights below 0.1 are omitted. The weight of plan headings was increased after trials.
+Fitted weights below 0.1 are omitted. The weights of plan headings, and of titles that are generic, without a subject or
+cut in a quotation, were increased after trials.
 """
 
 
@@ -207,6 +226,9 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("status", is_status(text) or is_noise(text)),
         ("unspecific", not is_specific(text)),
         ("truncated", len(text) + 12 < len(candidate.raw)),
+        ("no subject", _NO_SUBJECT.match(text)),
+        ("generic", _GENERIC.search(text)),
+        ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
         ("listed", candidate.listed),
         ("on the request", shared > 1),
         ("much on the request", shared > 3),
