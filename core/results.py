@@ -29,7 +29,7 @@ class Hit(Struct, frozen=True):
         path: Path relative to the archive. The lines contain the evidence for the hit.
         tokens: Token cost of layer 2 for this hit.
         matched: Query terms in the snippet.
-        title_matches: True if the title contains a query term.
+        needs_snippet: True if the snippet is a statement that contains query terms, and the title has none.
         more: Number of other matching events in the session, in a search for sessions.
         cursor: Cursor that continues after this hit.
         also_in: IDs of other sessions with the same text, such as forks, resumed sessions and copies.
@@ -54,7 +54,7 @@ class Hit(Struct, frozen=True):
     snippet: str = ""
     parts: tuple[ScorePart, ...] = ()
     matched: tuple[str, ...] = ()
-    title_matches: bool = False
+    needs_snippet: bool = False
     more: int = 0
     cursor: str = ""
     also_in: tuple[str, ...] = ()

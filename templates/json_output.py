@@ -103,7 +103,7 @@ def _done(_: DeletionResult) -> bool:
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
-        {"at", "facts", "parts", "matched", "title_matches", "more", "cursor", "also_in"},
+        {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
         computed={
             "summary": _summary,
             "date": _date,

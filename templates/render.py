@@ -95,7 +95,7 @@ class Renderer:
         return self._first_items(results.hits, page)
 
     def _hits(self, name: str, results: Results, hits: Sequence[Hit]) -> dict[str, object]:
-        cut = len(hits) < len(results.hits)
+        cut, by_rank = len(hits) < len(results.hits), bool(results.query.concepts)
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
         year = common_year(hits) if name == "search" and not self._full_titles else ""
         frame = NEXT_PAGE if cursor and self._at_shell else 0
@@ -105,8 +105,9 @@ class Renderer:
             "missing_engines": _missing_engines(results),
             "notes": _NOTES,
             "name_budget": _NOTE_TOKENS,
-            "scored": bool(results.query.concepts) and (name != "search" or self._full_titles),
+            "scored": by_rank and (name != "search" or self._full_titles),
             "year": year,
+            "score_range": _score_range(hits) if by_rank and name == "search" and not self._full_titles else "",
             "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame, year=year),
             "project_budget": _UNLIMITED if self._full_titles else PROJECT,
             "full_titles": self._full_titles,
@@ -271,6 +272,12 @@ class Renderer:
         marker = _MARKER.search(page)
         hint = "; --json has all" if self._at_shell else ""
         return fit_rows(page, self._budget, f"</{marker[1]}>" if marker else "", hint)
+
+
+def _score_range(hits: Sequence[Hit]) -> str:
+    """Return the highest and the lowest score of a list, such as `0.58-0.12`."""
+    scores = [hit.score for hit in hits] or [0.0]
+    return f"{max(scores):.2f}-{min(scores):.2f}"
 
 
 def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:

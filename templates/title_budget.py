@@ -14,7 +14,7 @@ _PER_HIT: Final = 30
 """Average tokens of a hit, including its share of heading and footer."""
 _FULL_LIST: Final = 10
 """Number of hits in a list of default length."""
-_FRAME: Final = 54
+_FRAME: Final = 65
 """Tokens of the heading and the footer."""
 NEXT_PAGE: Final = 15
 """Tokens of the hint for the next page."""

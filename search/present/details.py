@@ -16,6 +16,7 @@ from ...core.memory_types import Family
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, Trust
 from ...core.results import BUDGET, Detail, ReplacedBy
+from .session_names import SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange, StoredObservation
@@ -33,7 +34,7 @@ class Details:
     """Lookup of details by item key. Exchanges, memories and chunks are also described as observations."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._names = store, SessionNames(store)
 
     def load(self, keys: Sequence[int]) -> list[Detail]:
         """Return the details of these items in the order of the keys. Unknown keys are skipped."""
@@ -99,7 +100,7 @@ class Details:
             project=session.project,
             branch=parent.exchange.branch or session.branch,
             session_id=session.native_id,
-            session_title=session.title,
+            session_title=self._names.of_all([parent.session])[parent.session].title,
             path=source.archived,
             start_line=lines[0],
             end_line=lines[1],

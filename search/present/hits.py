@@ -24,6 +24,7 @@ from . import page_cursor
 from .details import of_chunk, of_exchange, of_memory
 from .distinct_hits import DistinctHits
 from .representatives import Representative, Representatives
+from .session_names import SessionNames
 from .sessions import Sessions
 from .snippets import LENGTH, SearchTerms
 
@@ -43,7 +44,7 @@ class Hits:
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine, self._representatives = store, engine, Representatives(store, engine)
-        self._sessions = Sessions(store)
+        self._names, self._sessions = SessionNames(store), Sessions(store)
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
         """Return a page of hits, best first.
@@ -207,7 +208,7 @@ class Hits:
         whole = self._store.exchanges.load(bare)
         repeated_in = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
-        names = self._sessions.names(location.session for location in locations.values())
+        names = self._names.of_all(location.session for location in locations.values())
         shown: list[Hit] = []
         for each in representatives:
             event = each.event
@@ -266,15 +267,18 @@ class Hits:
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
         """Return the hit with the matching text of the exchange, or with the fact that matches best."""
-        match, snippet, known = event.best_match, "", bool(terms.words(hit.title))
-        if match is not None and match.key == event.key:
+        match, snippet = event.best_match, ""
+        untitled = not terms.words(hit.title)
+        own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text)))
+        explains = untitled and bool(terms.words(own))
+        if explains:
+            snippet = one_line(own, LENGTH)
+        elif match is not None and match.key == event.key:
             snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
         elif terms.phrases and not terms.has_phrase(hit.snippet):
             snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
-        elif not known:
-            snippet = one_line(max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text))), LENGTH)
         shown = snippet or hit.snippet
-        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)), title_matches=known)
+        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)), needs_snippet=explains)
 
 
 def _per_session(query: Query) -> int:

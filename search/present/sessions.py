@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from ...core import ids, tokens
 from ...core.observation import DETAIL_TOKENS, SUMMARY, Observation, ObservationType
 from ...core.results import Detail, Hit, SessionEntry, SessionOutline
 from .details import of_exchange
+from .session_names import SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
@@ -28,18 +29,11 @@ _ENTRY_TOKENS, _NO_SUMMARY = 6, 45
 """Tokens of the ID and the type of an observation in a list, and tokens that details without a summary save."""
 
 
-class SessionName(NamedTuple):
-    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
-
-    short_id: str
-    title: str
-
-
 class Sessions:
     """Lookup of sessions, by their numbers in the store or by the first characters of their IDs."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._names = store, SessionNames(store)
 
     def find(self, start: str) -> int | None:
         """Return the session whose ID begins with `start`, or None.
@@ -51,18 +45,6 @@ class Sessions:
         if len(found) > 1:
             raise ambiguous_session(self._store.sessions, start)
         return found[0] if found else None
-
-    def names(self, numbers: Iterable[int]) -> dict[int, SessionName]:
-        """Return the names of these sessions. A title that is a question is left out."""
-        wanted = tuple(dict.fromkeys(numbers))
-        summaries = self._store.summaries.of_sessions(wanted)
-        return {number: self._name(number, summaries.get(number)) for number in wanted}
-
-    def _name(self, number: int, summary: StoredObservation | None) -> SessionName:
-        session = self._store.sessions.load(number)
-        own = "" if session.title.endswith("?") else session.title
-        title = summary.observation.title.removeprefix(SUMMARY) if summary else own
-        return SessionName(self._store.sessions.short_id(session), title)
 
     def detail(self, number: int) -> Detail | None:
         """Return the details of a session: its summary and its first observations. None if it has no exchange."""
@@ -101,7 +83,7 @@ class Sessions:
         learned = self._store.summaries.summarised(number, first)
         summary = self._store.summaries.of_session(number)
         observation = summary.observation if summary else self._without_summary(first, learned)
-        title = self._name(number, summary).title or observation.title.removeprefix(SUMMARY)
+        title = self._names.of(number, summary).title or observation.title.removeprefix(SUMMARY)
         return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
 
     def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:

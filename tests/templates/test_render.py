@@ -188,7 +188,7 @@ def test_a_common_year_is_named_once() -> None:
     shown = RENDERER.search(results(*same))
 
     assert "\nobs-1041 11-30 decision Implement" in shown
-    assert " tokens; dates of 2025. Details: " in shown
+    assert " tokens; dates of 2025; scores 0.89-0.88. Details: " in shown
     for whole in (
         RENDERER.search(results(*apart)),
         RENDERER.search(results(hit(1))),
@@ -253,7 +253,7 @@ def test_titles_are_complete_at_a_terminal() -> None:
 
 def test_snippets_are_optional() -> None:
     """Snippets are optional, with the matching words in bold."""
-    found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",), title_matches=True))
+    found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",)))
 
     assert "plug" not in renderer(full_titles=True).search(found)
     assert "    the **plug** is pulled\n" in renderer().search(found, snippets=True)
@@ -683,9 +683,11 @@ def test_a_memory_without_title_is_not_repeated() -> None:
 
 def test_a_hit_whose_title_does_not_match_shows_why_it_was_found() -> None:
     """At a terminal, the matching text follows a title without a query word."""
-    found = replace(hit(1, title="Mend the lid"), snippet="The kettle leaks at the lid.", matched=("kettle",))
+    found = replace(
+        hit(1, title="Mend the lid"), snippet="The kettle leaks at the lid.", matched=("kettle",), needs_snippet=True
+    )
     page = renderer(full_titles=True)
 
     assert "\n    The \x1b[1mkettle\x1b[0m leaks at the lid.\n" in page.search(results(found))
-    assert "leaks" not in page.search(results(replace(found, title_matches=True)))
+    assert "leaks" not in page.search(results(replace(found, needs_snippet=False)))
     assert "leaks" not in RENDERER.search(results(found))

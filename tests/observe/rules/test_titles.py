@@ -87,6 +87,9 @@ def test_every_weight_belongs_to_a_property() -> None:
         .said("Changed the exchange rates of the shop page, which were wrong today.")
         .said("Maybe the `shop` cache is the cause, since it keeps prices."),
         Script().asked("Committed and pushed the branch to origin/main").said(REASON),
+        Script()
+        .asked("Why does the shop return old exchange rates today?")
+        .said('The page reads the "old table of exchange rates. It was applied to all the changes in the shop today.'),
     ]
     found = {
         name

@@ -498,7 +498,7 @@ def test_hits_are_the_same_without_snippets(archive: History) -> None:
     shown = hits.search(query)
     bare = hits.search(query, snippets=False)
 
-    assert [replace(hit, snippet="", matched=()) for hit in shown.hits] == [
+    assert [replace(hit, snippet="", matched=(), needs_snippet=False) for hit in shown.hits] == [
         replace(hit, snippet="") for hit in bare.hits
     ]
 
