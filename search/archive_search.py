@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ArchiveSearch(Closing):
-    """Implementation of `SearchIndex`. Opens the archive; raises `StoreMissing` if it does not exist.
+    """Implementation of `SearchIndex`. Opening it raises `StoreMissing` if the archive does not exist.
 
     Each layer is loaded on first use. Reading a transcript does not open the index, and a search does not open
     transcripts.
@@ -162,7 +162,7 @@ class ArchiveSearch(Closing):
         return tuple(found.values()), self._unknown(unknown) if unknown else None
 
     def _session(self, start: str) -> Detail | None:
-        """Return the details of the session whose ID begins with `start`; raises `InvalidInput` if several do."""
+        """Return the details of the session whose ID begins with `start`. Raises `InvalidInput` if several match."""
         number = self._sessions.find(start)
         return None if number is None else self._sessions.detail(number)
 
@@ -192,7 +192,7 @@ class ArchiveSearch(Closing):
         return next(filter(None, questions), "")
 
     def locate(self, wanted: str) -> tuple[str, int]:
-        """Return the archive path and first line for a hit ID, a path or a session ID; raises `InvalidInput`."""
+        """Return the archive path and first line for a hit ID, a path or a session ID. Raises `InvalidInput`."""
         if not ids.canonical(wanted):
             return self._paths.path(wanted), 1
         [hit] = self.details([wanted])

@@ -39,7 +39,7 @@ _PATIENCE: Final = 5.0
 
 
 class DocumentLibrary(Closing):
-    """Documents of one Palaver home. Not thread-safe; several processes can open the same home.
+    """Documents of one Palaver home. Not thread-safe, but several processes can open the same home.
 
     Invalid arguments raise `InvalidInput` or its subclasses `DocumentNotFound`, `UnsupportedDocument` and
     `DocumentOutsideRoots`. A file that cannot be read raises `DocumentUnreadable`.
@@ -117,7 +117,7 @@ class DocumentLibrary(Closing):
     def search(
         self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
-        """Return the chunks that match a query, best first, without unrelated chunks; raises `InvalidInput`."""
+        """Return the chunks that match a query, best first, without unrelated chunks. Raises `InvalidInput`."""
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
         if limit < 1:
@@ -209,7 +209,7 @@ def _of_stage(report: Reporter, stage: str) -> Progress:
 
 
 def _plain(path: str | Path) -> Path:
-    """Return an absolute path with links resolved, as stored; raises `InvalidInput` for invalid paths."""
+    """Return an absolute path with links resolved, as stored. Raises `InvalidInput` for invalid paths."""
     try:
         return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError) as error:  # unknown user or null character

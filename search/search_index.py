@@ -15,7 +15,7 @@ class SearchIndex(Protocol):
 
         Args:
             query: The query.
-            snippets: True to show the matching text in hits; False to show the beginning of their text.
+            snippets: True to show the matching text in hits, False to show the beginning of their text.
         """
         ...
 

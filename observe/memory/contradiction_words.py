@@ -46,7 +46,7 @@ SINGLE_OBJECT_VERBS = frozenset("prefer use want need default".split())
 """Stems of verbs that take one object at a time. Other verbs, such as know or visit, take several objects."""
 
 EXCLUSIVE_VERBS = frozenset("owns leads maintains manages heads chairs".split())
-"""Verbs that have only one subject at a time."""
+"""Verbs that can have only one subject at a time, such as `lead`."""
 
 VALUE_NOUNS = frozenset(
     "port version limit timeout level size max min maximum minimum count python node java ttl year age".split()

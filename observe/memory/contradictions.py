@@ -124,7 +124,7 @@ class Contradictions:
         self.detect(stored.id)
 
     def supersede_by_outcomes(self, memory_id: str, *, link: bool = True) -> DetectedConflict | None:
-        """Return the first memory that this memory can supersede because of its outcomes. With `link`, supersede it.
+        """Return the first memory that this memory can supersede by its outcomes. With `link`, supersede that memory.
 
         This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
         contradict or repeat this memory.

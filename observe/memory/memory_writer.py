@@ -133,7 +133,7 @@ class MemoryWriter:
             tags=tuple(dict.fromkeys([*known.tags, *memory.tags])),
             importance=importance,
             valid_until=None if None in expiries else max(filter(None, expiries)),
-            # A repetition by the user makes the user its origin; no other author raises the origin.
+            # If the user repeats the memory, the user becomes its origin. No other author raises the origin.
             origin=Origin.HUMAN if memory.origin is Origin.HUMAN else known.origin,
         )
         if merged == known:

@@ -74,7 +74,7 @@ class MemoryRecall:
 
 
 def near_the_best(found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-    """Return the results with at least half the best score, so that a query does not forget weak matches."""
+    """Return the results with at least half the best score. Forgetting by query thus keeps weak matches."""
     return [each for each in found if each.score >= found[0].score / 2]
 
 

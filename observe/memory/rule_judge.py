@@ -1,8 +1,11 @@
 """Judge of contradictions that compares two statements by rules, without a language model.
 
-First, the words that differ are set aside. The statements have the same subject if one of them then contains no word
-that the other lacks. They contradict each other if exactly one is negated. They also do if the words that differ are
-opposites, members of one class, or different values.
+Two statements contradict each other in two cases:
+
+- Exactly one of them is negated.
+- They differ in words that are opposites, alternatives of one kind, or different values.
+
+In both cases, the remaining words must agree: one statement has no further words, and the other has at most two.
 """
 
 import re
@@ -135,7 +138,7 @@ class RuleJudge:
 def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
     """Return whether each text has content words that the other lacks, so that their subjects may differ.
 
-    Numbers are ignored, and so are new values in the newer text, up to `new_values` phrases.
+    Numbers are ignored. In the newer text, up to `new_values` phrases are ignored as new values.
     """
     new = whole(newer)
     removed, added = ([word for word in words if not word.number] for words in _unshared(whole(older), new))

@@ -20,7 +20,7 @@ from .project_digest import ProjectDigests
 from .recall import MemoryRecall
 
 _LINE_TOKENS, _DIGEST_TOKENS = 15, 16
-"""Estimated tokens that each line of a memory, and each line of a digest, needs in addition to its content."""
+"""Estimated tokens that each line of a memory, and each line of a digest, needs besides its content."""
 _IMPORTANT = 0.6
 """Minimum importance of a global preference that is added to the memories of a project."""
 _RELATED, _CANDIDATES = 5, 200

@@ -41,7 +41,7 @@ def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge
 
 
 def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
-    """Return the `supersedes` edges to these memories from memories that are not forgotten.
+    """Return the `supersedes` edges that lead to these memories and start at memories that are not forgotten.
 
     With `proposed`, include proposed edges.
     """

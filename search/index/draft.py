@@ -12,7 +12,7 @@ from .text_entry import TextWriter
 from .text_index import TextIndex
 
 _SUFFIX = ".draft"
-"""Suffix without a number, so the draft of a killed process is removed like the oldest generation."""
+"""Suffix without a number. The draft of a killed process is therefore removed like the oldest generation."""
 
 
 class Draft(Closing):

@@ -95,7 +95,7 @@ class Generations:
         """
 
     def current(self) -> Generation | None:
-        """Return the published generation; None before the first publication.
+        """Return the published generation, or None before the first publication.
 
         Raises:
             IndexDamaged: A file is missing, damaged, or not in the manifest.
@@ -168,13 +168,13 @@ class Generations:
             self._sweep(_number(Path(known[1])))
 
     def verify(self, generation: Generation) -> None:
-        """Verify the checksums of all files against the manifest; raises `IndexDamaged`."""
+        """Verify the checksums of all files against the manifest. Raises `IndexDamaged`."""
         for file, (_, digest) in generation.manifest.files.items():
             if _digest(generation.folder / file) != digest:
                 raise IndexDamaged(generation.folder / file, "the file differs from the manifest")
 
     def name(self) -> str | None:
-        """Return the content of `CURRENT`, which differs for each generation; None before the first publication."""
+        """Return the content of `CURRENT`, which differs for each generation, or None before the first publication."""
         try:
             return (self.root / _CURRENT).read_text("ascii", "replace").strip()
         except FileNotFoundError:

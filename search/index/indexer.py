@@ -49,7 +49,7 @@ class Indexer:
         Args:
             progress: Called with the number of embedded items and the total.
             should_stop: Checked between batches.
-            among: Items to embed; all by default.
+            among: Items to embed, by default all.
 
         Raises:
             ModelUnavailable: The model cannot be loaded.
@@ -123,7 +123,7 @@ class Indexer:
         return self._generations.publish(lambda folder: self._build(folder, previous, token, text), check)
 
     def _usable(self) -> Generation | None:
-        """Return the current generation if it can be updated; None if a rebuild is needed."""
+        """Return the current generation if it can be updated, or None if a rebuild is needed."""
         try:
             current = self._generations.current()
         except IndexDamaged:

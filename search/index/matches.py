@@ -114,7 +114,7 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return self if len(self) <= count else TextMatches(self.numbers[:, :count], self.fraction[:count])
 
     def of(self, items: Sequence[int]) -> "TextMatches":
-        """Return the entries of these items; `items` must be sorted."""
+        """Return the entries of these items. `items` must be sorted."""
         return self.where(among(self.key, np.array(items, dtype=np.int64)))
 
     def where(self, wanted: Flags) -> "TextMatches":

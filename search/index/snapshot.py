@@ -121,7 +121,7 @@ class Snapshot:
         return sorted(((at, event) for event, at in last.items()), reverse=True), not limits
 
     def names(self, field: str) -> set[str]:
-        """Return all values of a filter field. Some values may have no entry left; check these with `has`."""
+        """Return all values of a filter field. Some values may have no entry left, so check them with `has`."""
         return {name for index in self._texts for name in index.names(field)}
 
     def has(self, filters: Filters) -> bool:
@@ -130,7 +130,7 @@ class Snapshot:
         return bool(published or self._read_tail().newest(filters, 1))
 
     def correction(self, word: str) -> Correction | None:
-        """Return a similar known word for an unknown word; None without a similar word."""
+        """Return a similar known word for an unknown word, or None without a similar word."""
         for plain in WORD.findall(word):
             found = terms(plain)
             if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):
@@ -169,7 +169,7 @@ class Snapshot:
     ) -> TextMatches:
         """Return the entries that match words of the query, best first. `among` restricts the search to these items."""
         if among is not None and (flags := self._flagged.get(filters)) is not None:
-            # Roles are stored per entry; all other filter fields are stored per item.
+            # Roles are stored per entry, all other filter fields per item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
         found = self._read_tail().search(query, filters, limit, among=among, larger=self._text)
         if self._text is None:
@@ -215,7 +215,7 @@ class Snapshot:
         return distinct(matches.event[alone & is_among(matches.key, np.array(items, dtype=np.int64))])[0]
 
     def late_interaction(self, query: TokenVectors, vector: Array, vectors: VectorMatches) -> Floats:
-        """Return the late-interaction score for the item of each vector; NaN if unknown.
+        """Return the late-interaction score for the item of each vector, or NaN if unknown.
 
         Args:
             query: Token embeddings of the query.
@@ -284,7 +284,7 @@ class Snapshot:
         return self._tail
 
     def _published(self) -> tuple[Generation, TextIndex, VectorIndex] | None:
-        """Open the current generation; None if no usable generation exists."""
+        """Open the current generation, or None if no usable generation exists."""
         try:
             generation = self._generations.current()
             if generation is None or not generation.manifest.is_of(self._store):

@@ -38,7 +38,7 @@ class TextEntry(Struct, frozen=True):
     Attributes:
         event: Key of the exchange that the item belongs to.
         ordinal: Position of the exchange in its source.
-        at: Instant; 0 without a date.
+        at: Instant, or 0 without a date.
         kind: Kind of the hit for this entry.
         files: Paths normalised by `path_label`. Other filter values are normalised by `label`.
         said: (role, text) pairs for the role filter.
@@ -122,7 +122,7 @@ def document(entry: TextEntry) -> tantivy.Document:
 
 
 class TextWriter:
-    """Writer of changes to an index. `finish` makes all changes visible at once; otherwise they are discarded."""
+    """Writer of changes to an index. `finish` makes all changes visible at once. Without it, they are discarded."""
 
     def __init__(self, index: tantivy.Index) -> None:
         self._schema = index.schema
@@ -130,7 +130,7 @@ class TextWriter:
             self._writer = index.writer(_HEAP, num_threads=1)
 
     def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> Self:
-        """Remove all entries of the items `gone`, then add `entries`; raises `IndexUnwritable`."""
+        """Remove all entries of the items `gone`, then add `entries`. Raises `IndexUnwritable`."""
         # Delete by query: tantivy 0.27 converts a Python int to a signed term, which never matches unsigned fields.
         query = tantivy.Query.term_set_query(self._schema, "key", list(gone))
         with writing():
@@ -141,7 +141,7 @@ class TextWriter:
         return self
 
     def finish(self) -> None:
-        """Commit all changes; raises `IndexUnwritable`."""
+        """Commit all changes. Raises `IndexUnwritable`."""
         with writing():
             self._writer.commit()
             self._writer.wait_merging_threads()

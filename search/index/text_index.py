@@ -53,13 +53,13 @@ class TextIndex:
 
     @classmethod
     def make(cls, folder: Path | None = None) -> Self:
-        """Create an index in an empty folder or in memory; raises `IndexUnwritable`."""
+        """Create an index in an empty folder or in memory. Raises `IndexUnwritable`."""
         with writing():
             return cls(tantivy.Index(schema(), path=str(folder) if folder else None, reuse=False))
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the index in a folder; raises `ValueError` if the folder does not contain an index."""
+        """Open the index in a folder. Raises `ValueError` if the folder does not contain an index."""
         with _lockable(folder) as place:
             return cls(tantivy.Index.open(str(place)))
 
@@ -122,7 +122,7 @@ class TextIndex:
             filters: Filters that entries must satisfy.
             limit: Maximum number of entries to return.
             hidden: Items to leave out.
-            among: Items to search; all by default.
+            among: Items to search, by default all.
             share: Approximate share of entries that satisfies the filters.
             larger: Larger index whose entries also count in the IDF of terms.
         """
@@ -166,7 +166,7 @@ class TextIndex:
         wanted = [
             tantivy.Query.boolean_query(
                 [
-                    # Repeated for each pair, so that only entries of these items are read, even for common words.
+                    # Each pair repeats this filter. Thus only entries of these items are read, even for common words.
                     (tantivy.Occur.Must, of_items),
                     (tantivy.Occur.Must, tantivy.Query.const_score_query(self._phrase_query(pair), share)),
                 ]

@@ -20,7 +20,7 @@ from .matches import Floats, Integers
 
 _BITS, _STARTS = "signs.npy", "tokens.npy"
 _BATCH = 2_048
-"""Number of text tokens compared at once. Smaller batches need more calls; larger batches exceed the CPU cache."""
+"""Number of text tokens compared at once. Smaller batches need more calls, and larger batches exceed the CPU cache."""
 
 
 class TokenBits(Struct, frozen=True, eq=False):

@@ -62,7 +62,7 @@ class VectorGraph:
         return self._load()
 
     def save(self, path: Path) -> None:
-        """Write the file without sync and without atomic replacement; raises `IndexUnwritable`."""
+        """Write the file without sync and without atomic replacement. Raises `IndexUnwritable`."""
         try:
             self._index.save(str(path))  # pyright: ignore[reportUnknownMemberType]
         except RuntimeError as error:

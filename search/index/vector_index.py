@@ -1,4 +1,4 @@
-"""Vector index, which consists of segments. Small segments are scanned exactly; large segments use a graph.
+"""Vector index, which consists of segments. Small segments are scanned exactly. Large segments use a graph.
 
 usearch does not support filters. For a narrow filter, the matching items are scanned exactly. For a wide filter, a
 longer list of candidates is filtered.
@@ -48,7 +48,7 @@ class VectorIndex:
 
     @property
     def dimension(self) -> int:
-        """Length of a vector; 0 without vectors."""
+        """Length of a vector, or 0 without vectors."""
         return int(self._segments[0].matrix.shape[1]) if self._segments else 0
 
     def changed(self, gone: Iterable[int], added: Sequence[StoredVector]) -> "VectorIndex":
@@ -109,7 +109,7 @@ class VectorIndex:
         return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
-        """Return the late-interaction score for the item of each row, -1 to 1; NaN if unknown.
+        """Return the late-interaction score for the item of each row, -1 to 1, or NaN if unknown.
 
         The score of an item is the best score among its texts that are nearest to the query's vector.
 

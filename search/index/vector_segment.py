@@ -52,9 +52,9 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         rows: (item, event, part) in order of event, shape (3, n).
         matrix: Vectors, shape (n, dimension).
         token_bits: Binary token embeddings of the texts.
-        alive: True for rows that are not deleted, shape (n,); None if no row is deleted.
-        folder: Folder of the files; None if the segment was not read from files.
-        graph: Graph of the vectors; None for a small segment.
+        alive: True for rows that are not deleted, shape (n,), or None if no row is deleted.
+        folder: Folder of the files, or None if the segment was not read from files.
+        graph: Graph of the vectors, or None for a small segment.
     """
 
     rows: Integers
@@ -130,7 +130,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
 
     def without(self, items: Integers) -> "Segment":
-        """Return the segment without the vectors of these items."""
+        """Return a segment without the vectors of these items."""
         gone = np.isin(self.rows[_ITEM], items)
         if not gone.any():
             return self
@@ -149,7 +149,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
             found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
             found = found if passed is None else found[passed[found]]
-            if len(found) >= limit:  # otherwise the filter excludes vectors near the query; scan exactly
+            if len(found) >= limit:  # with fewer, scan exactly
                 return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
         places = None if passed is None else np.flatnonzero(passed)
         cosines = self._cosines(places, vector)

@@ -184,7 +184,7 @@ def join_attention(onnx: Any, model: Any) -> None:
         graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in together.items())
         weight, bias, scales = together
         [output] = used[used[mixed.output[0]].output[0]].output  # transposed and reshaped
-        inputs = [text, weight, bias, scale, scales, "", zero, ""]  # no mask; the zero point of the weights is 0
+        inputs = [text, weight, bias, scale, scales, "", zero, ""]  # no mask, and weights with zero point 0
         joined[output] = onnx.helper.make_node("QAttention", inputs, [output], domain="com.microsoft", num_heads=HEADS)
     nodes = [joined.get(node.output[0], node) for node in graph.node]
     _keep(graph, list(_needed(nodes, {output.name for output in graph.output})))

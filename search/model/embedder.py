@@ -41,7 +41,7 @@ def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: boo
 
     Args:
         name: `DEFAULT_MODEL`, a model name on the Hugging Face hub, or the absolute path of a model folder.
-        threads: Number of CPU threads; all by default.
+        threads: Number of CPU threads, by default all.
         download: True to allow sentence-transformers to download the model.
     """
     if name == DEFAULT_MODEL:
@@ -69,7 +69,7 @@ class PackagedEmbedder:
     dimension = 384
 
     def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
-        """Use the model files in `folder`; by default the packaged files."""
+        """Use the model files in `folder`, by default the packaged files."""
         self.name = f"{DEFAULT_MODEL}/{_PACKAGED_PIPELINE}"
         self._folder, self._threads = folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
@@ -131,7 +131,7 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Number of dimensions of a vector. Loads the model; raises `ModelUnavailable`."""
+        """Number of dimensions of a vector. The first access loads the model or raises `ModelUnavailable`."""
         with self._lock:
             return self._load()[1]
 

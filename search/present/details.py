@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 _COUNTED = 100_000
-"""Maximum number of characters of a text whose tokens are counted. They cost more than a page."""
+"""Maximum number of characters of a text whose tokens are counted. A text of this length costs more than a page."""
 
 
 class Details:
@@ -108,7 +108,7 @@ class Details:
         )
 
     def _cost_of_reading(self, source: int, first: int, last: int) -> int:
-        """Return the tokens of these lines, at most those of a whole page.
+        """Return the number of tokens of these lines, at most that of a whole page.
 
         The evidence of a session summary can be outside the exchange that the summary belongs to.
         """

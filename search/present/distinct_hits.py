@@ -9,7 +9,7 @@ from .representatives import Representative
 class DistinctHits:
     """Filter that drops excess hits of a session, and hits that repeat the title of a better one.
 
-    The better hit gets the sessions of the dropped ones; `repeated_in` returns them.
+    `repeated_in` returns the sessions of the dropped hits for the better hit.
     """
 
     def __init__(self, store: Store, per_session: int) -> None:

@@ -54,7 +54,7 @@ class Hits:
 
         Args:
             query: The query.
-            snippets: True to show the matching text in hits; False to show the beginning of their text. Snippets take a
+            snippets: True to show the matching text in hits, False to show the beginning of their text. Snippets take a
                 fifth of the search time.
 
         Raises:
@@ -100,7 +100,7 @@ class Hits:
         return answer, tuple(islice(nearest, _WEAK))
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Move each replaced observation behind the one that replaces it. Cursors keep their places on the page."""
+        """Move each replaced observation behind the one that replaces it. The cursors keep their order on the page."""
         keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
@@ -168,7 +168,7 @@ class Hits:
         return answer.hits
 
     def _newest_instant(self) -> Milliseconds | None:
-        """Return the instant of the newest event; None if no event has a date."""
+        """Return the instant of the newest event, or None if no event has a date."""
         return next((at for at, _ in self._engine.newest(Filters()) if at), None)
 
     def _newest(self, filters: Filters) -> Iterator[Event]:
@@ -187,7 +187,7 @@ class Hits:
         if query.cursor and not (sessions or chosen):
             _skip_to_cursor(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
-        if chosen:  # the choice depends on all earlier hits, also on those of earlier pages
+        if chosen:  # the choice depends on all earlier hits, including hits on earlier pages
             representatives = distinct.of(representatives)
             if query.cursor:
                 _skip_to_cursor(query, (each.event.key for each in representatives))
@@ -284,7 +284,7 @@ class Hits:
 def _per_session(query: Query) -> int:
     """Return the maximum number of hits of a session, or 0 for any number.
 
-    Searches for sessions, for several concepts and within given sessions, and lists without words, have no maximum.
+    There is no maximum for sessions, for several concepts, within given sessions, and for a query without words.
     """
     if len(query.concepts) != 1 or query.by is Grouping.SESSION or query.filters.sessions:
         return 0
@@ -296,7 +296,7 @@ def _joined(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
 
 def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
-    """Skip the events up to the cursor; raises `InvalidInput` if the event of the cursor no longer matches."""
+    """Skip the events up to the cursor. Raises `InvalidInput` if the event of the cursor no longer matches."""
     ended = page_cursor.event_of(query)
     if ended not in keys:
         raise page_cursor.invalid("the last result of the previous page no longer matches")

@@ -34,9 +34,9 @@ _WORD = re.compile(r"\w+")
 
 
 class _Search(Struct, frozen=True):
-    """Search for one text: its pattern, the words of a matching raw line, and the end of the time limit.
+    """Search for one text: its pattern, the words that a raw line must contain, and the time at which the search ends.
 
-    A raw line must contain one spelling of each word.
+    Each word has several spellings, and a raw line must contain one of them.
     """
 
     pattern: re.Pattern[str]

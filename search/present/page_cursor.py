@@ -25,7 +25,7 @@ def invalid(reason: str) -> InvalidInput:
 
 
 def event_of(query: Query) -> int:
-    """Return the key of the last event on the previous page; raises `InvalidInput` for an invalid cursor."""
+    """Return the key of the last event on the previous page. Raises `InvalidInput` for an invalid cursor."""
     try:
         padded = query.cursor + "=" * (-len(query.cursor) % 4)
         packed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)

@@ -39,7 +39,7 @@ class Representative(Struct, frozen=True):
     """Event with the item that a hit shows for it.
 
     Attributes:
-        observation: Observation that represents the exchange; None if the exchange represents itself.
+        observation: Observation that represents the exchange, or None if the exchange represents itself.
         standalone: Memory or document chunk, which is an event without an exchange.
         more: Number of other events in the session with a similar score, in a search for sessions.
     """

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 _ENTRIES = 8
 """Maximum number of observations in the details of a session."""
 _TITLE = 100
-"""Maximum characters of their titles."""
-
-
+"""Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _NO_SUMMARY = 6, 45
-"""Tokens of the ID and the type of an observation in a list, and tokens that details without a summary save."""
+"""Tokens of the ID and type of a listed observation, and tokens that are saved if a session has no summary."""
 
 
 class Sessions:

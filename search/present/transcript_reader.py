@@ -41,7 +41,7 @@ class _Excerpt(Struct, frozen=True):
     Attributes:
         start: First requested line.
         last: Last requested line.
-        near: Position from which to parse.
+        near: Position at which parsing starts.
         rewound: Lines that the user discarded by a rewind.
     """
 
@@ -111,7 +111,7 @@ class TranscriptReader:
         return self._redactor.exchanges(list(self._exchanges(excerpt, session, shorten=False)))
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
-        """Return the raw lines with their line ends. Deleted lines are left out; raises the same errors as `read`."""
+        """Return the raw lines with their line ends. Deleted lines are left out. Raises the same errors as `read`."""
         source, last = self._range(path, start, end)
         near = self._store.exchanges.start_before(source.id or 0, start)
         rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
@@ -184,7 +184,7 @@ class TranscriptReader:
         return _Excerpt(source, start, last, self._near(source, start), frozenset(rewound))
 
     def _near(self, source: Source, start: int) -> ExchangeStart:
-        """Return the position from which to parse to understand line `start`.
+        """Return the position at which parsing must start to understand line `start`.
 
         An exchange can span a whole day, so parsing begins at most `_LEAD` lines before the line. An exchange that is
         not stored is parsed from its start, because its prompt can exclude it from the archive.
@@ -280,7 +280,7 @@ class TranscriptPaths:
         return (own or found)[-1].archived
 
     def _session(self, start: str) -> str:
-        """Return the session ID with this prefix, or an empty string; raises `InvalidInput` if several IDs match."""
+        """Return the session ID with this prefix, or an empty string. Raises `InvalidInput` if several IDs match."""
         begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= SHORTEST_ID else []
         if len(begun) > 1:
             raise ambiguous_session(self._store.sessions, start)

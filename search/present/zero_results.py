@@ -132,7 +132,7 @@ class ZeroResultExplainer:
         return tuple(word for word in analyzed.words if (found := terms(word)) and not any(map(entries_with, found)))
 
     def _without_words(self, query: Query, analyzed: AnalyzedQuery, missing: Sequence[str]) -> int | None:
-        """Return the number of events without the missing words; None if no searchable words remain."""
+        """Return the number of events without the missing words, or None if no searchable words remain."""
         others = " ".join(word for word in analyzed.words if word not in missing)
         if len(query.concepts) > 1 or not terms(others):
             return None

@@ -7,14 +7,14 @@ _T = TypeVar("_T")
 
 
 def is_pattern(path: str) -> bool:
-    """Return whether a path matches several files. Such a path is a glob or ends with a slash."""
+    """Return whether a path can match several files, because it is a glob or ends with a slash."""
     return path.endswith("/") or any(sign in path for sign in "*?")
 
 
 def fits(pattern: str, path: str) -> bool:
     """Return whether a pattern matches a path, with slashes as separators. The comparison is case-sensitive.
 
-    `*` and `?` match within a name; `**` matches any number of folders. A pattern without a leading slash may begin at
+    `*` and `?` match within a name. `**` matches any number of folders. A pattern without a leading slash may begin at
     any folder. A pattern with a final slash matches all files below that folder.
     """
     wanted = f"{pattern}**" if pattern.endswith("/") else pattern

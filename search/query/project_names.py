@@ -1,4 +1,4 @@
-"""Project names that a user or an agent types: known, or unknown with the most similar known names."""
+"""Check of project names, which suggests similar names for an unknown name."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
@@ -12,13 +12,13 @@ from ...core.text import similar_names
 from .tokenizer import label, project_labels
 
 _NEAREST: Final = 3
-"""Maximum number of names to suggest. Up to this number of names, all are suggested."""
+"""Maximum number of names to suggest. If no more names are known, all are suggested."""
 _SIMILARITY: Final = 60
 """Minimum similarity of a suggested name, 0 to 100."""
 
 
 def check_projects(store: Store, names: Sequence[str]) -> None:
-    """Check that each name or folder has a session, a memory or a document.
+    """Check that each project, given by name or folder, has a session, a memory or a document.
 
     Raises:
         UnknownProject: A project has none of them.

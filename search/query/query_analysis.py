@@ -12,7 +12,7 @@ from ...core.results import Correction, TimeExpression
 from ...core.time_expressions import extract
 
 WORD = re.compile(r"[^\W_]+")
-"""Pattern of a word, without punctuation that joins names."""
+"""Pattern of a word. Punctuation that joins the parts of a name separates words."""
 SENTENCE = 4
 """Minimum number of words outside quotes for a sentence. Quoted phrases in a sentence may match inexactly."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')

@@ -71,7 +71,7 @@ class Engine:
         """Embeddings of queries."""
         self._phrases = ExactPhrases(store, self.snapshot)
         self.unavailable: ModelUnavailable | None = None
-        """Error of the last vector search; None if the search succeeded."""
+        """Error of the last vector search, or None if the search succeeded."""
 
     def used(self, mode: Mode) -> tuple[str, ...]:
         """Return the names of the engines that answered the last query."""
@@ -93,7 +93,7 @@ class Engine:
             query: The text of the query.
             mode: Engines to use.
             filters: Filters that events must satisfy.
-            depth: Maximum number of entries and of vectors to fuse; `DEPTH` by default.
+            depth: Maximum number of entries and of vectors to fuse, by default `DEPTH`.
             also: Other wordings of the query. All wordings together are one question.
         """
         self.snapshot.refresh()
@@ -259,7 +259,7 @@ class Engine:
         )
 
     def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Compare all items of these conversations, memories and documents with a concept; return matching events."""
+        """Compare every item of these places with the concept of `found`, and return the matching events."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
@@ -292,13 +292,13 @@ class Engine:
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
         """Return the vectors nearest to a text, best first. Empty if the model is unavailable.
 
-        The filters apply only to the published index; see `Snapshot.near`.
+        The filters apply only to the published index, as in `Snapshot.near`.
 
         Args:
             text: Text to compare.
             filters: Filters that items must satisfy.
             limit: Maximum number of vectors to return.
-            vector: Vector of the text, computed by the model of the index; None to compute it.
+            vector: Vector of the text, computed by the model of the index, or None to compute it.
         """
         self.snapshot.refresh()
         try:

@@ -61,7 +61,7 @@ PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "d
 """Names of the parts of a score in the order of summation. Without a date in the query, `date` is left out."""
 
 LateInteraction: TypeAlias = Callable[[VectorMatches], Floats]
-"""Function that returns the late-interaction score of the text of each vector, -1 to 1; NaN if unknown."""
+"""Function that returns the late-interaction score of the text of each vector, -1 to 1, or NaN if unknown."""
 AdjacentTerms: TypeAlias = Callable[[Integers], Floats]
 """Function that returns the weight of the query's adjacent-term pairs in each item, 0 to 1."""
 InDateRange: TypeAlias = Callable[[Integers], Flags]
@@ -75,9 +75,9 @@ class Event(Struct, eq=False):
         score: Ranking score, 0 to 1.
         plain: Score without re-ranking and without expected values. The relevance threshold applies to it.
         words: Highest text score of any entry, 0 to 1.
-        prompt: Cosine of the prompt, or its expected value; 0 if no prompt was compared.
-        similarity: Best cosine of any vector; None if no vector was compared.
-        late_interaction: Late-interaction score, 0 to 1; 0 without re-ranking.
+        prompt: Cosine of the prompt, or its expected value, or 0 if no prompt was compared.
+        similarity: Best cosine of any vector, or None if no vector was compared.
+        late_interaction: Late-interaction score, 0 to 1, or 0 without re-ranking.
         adjacent_terms: Weight of the query's adjacent-term pairs in the best-matching item, 0 to 1.
         in_date_range: 1 if the event is within the date range of the query, else 0.
         evidence: Re-ranked score without the date. None without re-ranking, without token embeddings, and for an event
@@ -97,12 +97,12 @@ class Event(Struct, eq=False):
     _semantic: float
     """Best cosine or its expected value, at least 0."""
     _best: int
-    """Row of the best text match; -1 if no text matches."""
+    """Row of the best text match, or -1 if no text matches."""
     _matches: TextMatches
     _vectors: VectorMatches
     _shares: tuple[float, ...]
     _means: tuple[float, float, float] | None = None
-    """Mean values of the first three parts over several wordings, as they count in the score; None for one wording."""
+    """Mean values of the first three parts of the score over several wordings, or None for one wording."""
     _concepts: tuple[ScorePart, ...] = ()
     """Parts of the score by concept, for a query with several concepts."""
 
@@ -115,7 +115,7 @@ class Event(Struct, eq=False):
 
     @property
     def best_match(self) -> TextMatch | None:
-        """Entry with the highest text score; None if no entry matches."""
+        """Entry with the highest text score, or None if no entry matches."""
         return self._matches[self._best] if self._best >= 0 else None
 
     @property
@@ -136,7 +136,7 @@ class Event(Struct, eq=False):
 
     @property
     def semantic(self) -> float:
-        """Best cosine of the compared vectors, at least 0; 0 if no vector was compared."""
+        """Best cosine of the compared vectors, at least 0, or 0 if no vector was compared."""
         return max(0.0, self.similarity or 0.0)
 
     def words_of(self, item: int) -> float:
@@ -182,12 +182,12 @@ def fuse(
     Args:
         matches: Result of text search.
         vectors: Result of vector search.
-        late_interaction: Function that compares token embeddings; None to skip this part.
-        adjacent_terms: Function that compares adjacent terms; None to skip this part.
+        late_interaction: Function that compares token embeddings, or None to skip this part.
+        adjacent_terms: Function that compares adjacent terms, or None to skip this part.
         weights: Weights of the parts.
         rerank_from: Minimum plain score of the best event for re-ranking.
         waiting: Events that are not embedded yet, ascending.
-        in_date_range: Function that flags events in the date range of the query; None without a date range.
+        in_date_range: Function that flags events in the date range of the query, or None without a date range.
         rewordings: Results of other wordings of the query. Each vector result must contain the same events.
     """
     matches, vectors, keys, found = _measured(Wording(matches, vectors), rewordings, waiting)
@@ -239,15 +239,15 @@ class _Scores(NamedTuple):
     """Columns with one value per event, shape (events,).
 
     Attributes:
-        words: Highest text score; 0 if no text matches.
+        words: Highest text score, or 0 if no text matches.
         prompt: Cosine of the prompt, or its expected value.
-        similarity: Best cosine; minus infinity if no vector was compared.
+        similarity: Best cosine, or minus infinity if no vector was compared.
         semantic: Best cosine, at least 0, or its expected value.
-        best: Row of the best text match; -1 if no text matches.
+        best: Row of the best text match, or -1 if no text matches.
         in_code: True if the best text match is code.
         waiting: True if the event is not embedded yet.
-        means: Mean of `counted` over several wordings; None for one wording. The other values are then the best of all
-            wordings.
+        means: Mean of `counted` over several wordings, or None for one wording. With several wordings, the other values
+            are the best of all wordings.
     """
 
     words: Floats
@@ -298,7 +298,7 @@ class _Scores(NamedTuple):
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
 
     def means_of(self, order: Integers) -> Iterator[tuple[float, float, float] | None]:
-        """Yield the means of each event in this order; None for one wording."""
+        """Yield the means of each event in this order, or None for one wording."""
         if self.means is None:
             return repeat(None)
         return zip(*(column[order].tolist() for column in self.means), strict=True)
@@ -340,7 +340,7 @@ def _order(keys: Integers, score: Floats) -> Integers:
 def _late_interaction(
     keys: Integers, first: Integers, vectors: VectorMatches, compare: LateInteraction, measured: _Scores
 ) -> Floats | None:
-    """Return the late-interaction score of each event; None if no event can be compared.
+    """Return the late-interaction score of each event, or None if no event can be compared.
 
     Events outside `first` get the lowest score. In `first`, events without token embeddings get the mean score, and
     events that are not embedded yet get the expected score.
@@ -367,7 +367,7 @@ def _powers(fractions: Floats, in_code: Flags | bool) -> Floats:
 
 
 def _best_matches(keys: Integers, matches: TextMatches) -> Integers:
-    """Return the row of each event's best match; -1 without a match. On a tie, the first row is returned."""
+    """Return the row of each event's best match, or -1 without a match. On a tie, the first row is returned."""
     order = np.lexsort((-matches.fraction, matches.event))
     events, first = distinct(matches.event[order])
     best = np.full(len(keys), -1)

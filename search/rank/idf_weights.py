@@ -21,7 +21,7 @@ _PAIRS = 12
 def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], float]) -> TokenVectors:
     """Return the token embeddings of a query, scaled by the square root of the IDF of their words.
 
-    Tokens of weight 0 are left out, unless all weights are 0; then all tokens have the same weight. At most `_TOKENS`
+    Tokens of weight 0 are left out. If all weights are 0, all tokens have the same weight. At most `_TOKENS`
     tokens with the highest weights are kept. On a tie, earlier tokens are kept.
     """
     [tokens], [spans] = embeddings.tokens, embeddings.spans

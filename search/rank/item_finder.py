@@ -31,7 +31,7 @@ _BATCH = 20
 _LEAST_WORDS, _LEAST_SEMANTIC = 0.05, 0.2
 """Minimum text score and minimum cosine. An item below both values is unrelated to the query.
 
-Paraphrases have cosines of at least 0.2; unrelated items have cosines of at most 0.17.
+Paraphrases have cosines of at least 0.2, and unrelated items have cosines of at most 0.17.
 """
 _SPARE = 64
 """Number of additional vectors to request, because vectors of changed items are returned unfiltered."""
@@ -45,7 +45,7 @@ class MemoryVectors(Struct, frozen=True):
 
 
 class FoundMemory(Struct, frozen=True):
-    """Memory found by a search. `relevance` is the score, 0 to 1; `similarity` is a cosine or None."""
+    """Memory found by a search. `relevance` is the score, 0 to 1. `similarity` is a cosine or None."""
 
     stored: StoredMemory
     relevance: float
@@ -61,7 +61,7 @@ class NearMemory(NamedTuple):
 
 
 class FoundChunk(Struct, frozen=True):
-    """Document chunk found by a search. `score` is 0 to 1; `similarity` is a cosine or None."""
+    """Document chunk found by a search. `score` is 0 to 1. `similarity` is a cosine or None."""
 
     held: StoredChunk
     score: float

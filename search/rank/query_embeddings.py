@@ -22,7 +22,7 @@ _REMEMBERED = 64
 
 
 class QueryEmbeddings:
-    """Cache of query embeddings. The model is loaded by the first query; all methods raise `ModelUnavailable`."""
+    """Cache of query embeddings. The first query loads the model. All methods raise `ModelUnavailable`."""
 
     def __init__(self, snapshot: Snapshot, embedder: Embedder) -> None:
         self._snapshot, self._embedder = snapshot, embedder
