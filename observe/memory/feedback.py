@@ -1,6 +1,6 @@
 """Feedback: applications and outcomes of memories, and the resulting confidence.
 
-The confidence rules follow those of the product Theo, without their defects. A memory is proven if its confidence
+The confidence rules are based on those of the product Theo. A memory is proven if its confidence
 qualifies it as a golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
 """
 
@@ -30,10 +30,7 @@ UNTRUSTED_CAP = 0.85
 IDLE = 30 * 86_400_000
 """Milliseconds without use after which the confidence is lowered by one step."""
 SESSIONS = 6
-"""Number of archived sessions that must report a success.
-
-Then a memory in the user's own words becomes a golden rule.
-"""
+"""Number of archived sessions that must report a success before a user's own memory becomes a golden rule."""
 
 
 class ConfidenceChange(Struct, frozen=True):

@@ -144,7 +144,7 @@ class ProjectDigests:
 
 
 class _FileChanges:
-    """Files that were changed or deleted since exchanges of past sessions."""
+    """Lookup of files that changed or were deleted after exchanges of past sessions."""
 
     def __init__(self, store: Store, past: Sequence[_Past]) -> None:
         exchanges = {one.exchange for each in past for one in each.parts}

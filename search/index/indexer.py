@@ -22,7 +22,7 @@ _BATCH = 32
 _PROGRESS_STEP = 500
 """Number of items indexed between progress reports."""
 _STALE = 0.25
-"""Maximum share of changed items, and of deleted entries, for an update of the text index. Otherwise, rebuild it.
+"""Maximum share of changed items, and of deleted entries, up to which the text index is updated instead of rebuilt.
 
 Deleted entries still count in document frequencies.
 """

@@ -33,7 +33,7 @@ from .vector_segment import ALL_PARTS, Array, PartFilter
 _FILTERS_KEPT = 64
 """Maximum number of filters whose results are cached. A result takes one byte per item."""
 _LIST_OR_FILTER = 2
-"""Number of items satisfying the filters that can be listed in the time that one candidate takes to filter."""
+"""Number of items that can be listed by the filters in the time that filtering one candidate takes."""
 _LISTED, _OF_ALL = 500, 200
 """Limits for listing the entries that satisfy filters.
 

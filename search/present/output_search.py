@@ -161,5 +161,5 @@ def _match(turn: Turn, key: int, source: Source, session: Session, search: _Sear
 
 
 def _shortened(rows: Sequence[str]) -> tuple[str, ...]:
-    """Return rows with their indentation, each without excess characters."""
+    """Return the rows with their indentation, each shortened to `_SHOWN` characters."""
     return tuple(row.rstrip() if len(row) <= _SHOWN else f"{row[: _SHOWN - 1]}…" for row in rows)

@@ -1,4 +1,4 @@
-"""Representatives: the items that hits show for events."""
+"""Selection of representatives. The representative of an event is the item that the hit of this event shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUMMARY = 0.5
 _REPLACED = 0.5
 """Factor for the score of an observation that a later one of its session replaces."""
 _SIMILAR_SCORE = 0.5
-"""Minimum share of the best score of a session for counting its other events."""
+"""Minimum score of an event that is counted in `more`, as a share of the best score of its session."""
 _GROWTH = 4
 """Factor by which the number of events read at once grows from batch to batch."""
 
@@ -78,9 +78,9 @@ class Representatives:
             yield from self._choose(batch)
 
     def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
-        """Return each session once, shown by its summary if the summary satisfies the filters.
+        """Return each session once, represented by its summary if the summary satisfies the filters.
 
-        A session without a summary is shown by its first representative. Memories and documents have no session and are
+        A session without a summary has its first representative. Memories and documents have no session and are
         left out.
         """
         every = [each for each in representatives if each.standalone is None]

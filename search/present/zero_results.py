@@ -20,7 +20,7 @@ _COUNTS = 0.5
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Maximum number of known names. If there are more, they are not checked for entries one by one."""
+"""Maximum number of known names that are checked for entries one by one. More names are not checked."""
 _FEW = 5
 """Maximum number of words in a query for which missing words are reported."""
 _MOST, _WORDS = 5, 50

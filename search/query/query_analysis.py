@@ -12,7 +12,7 @@ from ...core.results import Correction, TimeExpression
 from ...core.time_expressions import extract
 
 WORD = re.compile(r"[^\W_]+")
-"""Pattern of a word. Punctuation that joins the parts of a name separates words."""
+"""Pattern of a word. Punctuation separates words, even inside a name."""
 SENTENCE = 4
 """Minimum number of words outside quotes for a sentence. Quoted phrases in a sentence may match inexactly."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
@@ -27,7 +27,7 @@ _FEW_TERMS, _MANY_TERMS = 6, 12
 def shortness(terms: int) -> float:
     """Return a measure of how much shorter than 12 terms a query is.
 
-    The value is 0 for 12 or more terms and 0.48 for 6 or fewer terms. In between, each missing term adds more.
+    The value is 0 for 12 or more terms and 0.48 for 6 or fewer terms. In between, each missing term adds more than the one before.
     """
     return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS)) ** 2
 

@@ -9,9 +9,9 @@ from rapidfuzz.distance import OSA
 from ...core.text import similar_names
 
 _STEM_SIMILARITY = 60
-"""Minimum similarity, in percent, of a stem without its ending to a word with an ending."""
+"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low because the term can have an ending."""
 _SHORTEST, _TWO = 4, 8
-"""Minimum length of a word with one misspelling, and of a word with two."""
+"""Minimum length of a word that is corrected with one edit, and of a word that is corrected with two edits."""
 _ENDING, _STEMS, _CLOSE = 7, 5, 20
 """Maximum length of an ending, number of stems to return, and number of candidates to consider."""
 

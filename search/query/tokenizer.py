@@ -140,7 +140,7 @@ def pairs(run: str) -> list[str]:
 
 
 def label(value: str) -> str:
-    """Return a type, concept or project as stored in the index."""
+    """Return a type, concept or project in the form that the index stores."""
     return readable(value).strip().lower().rstrip("/")
 
 

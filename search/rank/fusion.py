@@ -3,8 +3,8 @@
 An event is an exchange with its observations, or a single memory or document chunk. Its score is a weighted sum of:
 
 - words: the text score, which is BM25 divided by the highest BM25 score that is possible for the query. To discount
-  chance matches, the text score is raised to the power of 1.5, or of 3 for code, whose common words are keywords and
-  names.
+  chance matches, the text score is raised to the power of 1.5. For code the power is 3, because its common words are
+  keywords and names.
 - prompt and semantic: the cosine of the user's prompt, and the best cosine of any vector of the event.
 - late interaction: similarity of the query's tokens to the tokens of the event's texts. Even tokens of unrelated code
   are similar, so code uses the best cosine instead.
@@ -15,8 +15,9 @@ Text scores and cosines do not depend on the other results. Therefore, rare word
 and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank
 only the first events. All other events get the lowest late-interaction score of these first events.
 
-With several wordings of a query, the values of words, prompt and semantic are means over the wordings, so an event that
-all wordings find ranks before an event that only one finds. Late interaction compares the tokens of all wordings.
+With several wordings of a query, the values of words, prompt and semantic are means over the wordings. An event that
+all wordings find therefore ranks before an event that only one finds. Late interaction compares the tokens of all
+wordings.
 
 The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
 only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
@@ -55,7 +56,7 @@ _DATE = 0.12
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
 _RERANKED_REWORDED = 20
-"""The same number with several wordings, whose tokens take more time. Hits at 1 and 5 are equal (bench/RESULTS.md)."""
+"""Value of `_RERANKED` for several wordings, which have more tokens. hit@1 and hit@5 are equal (bench/RESULTS.md)."""
 _NONE = np.empty(0, dtype=np.int64)
 PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date")
 """Names of the parts of a score in the order of summation. Without a date in the query, `date` is left out."""

@@ -10,8 +10,8 @@ from .fusion import Event
 PRESENT_WORDS, PRESENT_SEMANTIC = 0.25, 0.4
 """Minimum text score, or minimum cosine, of an event that contains a concept.
 
-If each word of the concept occurs once, the text score is 0.45 in a window of average length, and 0.25 in a window
-three times as long.
+If each word of the concept occurs once, the text score is 0.45 in a window of average length. In a window three times
+as long, it is 0.25.
 """
 _LISTED = 0.6
 """Share of the relevance threshold that an event must reach to be listed after relevant events.
