@@ -27,7 +27,7 @@ _FEW_TERMS, _MANY_TERMS = 6, 12
 def shortness(terms: int) -> float:
     """Return a measure of how much shorter than 12 terms a query is.
 
-    The value is 0 for 12 or more terms and 0.48 for 6 or fewer terms. In between, each missing term adds more than the one before.
+    The value is 0 for 12 or more terms and 0.48 for 6 or fewer terms. Each missing term adds more than the one before.
     """
     return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS)) ** 2
 
