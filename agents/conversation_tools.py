@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, SkipValidation
 
 from ..core.errors import (
@@ -52,10 +53,11 @@ SearchInput: TypeAlias = Annotated[
 
 
 class ConversationContext(Struct, frozen=True):
-    """Context of the tools: the search, and the renderer of Markdown replies."""
+    """Context of the tools: the search, the renderer of Markdown replies, and the client's project if it is known."""
 
     index: SearchIndex
     renderer: Renderer
+    here: str = ""
 
 
 def search(
@@ -108,10 +110,10 @@ def search(
         found = _output(conversation, query, limit, Filters.parse(after=after, before=before, **filters))
         return _matches(conversation, found, response_format, filtered=any([after, before, *filters.values()]))
     wanted = _unquoted(query)
-    results = conversation.index.find(
-        Query.parse(wanted, mode=mode, limit=limit, also=also or (), by=by, after=after, before=before, **filters),
-        snippets=response_format == "json" or not isinstance(wanted, str),
-    )
+    asked = Query.parse(wanted, mode=mode, limit=limit, also=also or (), by=by, after=after, before=before, **filters)
+    if asked.prefers_project:
+        asked = replace(asked, here=conversation.here)
+    results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(wanted, str))
     if response_format == "markdown":
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.
@@ -236,7 +238,8 @@ def _archive(config: ServerConfig) -> "ArchiveSearch":
 
 
 def _open(config: ServerConfig) -> ConversationContext:
-    return ConversationContext(_archive(config), config.renderer)
+    archive = _archive(config)
+    return ConversationContext(archive, config.renderer, archive.project_at(config.project))
 
 
 def _projects(config: ServerConfig) -> str:

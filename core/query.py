@@ -127,6 +127,7 @@ class Query(Struct, frozen=True):
         cursor: `Results.cursor` of the previous page.
         per_session: Maximum number of hits of one session, or 0 for any number.
         also: Other wordings of the query, sorted. All wordings together are one question.
+        here: Project of the searcher: name or folder. Its entries rank slightly higher. Empty for no preference.
     """
 
     concepts: tuple[str, ...]
@@ -138,6 +139,7 @@ class Query(Struct, frozen=True):
     cursor: str = ""
     per_session: int = 0
     also: tuple[str, ...] = ()
+    here: str = ""
 
     @classmethod
     def parse(
@@ -151,6 +153,7 @@ class Query(Struct, frozen=True):
         cursor: str = "",
         per_session: int = PER_SESSION,
         also: object = (),
+        here: str = "",
         **filters: Any,
     ) -> "Query":
         """Return the query for the values in a request. `filters` are the arguments of `Filters.parse`.
@@ -174,7 +177,13 @@ class Query(Struct, frozen=True):
             cursor,
             per_session,
             _rewordings(also, wanted),
+            here,
         )
+
+    @property
+    def prefers_project(self) -> bool:
+        """True if the searcher's project can matter: for one query without a filter for projects or sessions."""
+        return len(self.concepts) == 1 and not (self.filters.projects or self.filters.sessions)
 
     @classmethod
     def newest(cls, *, limit: object = 10, by: str = "event", cursor: str = "", **filters: Any) -> "Query":

@@ -20,7 +20,7 @@ from ..core.query import IDS_MAX, Filters
 from ..core.results import SessionPage
 from .model.embedder import DEFAULT_MODEL, load
 from .present.sessions import Sessions
-from .query.project_names import check_projects
+from .query.project_names import check_projects, project_at
 from .query.secret_placeholders import redacted, without_secrets
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class ArchiveSearch(Closing):
         """Return a page of the sessions that match a query with `Grouping.SESSION`."""
         found = self.find(query, snippets=False)
         return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
+
+    def project_at(self, folder: Path) -> str:
+        """Return the project whose sessions took place in a folder, or an empty text."""
+        return project_at(self._store, folder)
 
     def projects(self) -> list[ProjectTotal]:
         """Return all projects with indexed sessions, the one with the latest session first."""

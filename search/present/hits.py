@@ -178,7 +178,7 @@ class Hits:
         first, *more = query.concepts
         if more:
             return self._engine.find_all(query.concepts, query.mode, query.filters)
-        return self._engine.find(first, query.mode, query.filters, also=query.also)
+        return self._engine.find(first, query.mode, query.filters, also=query.also, here=query.here)
 
     def _page(self, query: Query, events: Iterable[Event], distinct: DistinctHits) -> tuple[list[Representative], bool]:
         """Return the representatives on a page, and True if another page follows."""
@@ -268,7 +268,7 @@ class Hits:
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
         """Return the hit with the matching text of the exchange, or with the fact that matches best."""
         match, snippet = event.best_match, ""
-        untitled = not terms.words(hit.title)
+        untitled = hit.kind == "observation" and not (terms.phrases or terms.words(hit.title))
         own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text)))
         explains = untitled and bool(terms.words(own))
         if explains:

@@ -39,6 +39,6 @@ def event_of(query: Query) -> int:
 @lru_cache(maxsize=8)
 def _digest(query: Query) -> bytes:
     """Return a digest of the query without its limit, so pages can have different limits."""
-    asked = repr((query.concepts, query.mode, query.filters, query.weak, query.by, query.per_session))
+    asked = repr((query.concepts, query.mode, query.filters, query.weak, query.by, query.per_session, query.here))
     asked += repr(query.also) if query.also else ""
     return blake2b(asked.encode("utf-8", "replace"), digest_size=_DIGEST).digest()

@@ -28,6 +28,14 @@ def check_projects(store: Store, names: Sequence[str]) -> None:
             raise unknown_project(store, name)
 
 
+def project_at(store: Store, folder: Path) -> str:
+    """Return the name or full path under which sessions in a folder are archived, or an empty text without sessions."""
+    places, whole = store.sessions.projects(), folder.resolve()
+    if any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd):
+        return str(whole)
+    return whole.name if whole.name in {project for project, _ in places} else ""
+
+
 def unknown_project(store: Store, name: str) -> UnknownProject:
     """Return the error for an unknown project, with the most similar names."""
     wanted = (PurePath(name).name or name).removeprefix(PROJECT).lower()

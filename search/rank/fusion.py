@@ -10,6 +10,7 @@ An event is an exchange with its observations, or a single memory or document ch
   are similar, so code uses the best cosine instead.
 - adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used for code.
 - date: 1 if the event is within the date range in the query, else 0.
+- project: 1 if the event belongs to the project of the searcher, else 0.
 
 Text scores and cosines do not depend on the other results. Therefore, rare words dominate the ranking if they occur,
 and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank
@@ -45,28 +46,31 @@ class Weights(NamedTuple):
     late_interaction: float = 1.0
     adjacent_terms: float = 1.2
 
-    def shares(self, date: float = 0.0) -> tuple[float, ...]:
-        """Return the weights, including the weight of the date, normalised to a sum of 1."""
-        return tuple(weight / (sum(self) + date) for weight in (*self, date))
+    def shares(self, date: float = 0.0, project: float = 0.0) -> tuple[float, ...]:
+        """Return the weights, including those of the date and the project, normalised to a sum of 1."""
+        return tuple(weight / (sum(self) + date + project) for weight in (*self, date, project))
 
 
 _WEIGHTS = Weights()
 _DATE = 0.12
 """Weight of a date range in the query. Chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
+_PROJECT = 0.12
+"""Weight of the searcher's project: as much as a date range, so it only reorders events with similar scores."""
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
 _RERANKED_REWORDED = 20
 """Value of `_RERANKED` for several wordings, which have more tokens. hit@1 and hit@5 are equal (bench/RESULTS.md)."""
 _NONE = np.empty(0, dtype=np.int64)
-PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date")
-"""Names of the parts of a score in the order of summation. Without a date in the query, `date` is left out."""
+PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date", "project")
+"""Names of the parts of a score in the order of summation. `date` and `project` are left out if they do not apply."""
+_OPTIONAL = ("date", "project")
 
 LateInteraction: TypeAlias = Callable[[VectorMatches], Floats]
 """Function that returns the late-interaction score of the text of each vector, -1 to 1, or NaN if unknown."""
 AdjacentTerms: TypeAlias = Callable[[Integers], Floats]
 """Function that returns the weight of the query's adjacent-term pairs in each item, 0 to 1."""
-InDateRange: TypeAlias = Callable[[Integers], Flags]
-"""Function that returns a flag per event: True if the event is within the date range of the query."""
+Preference: TypeAlias = Callable[[Integers], Flags]
+"""Function that returns a flag per event: True if the event is within the date range, or of the searcher's project."""
 
 
 class Event(Struct, eq=False):
@@ -81,8 +85,9 @@ class Event(Struct, eq=False):
         late_interaction: Late-interaction score, 0 to 1, or 0 without re-ranking.
         adjacent_terms: Weight of the query's adjacent-term pairs in the best-matching item, 0 to 1.
         in_date_range: 1 if the event is within the date range of the query, else 0.
-        evidence: Re-ranked score without the date. None without re-ranking, without token embeddings, and for an event
-            that is not embedded yet.
+        in_project: 1 if the event belongs to the project of the searcher, else 0.
+        evidence: Re-ranked score without date and project. None without re-ranking, without token embeddings, and for
+            an event that is not embedded yet.
     """
 
     key: int
@@ -94,6 +99,7 @@ class Event(Struct, eq=False):
     late_interaction: float
     adjacent_terms: float
     in_date_range: float
+    in_project: float
     evidence: float | None
     _semantic: float
     """Best cosine or its expected value, at least 0."""
@@ -110,9 +116,8 @@ class Event(Struct, eq=False):
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """Return an event without scores, for a query without words."""
-        return cls(
-            key, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, None, 0.0, -1, TextMatches.none(), VectorMatches.none(), ()
-        )
+        scores = (0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, None, 0.0)
+        return cls(key, *scores, -1, TextMatches.none(), VectorMatches.none(), ())
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -127,13 +132,16 @@ class Event(Struct, eq=False):
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
         words, adjacent = _powers(np.array([self.words, self.adjacent_terms]), in_code).tolist()
         prompt = max(0.0, self.prompt)
-        reranked = (self.adjacent_terms, self.in_date_range)
+        reranked = (self.adjacent_terms, self.in_date_range, self.in_project)
         values = [self.words, prompt, self._semantic, self.late_interaction, *reranked]
         found = self._means or (words, prompt, self._semantic)
-        counted = [*found, self.late_interaction, adjacent, self.in_date_range]
+        counted = [*found, self.late_interaction, adjacent, self.in_date_range, self.in_project]
         rows = zip(PARTS, values, counted, self._shares, strict=True)
-        parts = tuple(ScorePart(name, value, share * counts) for name, value, counts, share in rows)
-        return parts if self._shares[-1] else parts[:-1]
+        return tuple(
+            ScorePart(name, value, share * counts)
+            for name, value, counts, share in rows
+            if share or name not in _OPTIONAL
+        )
 
     @property
     def semantic(self) -> float:
@@ -175,7 +183,8 @@ def fuse(
     *,
     rerank_from: float = 0.0,
     waiting: Integers = _NONE,
-    in_date_range: InDateRange | None = None,
+    in_date_range: Preference | None = None,
+    in_project: Preference | None = None,
     rewordings: Sequence[Wording] = (),
 ) -> list[Event]:
     """Return the events of all matches, best first. Events with equal scores are sorted by key.
@@ -189,15 +198,15 @@ def fuse(
         rerank_from: Minimum plain score of the best event for re-ranking.
         waiting: Events that are not embedded yet, ascending.
         in_date_range: Function that flags events in the date range of the query, or None without a date range.
+        in_project: Function that flags events of the searcher's project, or None without a preference.
         rewordings: Results of other wordings of the query. Each vector result must contain the same events.
     """
     matches, vectors, keys, found = _measured(Wording(matches, vectors), rewordings, waiting)
     parts, used = found.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
-    plain, dated, date = found.plain(used), np.zeros(len(keys)), 0.0
-    if in_date_range:
-        dated, date = in_date_range(keys).astype(np.float64), _DATE
+    plain, dated, near = found.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
+    preferred = (_DATE if in_date_range else 0.0, _PROJECT if in_project else 0.0)
     late, adjacent, evidence = np.zeros(len(keys)), np.zeros(len(keys)), np.full(len(keys), None, dtype=object)
-    score = _total((*parts, late, adjacent, dated), used.shares(date))
+    score = _total((*parts, late, adjacent, dated, near), used.shares(*preferred))
     if plain.max(initial=0.0) >= rerank_from:
         most = _RERANKED_REWORDED if rewordings else _RERANKED
         first = np.sort(keys[_order(keys, score)[:most]])
@@ -209,15 +218,16 @@ def fuse(
             adjacent[in_prose] = adjacent_terms(matches.key[found.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
         reranked = (*parts, late, _powers(adjacent, found.in_code))
-        score = _total((*reranked, dated), used.shares(date))
+        score = _total((*reranked, dated, near), used.shares(*preferred))
         if compared is not None:
             evidence[~found.waiting] = _total(reranked, used.shares())[~found.waiting]
     order = _order(keys, score)
     similarity = found.similarity.astype(object)
     similarity[np.isinf(found.similarity)] = None
-    measured = (found.words, found.prompt, similarity, late, adjacent, dated, evidence, found.semantic, found.best)
-    rows = (column[order].tolist() for column in (keys, score, plain, *measured))
-    return list(map(Event, *rows, repeat(matches), repeat(vectors), repeat(used.shares(date)), found.means_of(order)))
+    measured = (keys, score, plain, found.words, found.prompt, similarity, late, adjacent, dated, near, evidence)
+    rows = (column[order].tolist() for column in (*measured, found.semantic, found.best))
+    shares = repeat(used.shares(*preferred))
+    return list(map(Event, *rows, repeat(matches), repeat(vectors), shares, found.means_of(order)))
 
 
 def _measured(
@@ -311,6 +321,11 @@ class _Scores(NamedTuple):
             by_words = weights._replace(prompt=0.0, semantic=0.0)
             score[self.waiting] = _total(self.counted(), by_words.shares())[self.waiting]
         return score
+
+
+def _flags(preference: Preference | None, keys: Integers) -> Floats:
+    """Return 1 for each preferred event, else 0."""
+    return np.zeros(len(keys)) if preference is None else preference(keys).astype(np.float64)
 
 
 def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Floats:

@@ -340,3 +340,12 @@ def test_an_unknown_project_suggests_names_only() -> None:
     assert message == (
         "Unknown project: tide-clokc. Did you mean tide-clock? Hits of a search without projects name theirs"
     )
+
+
+def test_the_project_of_the_client_is_passed_on() -> None:
+    """Without a filter for projects or sessions, the search prefers the project in which the client works."""
+    layers = FakeLayers()
+    context = ConversationContext(layers, Renderer(), "/code/shop")
+    for given, here in (({}, "/code/shop"), ({"projects": ["shop"]}, ""), ({"session": "5e0c"}, "")):
+        TOOLS["search"].call(context, {"query": "kettle", **given})
+        assert layers.asked[-1].here == here

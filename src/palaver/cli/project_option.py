@@ -1,7 +1,7 @@
 """The --project option: a project given by its name or its folder."""
 
 import os
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +11,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.core.memory import MemoryState, project_namespace
 from palaver.core.memory_filter import MemoryFilter
-from palaver.search.query.project_names import check_projects
+from palaver.search.query.project_names import check_projects, project_at
 
 if TYPE_CHECKING:  # The search command loads this module, but not the memories.
     from palaver.observe.memory import MemoryCore
@@ -37,9 +37,7 @@ def archived_as(project: str) -> str:
     if not home.has_database:
         return str(whole)
     with Store.open(home.database) as store:
-        places = store.sessions.projects()
-    inside = any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd)
-    return whole.name if not inside and whole.name in {project for project, _ in places} else str(whole)
+        return project_at(store, whole) or str(whole)
 
 
 def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False) -> str:

@@ -3,10 +3,12 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
@@ -116,6 +118,7 @@ _budget = click.option(
     metavar="N",
     help="Maximum results per session (0: no limit).",
 )
+@click.option("--anywhere", is_flag=True, help="Do not rank entries of the current folder's project higher.")
 @click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
 @click.option(
     "--cursor", default="", metavar="CURSOR", help="Show the next page. CURSOR is printed at the end of a page."
@@ -152,6 +155,7 @@ def search(
     facts: bool,
     snippets: bool,
     explain: bool,
+    anywhere: bool,
     budget: int,
     as_json: bool,
     place: str,
@@ -186,6 +190,8 @@ def search(
     wanted = _parse_query(list(query) if all_of else _query_text(query), options)
     with open_layers() as layers:
         page = None if as_json else renderer(budget)
+        if not anywhere and wanted.prefers_project:
+            wanted = replace(wanted, here=layers.project_at(Path.cwd()))
         results = layers.find(wanted, snippets=as_json or snippets or all_of or sys.stdout.isatty())
     if page is None:
         print_json(results_json(results, explain=explain, budget=budget))

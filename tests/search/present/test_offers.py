@@ -2,6 +2,7 @@
 
 import random
 import time
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -545,3 +546,18 @@ def test_irrelevant_events_are_not_listed_after_good_hits(history: History) -> N
 
     assert [hit.title for hit in shown.hits] == ["authentication with tokens"]
     assert len(weak.hits) > 1
+
+
+def test_entries_of_the_own_project_rank_first_among_equals(history: History) -> None:
+    """Of two equal texts, the one of the searcher's project is first; the score says so."""
+    for name in ("tea", "milk"):
+        history.say(name, Said("the kettle of the guests leaks"), project=name, cwd=f"/code/{name}")
+    history.publish()
+    hits = Hits(history.store, history.engine())
+
+    for here in ("tea", "milk", "/code/tea", "/code/milk"):
+        found = hits.search(Query(("kettle leaks",), Mode.TEXT, here=here)).hits
+        assert found[0].project == PurePath(here).name
+        assert [part.value for hit in found for part in hit.parts if part.name == "project"] == [1.0, 0.0]
+    unknown = hits.search(Query(("kettle leaks",), Mode.TEXT)).hits
+    assert {part.name for hit in unknown for part in hit.parts}.isdisjoint({"project", "date"})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from palaver.search.index.matches import Floats, Integers, TextMatch, TextMatches, VectorMatches
+from palaver.search.index.matches import Flags, Floats, Integers, TextMatch, TextMatches, VectorMatches
 from palaver.search.rank import fusion
 from palaver.search.rank.fusion import AdjacentTerms, Event, LateInteraction, Weights, Wording
 
@@ -136,7 +136,7 @@ def test_weights_can_be_zero() -> None:
     [event] = fusion.fuse(TextMatches.none(), vectors, weights=Weights(prompt=0.0))
 
     assert event.score == sum(part.points for part in event.parts)
-    assert dict(zip(fusion.PARTS[:-1], (part.points for part in event.parts), strict=True))["prompt"] == 0
+    assert {part.name: part.points for part in event.parts}["prompt"] == 0
 
 
 def closeness_by_part(vectors: VectorMatches) -> Floats:
@@ -399,3 +399,22 @@ def test_the_best_wording_gives_the_lines_of_an_event() -> None:
     found = gather([match(1, 0.3, ordinal=1)], [], rewordings=[([match(1, 0.7, ordinal=2)], [])])
 
     assert [event.best_match and event.best_match.ordinal for event in found] == [2]
+
+
+@given(texts, vectors, st.sets(events))
+def test_the_project_of_the_searcher_adds_up(
+    matches: list[TextMatch], vectors: list[VectorMatch], ours: set[int]
+) -> None:
+    """Events of the searcher's project rank higher by one equal part, which counts towards no other value."""
+
+    def in_project(keys: Integers) -> Flags:
+        return np.isin(keys, sorted(ours))
+
+    plain = {event.key: event for event in gather(matches, vectors)}
+    for event in fusion.fuse(*wording((matches, vectors)), in_project=in_project):
+        before, part = plain[event.key], event.parts[-1]
+
+        assert event.score == sum(each.points for each in event.parts)
+        assert (part.name, part.value) == ("project", float(event.key in ours))
+        assert (event.plain, event.words, event.similarity) == (before.plain, before.words, before.similarity)
+        assert [each.name for each in before.parts] == [each.name for each in event.parts[:-1]]
