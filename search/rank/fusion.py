@@ -55,7 +55,7 @@ _WEIGHTS = Weights()
 _DATE = 0.12
 """Weight of a date range in the query. Chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
 _PROJECT = 0.06
-"""Weight of the searcher's project. It only reorders events with similar scores (bench/RESULTS.md, "Project of the searcher")."""
+"""Weight of the searcher's project. It only reorders similar scores (bench/RESULTS.md, "Project of the searcher")."""
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
 _RERANKED_REWORDED = 20
