@@ -124,7 +124,7 @@ class Memory(Struct, frozen=True):
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Return the memory with an expiry time if it is a session memory, is not pinned and has no expiry time."""
+        """Give an unpinned session memory an expiry time if it has none. Return any other memory unchanged."""
         of_session = self.layer == 1 or family_of(self.type) is Family.SESSION
         if not of_session or self.pinned or self.valid_until is not None:
             return self

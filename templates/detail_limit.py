@@ -16,7 +16,7 @@ _SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s
 _FACTS, _NARRATIVE = 3, 500
 """Number of facts and of narrative characters that are kept even if the modified files do not fit."""
 _NAMES: Final = 3
-"""Number of names that are shown before other content. The remaining names are shown only if they fit."""
+"""Number of names of files or concepts that are always shown. The other names are shown only if they fit."""
 
 
 def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:

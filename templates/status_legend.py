@@ -1,4 +1,4 @@
-"""Meanings of the words in the status of an archive: outcomes of a line, and steps of the background work."""
+"""Explanations of the words in `palaver status`: what happened to each line, and the steps of background work."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

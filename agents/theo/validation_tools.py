@@ -85,7 +85,7 @@ def memory_detect_contradictions(
     similarity_threshold: Annotated[float, Field(description="Minimum cosine of memories to compare")] = 0.7,
     create_edges: Annotated[bool, Field(description="Store the contradictions as edges")] = True,
 ) -> ToolReply:
-    """Find memories of the same namespace that contradict this one. `judged_by` names the judge."""
+    """Find memories of the same namespace that contradict this one. `judged_by` is the model or the rules used."""
     contradictions = theo.core.contradictions
     found = contradictions.detect(memory_id, min_similarity=similarity_threshold, link=create_edges)
     rows = [

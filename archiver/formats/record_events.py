@@ -24,7 +24,7 @@ class SkipReason(StrEnum):
     """Reason why a record of a known type has no events."""
 
     BOOKKEEPING = "bookkeeping"
-    """State of the agent's program."""
+    """Kind of a record that holds only internal state of the agent's program."""
     CONTEXT = "context"
     """Text that the program sent to the model without showing it to the user."""
     COPIED_HEADER = "copied-header"

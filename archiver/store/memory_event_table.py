@@ -9,7 +9,7 @@ _COLUMNS = "memory, kind, at, context, session_id, before, id"
 
 
 class MemoryEventTable:
-    """Table of the events of memories."""
+    """Table of the events in the history of memories, such as edits and recalls."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -65,7 +65,7 @@ class MemoryTable:
         self._db.update("memory", "item", key, asdict(stats) | times)
 
     def touch(self, keys: Iterable[int], at: Milliseconds) -> None:
-        """Count a recall of each memory. Recalls are not indexed, so the change is not logged."""
+        """Add 1 to the number of recalls of each memory. This number is not indexed, so the change is not logged."""
         self._db.run_many(
             "UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", [(at, key) for key in keys]
         )

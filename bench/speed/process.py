@@ -70,7 +70,7 @@ def run(command: Sequence[str], place: Place) -> Finished:
 
 
 def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> float:
-    """Run a program until a condition is true, then kill it. Return the seconds.
+    """Run a program until a condition is true, then kill it. Return the elapsed time in seconds.
 
     Raises:
         RuntimeError: The program ended before the condition was true.

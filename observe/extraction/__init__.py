@@ -1,1 +1,1 @@
-"""Storage of extracted observations: repetitions, confirmations and proposed preferences."""
+"""Storing of extracted observations, which detects repetitions and confirmations and proposes preferences."""

@@ -56,7 +56,7 @@ class DetectedConflict(Struct, frozen=True):
 
 
 class Contradictions:
-    """Comparison of memories within a namespace. `judge` is the name of the judge of contradictions."""
+    """Search for contradictions between memories of a namespace. `judge` is the name of the model or rules used."""
 
     def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._finder, self._clock = store, finder, clock

@@ -34,7 +34,10 @@ _FACT_MAX = 180
 _FINDINGS = {ObservationType.DEBUG, ObservationType.LEARNING, ObservationType.PATTERN}
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
-"""Minimum share of common longer words in two texts that count as repetitions. Only the beginnings are compared."""
+"""Share of their longer words that two texts must have in common to count as repetitions.
+
+Only the beginning of each text is compared.
+"""
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
 _UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
 SummaryFact = tuple[str, Evidence]

@@ -50,7 +50,7 @@ _DEPENDENT: Final = at_start(
     |former|latter) | verified | confirmed | checked
     """
 )
-"""Beginning of a sentence that continues the previous sentence or describes its circumstances."""
+"""Pattern for the beginning of a sentence that continues the previous one or describes circumstances."""
 _ASIDE: Final = at_start(
     r"""
     otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t

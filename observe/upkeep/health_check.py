@@ -36,7 +36,7 @@ CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (
 
 
 def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthReport:
-    """Run all checks. With `deep`, a progress callback, also verify the checksums of all stored data."""
+    """Run all checks. With `deep`, which is called with the progress, also verify the checksums of all stored data."""
     found = HealthReport(context.home.root)
     # The deep check runs first, so that the other checks see its results.
     verified = list(_findings(context, lambda _: _verified(context, deep), "checksums")) if deep else []

@@ -124,7 +124,7 @@ class KimiCli(FolderFormat):
     name_pattern = re.compile(re.escape(_CONTEXT))
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file can be a session. Contexts of sessions that have a journal are excluded."""
+        """Return whether a file can be a transcript. A context file is not read if its session has a journal."""
         return super().may_be_transcript(path, root) and (path.name != _CONTEXT or not path.with_name(_WIRE).exists())
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session

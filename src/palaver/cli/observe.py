@@ -33,7 +33,7 @@ from .review import preference_fields
 @click.command()
 @click.option("--estimate", is_flag=True, help="Estimate the cost without sending anything.")
 @click.option("--only-outdated", is_flag=True, help="Send only exchanges processed with an older prompt or model.")
-@click.option("--only-quiet", is_flag=True, help="Send only sessions without new lines for ten minutes.")
+@click.option("--only-quiet", is_flag=True, help="Send only sessions that have had no new lines for ten minutes.")
 @click.option("--dead-letters", is_flag=True, help="List requests that failed permanently, with reasons.")
 @click.option("--revive", is_flag=True, help="Retry requests that failed permanently.")
 @click.option("--setup", is_flag=True, help="Choose the language model: find, compare and configure.")

@@ -95,7 +95,7 @@ def remember(
 
 
 def _similar_projects(core: MemoryCore, project: str | None) -> Sequence[str]:
-    """Return similar projects if the project is given by a name that is new."""
+    """Return the projects with similar names if no project has the given name yet."""
     if project is None or Path(folder_of(project)).is_dir():
         return ()
     try:

@@ -70,7 +70,9 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
         elif as_json:
             print_json({"waiting": [each.fields for each in proposals.values()]})
         elif not proposals:
-            click.echo("No proposals to review. Run `palaver archive` to find preferences that you stated since.")
+            click.echo(
+                "No proposals to review. Run `palaver archive` to find preferences that you stated since the last run."
+            )
         elif sys.stdin.isatty() and sys.stdout.isatty():
             _ask(list(proposals.values()))
         else:
