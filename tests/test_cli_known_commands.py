@@ -72,7 +72,7 @@ def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
     """Without an answer, the page says so and names the next step. An unknown project is an error."""
     shell.archive()
 
-    assert "Search the conversations instead: palaver search" in palaver("fix", "kernel panic").stdout
+    assert "To search the conversations: palaver search" in palaver("fix", "kernel panic").stdout
     assert "Commands are known for: test. Try `palaver how test`." in palaver("how", "deploy").stdout
     assert answer("fix", "kernel panic") == {"fixes": [], "total": 0}
     assert answer("how", "deploy") == {"commands": [], "total": 0, "tasks": ["test"]}

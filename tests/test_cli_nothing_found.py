@@ -18,7 +18,7 @@ EMPTY = (
     (("search", '"sqlite zebra"'), 'palaver search --in output "sqlite zebra"'),
     (("search", "--in", "output", "zzzqqq"), "Try fewer words.\nTo search the conversations: palaver search WORDS"),
     (("search", "--in", "output", "ls", "--agent", "codex"), "Try fewer words, or remove the filters."),
-    (("fix", "zzzqqq"), "Try fewer words of the error. Search the conversations instead: palaver search WORDS"),
+    (("fix", "zzzqqq"), "Try fewer words of the error. To search the conversations: palaver search WORDS"),
     (("fix", "zzzqqq", "--project", "tide-clock"), "or leave out --project."),
     (("how", "zzzqqq"), "Try `palaver how test`."),
     (("recall", "zzzqqq"), "Store one with `palaver remember TEXT`."),
