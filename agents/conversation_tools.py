@@ -123,7 +123,7 @@ def search(
 def _output(conversation: ConversationContext, query: object, limit: int, filters: Filters) -> OutputMatches:
     """Return the matches of an exact text in tool output. Raises `InvalidInput`."""
     if not isinstance(query, str):
-        raise InvalidInput('in "output" needs one string', hint="Call search once for each text.")
+        raise InvalidInput('With in = "output", `query` must be one string', hint="Call search once for each text.")
     return conversation.index.find_output(query, filters, limit=limit)
 
 

@@ -54,7 +54,7 @@ class Turn(NamedTuple):
     text: str
     at: Milliseconds | None = None
     record: str = ""
-    """The agent's ID of this line, such as a UUID for Claude Code. Empty if the line has no ID."""
+    """ID that the agent gave to this line, such as a UUID for Claude Code. Empty if the line has no ID."""
     group: str = ""
     tool: str = ""
     call: str = ""

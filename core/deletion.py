@@ -12,7 +12,7 @@ UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
 
 
 class DeletionRequest(Struct, frozen=True):
-    """Content to delete. Each target adds content to the selection, and all other fields narrow the selection.
+    """Content to delete. Each target adds content to the selection. Projects, moments and mentions narrow it.
 
     A target is one of:
 
@@ -204,7 +204,7 @@ class Deletion(Struct, frozen=True):
     Attributes:
         id: ID of the deletion, for undo.
         marks: Number of tombstones: two or three for each line.
-        summary: Number of removed items. Empty if the database has been lost since.
+        summary: Text with the number of removed items. Empty if the database has been lost since.
     """
 
     id: int

@@ -232,7 +232,7 @@ def _concepts(query: object) -> tuple[str, ...]:
 def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
     """Return the distinct other wordings of a query, sorted, so that their order in a request has no effect."""
     if not isinstance(also, list | tuple) or not all(isinstance(each, str) for each in cast("list[object]", also)):
-        raise InvalidInput("also must be an array of strings", hint=_ALSO_HINT)
+        raise InvalidInput("`also` must be an array of strings", hint=_ALSO_HINT)
     given = [" ".join(each.split()) for each in cast("list[str]", also)]
     if len(given) > ALSO_MAX:
         raise InvalidInput(f"{len(given)} other wordings given, at most {ALSO_MAX} allowed", hint=_ALSO_HINT)

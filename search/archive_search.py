@@ -209,7 +209,7 @@ class ArchiveSearch(Closing):
     def read(
         self, path: str, start_line: int = 1, end_line: int | None = None, /, *, budget: int = 0
     ) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. A `budget` above the default allows a longer excerpt, in tokens."""
+        """See `SearchIndex.read`. A `budget` (in tokens) above the default allows a longer excerpt."""
         return self._reader.read(path, start_line, end_line, budget)
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:

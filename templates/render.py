@@ -45,7 +45,7 @@ _UNLIMITED: Final = 100
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
 _TOKENS: Final = "\0"
-"""Placeholder of a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
+"""Placeholder for a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
 """Pattern for the first line of quoted text. The first match on a page is always Palaver's own marker."""
 _LISTED: Final = 20
@@ -287,7 +287,7 @@ def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
 
 
 def _removable(filters: Filters) -> str:
-    """Return the name of the filters that could be removed to find more hits.
+    """Return the names of the filters that could be removed to find more hits.
 
     The result is empty if there are none.
     """

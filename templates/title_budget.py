@@ -19,13 +19,13 @@ _FRAME: Final = 65
 NEXT_PAGE: Final = 15
 """Tokens of the hint for the next page."""
 _HEADING, _ELLIPSIS = 3, 1
-"""Tokens around the name of a project, and tokens of an ellipsis at the end of a truncated title."""
+"""Tokens that a heading adds to the name of a project, and tokens of an ellipsis after a truncated title."""
 PROJECT: Final = 6
 """Maximum tokens of a project's name."""
 _MIN_TITLE: Final = 8
 """Minimum tokens of a title, even if the average is exceeded."""
 _SHORT_LIST, _WHOLE_TITLE = 5, 25
-"""Number of hits up to which titles have up to `_WHOLE_TITLE` tokens, because a short list costs little."""
+"""Maximum number of hits in a short list, and maximum tokens of its titles, which may be longer."""
 
 
 def common_year(hits: Sequence[Hit]) -> str:

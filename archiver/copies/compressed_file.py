@@ -91,7 +91,7 @@ class CompressedFile(io.BufferedReader):
         super().__init__(self._frames, 64 * 1024)
 
     def start_of(self, line: int) -> int | None:
-        """Return the byte offset of a line (1-based, at most the last line plus one), or None if the table was lost."""
+        """Return the byte offset at which a line starts (first line: 1), or None if the table of offsets was lost."""
         before = self.table.lines
         if line == 1 or not before:
             return 0 if line == 1 else None

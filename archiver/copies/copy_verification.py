@@ -26,7 +26,7 @@ RECHECK: Final = 7 * 24 * 3600 * 1000
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
 """Milliseconds after which a damaged copy is verified again, because the user may have restored a file."""
 BUDGET: Final = 10.0
-"""Time limit of one background run in seconds. This is 28 minutes a week, enough for some hundred GB."""
+"""Time limit of one background run in seconds. Hourly runs take 28 minutes a week, enough for a few hundred GB."""
 _PATIENCE: Final = 5.0
 """Maximum seconds to wait for the archiver's lease."""
 

@@ -9,4 +9,4 @@ KEYS: Final = {
 }
 """Key variables of known servers. Each key is sent only to its own server."""
 OWN_KEY: Final = "PALAVER_LLM_KEY"
-"""Variable with the key for any other server."""
+"""Environment variable with the key for a server that has no variable of its own."""

@@ -22,7 +22,7 @@ from .private_projects import PrivateProjects
 from .provider import Answer, Provider
 
 REASON: Final = "judging"
-"""Purpose of these calls in the ledger."""
+"""Purpose under which the ledger lists the calls of the judge."""
 SECONDS: Final = 20.0
 """Timeout in seconds. It is short, because a caller waits to store a memory."""
 _TOKENS_OUT: Final = 2_000

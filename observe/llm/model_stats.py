@@ -8,7 +8,7 @@ from ...core.spending import DeadLetter, Stats
 from .ledger import Budget, Ledger
 
 _COMPARED = 100
-"""Number of newest exchanges for which tokens are compared with those of their observations. This takes 0.5 s."""
+"""Number of most recent exchanges whose tokens are compared with those of their observations. This takes 0.5 s."""
 
 
 def load_stats(home: Home, config: Config) -> Stats:

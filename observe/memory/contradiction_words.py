@@ -29,7 +29,9 @@ LIGHT_VERBS = frozenset(
 """Stems of light verbs and of other words that do not identify the subject of a statement."""
 
 GENERIC_VERBS = frozenset("use work run go goe happen".split())
-"""Stems of general verbs. A verb of change can replace them for the same subject: `we use A`, `we switched to B`."""
+"""Stems of general verbs. A statement with a verb of change can have the same subject, as in `we use A` and later
+`we switched to B`.
+"""
 
 CHANGE_WORDS = frozenset(
     """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded

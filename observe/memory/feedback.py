@@ -72,7 +72,7 @@ class Feedback:
         self._store, self._redactor, self._clock = store, redactor, clock
 
     def apply(self, memory_id: str, context: str, session_id: str = "") -> int:
-        """Record an application of a memory and return the ID of the event. Raises `MemoryNotFound`."""
+        """Record that a memory was applied, and return the ID of the event. Raises `MemoryNotFound`."""
         context, session_id = map(self._redactor.text, (context, session_id))
         with self._store.transaction():
             stored = find_memory(self._store, memory_id)

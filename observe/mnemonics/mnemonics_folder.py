@@ -148,7 +148,7 @@ def digest_of(data: bytes) -> str:
 
 
 def error_reason(error: OSError) -> str:
-    """Return the reason for an error, for a message that starts with the path."""
+    """Return the reason for an error without the path, because the message begins with it."""
     return _LINK if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
 
 

@@ -153,7 +153,7 @@ def is_aside(statement: Statement) -> bool:
 
 
 def title_candidates(analysis: ExchangeAnalysis, session_title: str = "") -> list[TitleCandidate]:
-    """Return the candidates of an exchange, each line once."""
+    """Return the possible titles of an exchange, without duplicates."""
     found: dict[str, TitleCandidate] = {}
     for each in _candidates(analysis, session_title):
         if len(each.text) > 8:

@@ -284,7 +284,7 @@ class _Scores(NamedTuple):
 
     @classmethod
     def mean(cls, wordings: Sequence["_Scores"], offsets: Integers) -> "_Scores":
-        """Return the scores of several wordings as one. `offsets` are the first rows of their text matches."""
+        """Return the mean scores of each event over all wordings. `offsets` are the rows where their matches begin."""
         words = np.stack([each.words for each in wordings])
         best, columns = words.argmax(axis=0), np.arange(len(wordings[0].words))
         rows = [np.where(each.best >= 0, each.best + at, -1) for each, at in zip(wordings, offsets, strict=True)]

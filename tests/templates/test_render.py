@@ -239,7 +239,10 @@ def test_only_transcripts_offer_read(kinds: list[str], transcripts: int, memorie
     shell, tools = renderer(at_shell=True).observations(details), RENDERER.observations(details)
 
     assert [shell.count("Transcript: palaver read"), tools.count("Transcript: read(path")] == [transcripts, transcripts]
-    assert [shell.count("Memories: palaver memories show ID."), tools.count("palaver")] == [memories, 0]
+    assert [shell.count("To see a memory with its history: palaver memories show ID."), tools.count("palaver")] == [
+        memories,
+        0,
+    ]
 
 
 def test_titles_are_complete_at_a_terminal() -> None:

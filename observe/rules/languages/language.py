@@ -2,7 +2,7 @@
 
 It contains phrases of lasting preferences, and phrases that announce the text of another author. The fields are regular
 expressions. In a string with `|`, spaces around `|` and line ends are ignored. A tuple lists alternatives literally.
-Upper and lower case are equal.
+Matching ignores case.
 """
 
 import re

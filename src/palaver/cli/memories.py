@@ -210,7 +210,7 @@ def history(memory_id: str, *, as_json: bool) -> None:
 @memories.command("graph", short_help="Draw the graph of related memories.")
 @click.argument("memory_id", metavar="ID")
 @click.option(
-    "--depth", type=int, default=2, show_default=True, metavar="N", help="Maximum number of edges from the memory."
+    "--depth", type=int, default=2, show_default=True, metavar="N", help="Maximum distance from the memory, in edges."
 )
 @as_json
 def graph(memory_id: str, *, depth: int, as_json: bool) -> None:

@@ -102,7 +102,7 @@ _budget = click.option(
     metavar="TEXT",
     help="Search for these other words for WORDS too, as one question; up to 4 times.",
 )
-@click.option("--all-of", is_flag=True, help="Find conversations that contain all arguments (2 to 5).")
+@click.option("--all-of", is_flag=True, help="Find conversations that contain each of the given texts (2 to 5).")
 @click.option(
     "--by",
     type=click.Choice(["event", "session"]),
