@@ -148,7 +148,7 @@ class UnknownIds(InvalidInput):
         one = "no longer exists. It may have been deleted or re-extracted under a new ID. Search for it."
         several = "no longer exist. They may have been deleted or re-extracted under new IDs. Search for them."
         missing = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
-        known = f"Use IDs from search results, such as {EXAMPLES}."
+        known = f"Use IDs from search results, such as {EXAMPLES}, or at least 4 characters of a session ID."
         super().__init__(f"Unknown ID: {', '.join(ids)}", hint=missing if gone else known)
 
 
@@ -168,7 +168,7 @@ class PathOutsideArchive(InvalidInput):
     All causes have the same message, so that a caller cannot probe for files.
     """
 
-    hint = "Use a path printed by `palaver show ID`, an ID, or at least 6 characters of a session ID."
+    hint = "Use a path printed by `palaver show ID`, an ID, or at least 4 characters of a session ID."
 
     def __init__(self, path: str, *, near: str = "") -> None:
         self.path = path

@@ -176,9 +176,13 @@ class Renderer:
     ) -> tuple[Detail, ...]:
         """Return the details with the exact token cost of `read` for their evidence.
 
-        If the transcript of a detail cannot be loaded, the estimated cost is kept.
+        If the transcript of a detail cannot be loaded, the estimated cost is kept. So is the cost of a whole session,
+        because `read` returns it in several parts.
         """
-        return tuple(self._with_read_cost(one, load) if has_transcript(one) else one for one in details)
+        exact = [has_transcript(one) and not one.entries for one in details]
+        return tuple(
+            self._with_read_cost(one, load) if known else one for one, known in zip(details, exact, strict=True)
+        )
 
     def _with_read_cost(self, one: Detail, load: Callable[[str, int, int], TranscriptExcerpt]) -> Detail:
         try:

@@ -10,8 +10,8 @@ from ..core.tokens import count
 from .labels import label
 from .quote import brief, line
 
-_PER_HIT: Final = 30
-"""Average tokens of a hit, including its share of heading and footer."""
+_PER_HIT: Final = 29
+"""Average tokens of a hit, including its share of heading and footer. Short lists raise the average to about 30."""
 _FULL_LIST: Final = 10
 """Number of hits in a list of default length."""
 _FRAME: Final = 65

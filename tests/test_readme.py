@@ -116,7 +116,9 @@ def _hits(place: int) -> dict[str, list[float]]:
     """Return the hit rates of BM25, vectors, rank fusion and Palaver per kind of question."""
     results = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
     rows = re.findall(
-        r"^\| (\w+) +\| +all \|(.* / .* / .*)$", results.rpartition("### coding-sessions")[2], re.MULTILINE
+        r"^\| (\w+) +\| +all \|(.* / .* / .*)$",
+        results.rpartition("### coding-sessions\n")[2].partition("\n### ")[0],
+        re.MULTILINE,
     )
     return {kind: [float(cell.split("/")[place]) for cell in cells.split("|")[1:5]] for kind, cells in rows}
 
