@@ -1,4 +1,4 @@
-"""Values of a conversation, which every transcript format is parsed into.
+"""Data classes of a conversation. Every transcript format is parsed into them.
 
 Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the raw copy. Bytes are
 half-open offsets into the raw copy.

@@ -79,7 +79,7 @@ def _room(hits: Sequence[Hit], frame: int, *, year: str) -> int:
 
 
 def _fair(costs: Sequence[int], room: int) -> int:
-    """Return the greatest maximum with which titles of these costs, in ascending order, fit into the room."""
+    """Return the largest limit per title with which all titles fit into `room` tokens. `costs` ascend."""
     for place, cost in enumerate(costs):
         fair = room // (len(costs) - place)
         if cost > fair:

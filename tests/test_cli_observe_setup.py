@@ -104,7 +104,7 @@ def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
     assert (done["learned"] + done["summarised"], done["cost"], done["waiting"]) == (3, 0, total - 3)
     assert "limit of llm_calls_day" in done["stopped"]
     assert json.loads(palaver("stats", "--json").stdout)["calls_left"] == 0
-    assert "Remaining calls of llm_calls_day: 0" in palaver("stats").stdout
+    assert "Model calls left today (limit llm_calls_day): 0" in palaver("stats").stdout
     assert "Each is one call of your agent, at most 3 in 24 hours" in palaver("observe", "--estimate").stdout
 
 

@@ -68,7 +68,7 @@ def file_name(session_id: str) -> str:
 class ExportFormat(FolderFormat):
     """Base class of formats for exports of web services. An export is a JSON file, possibly in a zip.
 
-    The user passes the path of an export. These agents have neither transcript folders nor other transcripts.
+    The user passes the path of an export. Web services have no transcript folders, only exports.
     """
 
     suffixes = ()

@@ -56,7 +56,7 @@ def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
 
 
 def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own | None]]:
-    """Yield each turn without Palaver's output, and the reason if the whole turn is Palaver's output."""
+    """Yield each turn with Palaver's output removed. If nothing is left, also yield the reason for skipping it."""
     own_calls = _own_calls(exchange)
     for turn in exchange.turns:
         if whole is not None:

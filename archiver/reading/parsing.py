@@ -94,7 +94,7 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
 
 
 class _RepetitionFilter(FormatReader):
-    """Reader that skips repeated turns and the rewinds on their lines, because a repeated prompt is not a rewind."""
+    """Reader that skips repeated turns. It ignores rewinds on the same lines, because the user did not go back."""
 
     def __init__(self, reader: FormatReader, found: ParsedLines, repeated: Collection[str]) -> None:
         self._reader, self._found, self._repeated = reader, found, repeated
