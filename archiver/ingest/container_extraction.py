@@ -1,8 +1,8 @@
 """Extraction of the sessions of a container, each into its own raw copy.
 
 The copy is a log to which new messages are appended. A changed message replaces its earlier version only if it contains
-all of that version. Otherwise both versions stay. So no content is lost, and a message that grows in fifty updates is
-stored once.
+all of that version. Otherwise both versions stay. Therefore, no content is lost, and a message that grows in fifty
+updates is stored once.
 """
 
 import hashlib

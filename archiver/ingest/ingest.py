@@ -42,7 +42,7 @@ _TRANSACTION: Final = 16
 _UNSTORED: Final = 0.3
 """Seconds after which parsed transcripts are stored, even if more follow.
 
-So a process that is killed often still makes progress.
+Therefore, a process that is killed often still makes progress.
 """
 _PARALLEL: Final = 8 << 20
 """Total size of new files, in bytes, above which a pool of parser processes saves time."""

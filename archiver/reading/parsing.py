@@ -49,7 +49,7 @@ def parse(
 ) -> ParsedLines:
     """Parse a file to its end, except a last line that is still being written.
 
-    Turns of `repeated` records are only counted. So are turns of records that occurred on an earlier line.
+    Turns of records in `repeated`, and of records that occurred on an earlier line, are counted but not kept.
     """
     found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
