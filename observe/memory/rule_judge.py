@@ -220,7 +220,7 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
-    """Return whether one statement has no other words and the other statement has at most two."""
+    """Return whether one statement has no further words and the other statement has at most two."""
     return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
 
 
@@ -250,7 +250,7 @@ _OLD_VALUE = tuple(
         r"\bnot longer (?:use|uses|used|kept?|keep|need|needs|run|runs|want|wants) (?P<old>[^,.;]{2,60})",
     )
 )
-"""Phrases in which a newer statement mentions the value that it replaces."""
+"""Patterns for phrases in which a newer statement mentions the value that it replaces."""
 
 
 def _replaced_value(older: str, newer: str) -> str | None:

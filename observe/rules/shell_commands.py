@@ -38,7 +38,7 @@ _SHELLS: Final = frozenset(
 )
 """Names of tools that run a shell command, in lower case."""
 _PURPOSE: Final = re.compile(r"  # [^\n]*\Z")
-"""Description that an agent gives beside its command."""
+"""Pattern for the description that an agent appends to its command as a comment."""
 _MESSAGE: Final = re.compile(
     r"""(?<=\s)(-a?m|--message|--body|--title)[ =](?:"\$\(cat\ <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.VERBOSE | re.DOTALL,
