@@ -43,9 +43,9 @@ _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of the fields of a JSON reply. The notice is not counted."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
-"""Maximum characters of an ID, a path and an error, which can contain any input."""
+"""Maximum tokens of an ID, a path and a whole error message. Each can contain input of any length."""
 _PROJECTS, _NAME = 60, 12
-"""Maximum tokens of the sentence that names the projects, and of a name in it."""
+"""Maximum tokens of the sentence that lists the projects, and of each project name in this sentence."""
 # The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
 SearchInput: TypeAlias = Annotated[
     Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation

@@ -50,7 +50,7 @@ _TYPES: Final = 3
 
 
 def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Yield the count, the reason and its meaning, the most frequent first. Types of unknown records are added up."""
+    """Yield the count, the reason and its meaning, the most frequent first. Unknown record types are one reason."""
     types = {reason.partition(":")[2]: count for reason, count in skipped.items() if reason.startswith("unknown-type")}
     named = [name for name in types if name]
     counts = {reason: count for reason, count in skipped.items() if not reason.startswith("unknown-type")}
@@ -67,5 +67,5 @@ def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[in
 
 
 def step(name: str) -> str:
-    """Return what a step does, or its name."""
+    """Return the description of a step, or its name if no description exists."""
     return STEPS.get(name, name)
