@@ -150,7 +150,7 @@ class Memory(Struct, frozen=True):
 
 
 class MemoryStats(Struct, frozen=True):
-    """Statistics of a memory's outcomes. Counts never decrease. `strikes` counts failures since the promotion."""
+    """Statistics of a memory's outcomes. `strikes` counts the consecutive failures of a golden rule."""
 
     confidence: float = STARTS_AT
     successes: int = 0

@@ -41,7 +41,7 @@ _NOTES: Final = 3
 _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
-"""Token limit of titles and names at a terminal. Few titles are longer."""
+"""Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
 _TOKENS: Final = "\0"

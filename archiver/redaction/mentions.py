@@ -57,7 +57,7 @@ NO_RANDOM = AllowList(
         r"^.{1,7}$",
     )
 )
-"""Patterns for values that are no secret after words like `token`, because they are not random characters."""
+"""Patterns for class names and other words. After words such as `token`, only random characters are secrets."""
 
 _COMMANDS = (
     r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",

@@ -60,7 +60,7 @@ _CHANGING = re.compile(
 """Pattern for shell commands that change files."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
-"""Minimum salience of the sentences of a conclusion."""
+"""Minimum salience of the most salient sentence in a reply that counts as the conclusion."""
 
 
 class CommitMessage(Struct, frozen=True):

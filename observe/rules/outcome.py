@@ -18,7 +18,7 @@ from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
 EXPLAINED = 8
-"""Minimum total salience of an answer that changed nothing."""
+"""Minimum total salience of an answer that becomes an observation although no file was changed."""
 
 _POOR, _WEAK = 0.05, 0.30
 """Title scores below which an exchange needs at least three facts, or at least two, to become an observation."""

@@ -40,7 +40,7 @@ _LISTED, _OF_ALL = 500, 200
 The entries are listed if their number is at most `_LISTED`, or at most the number of all entries divided by `_OF_ALL`.
 """
 _FEW = 5
-"""Minimum sum of the entry counts of all terms. Below it, the spelling of the query is corrected."""
+"""Minimum sum of the entry counts of all terms. Below this sum, the spelling of the query is corrected."""
 _PER_SPELLING = 5
 """Number of items read per similar spelling."""
 _LARGE = 1_000
