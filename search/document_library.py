@@ -39,7 +39,7 @@ _PATIENCE: Final = 5.0
 
 
 class DocumentLibrary(Closing):
-    """Documents of one Palaver home. Not thread-safe, but several processes can open the same home.
+    """Documents of one Palaver home. An instance is not thread-safe, but several processes can open the same home.
 
     Invalid arguments raise `InvalidInput` or its subclasses `DocumentNotFound`, `UnsupportedDocument` and
     `DocumentOutsideRoots`. A file that cannot be read raises `DocumentUnreadable`.

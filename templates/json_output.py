@@ -41,7 +41,7 @@ from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript,
 _QUERY_CHARACTERS: Final = 300
 """Maximum characters of the query that a reply repeats."""
 _TYPICAL_TOKENS: Final = 1_000
-"""Typical token count, used to estimate the number of digits."""
+"""Provisional value of the field `tokens` while the cost of the reply, which includes this field, is computed."""
 
 Object = dict[str, Any]
 

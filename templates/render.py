@@ -41,7 +41,7 @@ _NOTES: Final = 3
 _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
-"""Token limit of titles and names at a terminal. Few titles are longer."""
+"""Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
 _TOKENS: Final = "\0"
@@ -176,8 +176,8 @@ class Renderer:
     ) -> tuple[Detail, ...]:
         """Return the details with the exact token cost of `read` for their evidence.
 
-        If the transcript of a detail cannot be loaded, the estimated cost is kept. So is the cost of a whole session,
-        because `read` returns it in several parts.
+        The estimated cost is kept if the transcript of a detail cannot be loaded, and for whole sessions, because
+        `read` returns a whole session in several parts.
         """
         exact = [has_transcript(one) and not one.entries for one in details]
         return tuple(

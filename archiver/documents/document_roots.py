@@ -1,7 +1,7 @@
 """Roots: the folders from which documents may be indexed.
 
-A path is resolved and checked against the roots, then opened folder by folder without following links. So replacing a
-folder with a link after the check gives no access to other folders (see CVE-2025-53109 and CVE-2025-53110).
+A path is resolved and checked against the roots, then opened folder by folder without following links. Therefore,
+replacing a folder with a link after the check gives no access to other folders (see CVE-2025-53109 and CVE-2025-53110).
 """
 
 import errno

@@ -217,7 +217,7 @@ class DocumentTable:
         return [self._stored(row) for row in rows]
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file with secrets in its names masked. All chunks and replies contain this form."""
+        """Return the path of a file with placeholders for secrets. Chunks and replies contain this form."""
         if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))

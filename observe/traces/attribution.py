@@ -17,7 +17,7 @@ from .blame import BlamedLine, Commit
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
 _DISTINCTIVE_MIN = 3
-"""Minimum number of letters and digits of a line that its text alone attributes. A bracket has fewer."""
+"""Minimum number of letters and digits of a line whose text alone identifies the edit. A bracket has fewer."""
 
 
 class Certainty(StrEnum):

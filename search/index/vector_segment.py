@@ -27,7 +27,7 @@ _SCAN_OR_WALK = 20
 _SPARE = 1.5
 """Number of graph candidates per expected result of a filtered search."""
 _LIKELY = 1.1
-"""Number of candidates per expected result in the first batch to filter. Usually, enough of them pass."""
+"""Number of candidates per expected result in the first batch to filter, which is usually large enough."""
 _TEXTS = 16
 """Maximum number of texts per item that late interaction compares."""
 

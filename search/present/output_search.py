@@ -29,7 +29,7 @@ from .transcript_reader import TranscriptReader
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters before a match, and of each line that is shown."""
 _ASCII = re.compile(r"[a-z0-9]+")
-"""Characters that JSON never escapes."""
+"""Pattern for characters that JSON never escapes."""
 _WORD = re.compile(r"\w+")
 
 

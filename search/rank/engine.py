@@ -42,7 +42,7 @@ on the train split of questions about coding sessions. They remove no answer fro
 _EVIDENCE = 0.13
 """Relevance threshold of the evidence in a large archive. The factor for short queries is the same.
 
-Chosen on the train split of the same questions, for at most one point of hit@5 (bench/RESULTS.md).
+The value was chosen on the train split of the same questions, and costs at most one point of hit@5 (bench/RESULTS.md).
 """
 _RELEVANT_WORDS = PRESENT_WORDS
 """Minimum text score that makes an entry relevant regardless of the threshold, if all query terms are known."""

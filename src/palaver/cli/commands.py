@@ -59,7 +59,7 @@ SECTIONS: Final = {
         "fsck": ("fsck", "Verify all stored data and repair damage."),
         "rebuild": ("rebuild", "Rebuild the index, or re-parse the archive."),
         "model": ("model", "Show or change the embedding model."),
-        "export": ("export", "Restore the agents' own files."),
+        "export": ("export", "Export the agents' original files."),
         "redact": ("redact", "List redacted secrets by kind and location."),
         "forget": ("forget", "Delete conversations or memories."),
     },

@@ -100,7 +100,7 @@ _budget = click.option(
     "--also",
     multiple=True,
     metavar="TEXT",
-    help="Search for these other words for WORDS too, as one question; up to 4 times.",
+    help="Another wording of WORDS, searched as part of the same query (up to 4 times).",
 )
 @click.option("--all-of", is_flag=True, help="Find conversations that contain each of the given texts (2 to 5).")
 @click.option(
