@@ -5,6 +5,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...core import ids
 from ...core.document import DocumentFilter, FailedFile, IndexedDirectory, IndexedFile
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
@@ -15,7 +17,10 @@ from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
 from ..store import Document, QueuedFile, Store
 from .document_formats import SUFFIXES, VERSION, format_of
+from .document_reader import Section
 from .document_roots import DocumentRoots, read, regular_files
+from .isolated_parser import IsolatedParser
+from .metadata import limited
 
 _BATCH: Final = 50
 """Number of queued files that are fetched at once."""
@@ -25,7 +30,7 @@ class DocumentIngest:
     """Indexer of files. Each file is indexed atomically, so indexing can be interrupted at any time."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
-        self._store, self._redactor = store, redactor
+        self._store, self._redactor, self._parser = store, redactor, IsolatedParser()
 
     def index_file(self, path: Path, namespace: str, roots: DocumentRoots) -> IndexedFile:
         """Index one file.
@@ -38,7 +43,8 @@ class DocumentIngest:
         if plain.is_dir():
             raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
-        return self._index(QueuedFile(plain, namespace, root))
+        with self._parser:
+            return self._index(QueuedFile(plain, namespace, root))
 
     def index_directory(
         self,
@@ -64,29 +70,31 @@ class DocumentIngest:
             raise unreadable
         found = [QueuedFile(path, namespace, root) for path in paths if path.suffix.lower() in SUFFIXES]
         done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in problems]
-        for number, file in enumerate(found):
-            if should_stop():
-                with self._store.transaction():
-                    self._store.documents.queue(found[number:])
-                done.queued = len(found) - number
-                break
-            progress(number, len(found))
-            self._attempt(file, done)
-        else:
-            progress(len(found), len(found))
+        with self._parser:
+            for number, file in enumerate(found):
+                if should_stop():
+                    with self._store.transaction():
+                        self._store.documents.queue(found[number:])
+                    done.queued = len(found) - number
+                    break
+                progress(number, len(found))
+                self._attempt(file, done)
+            else:
+                progress(len(found), len(found))
         done.gone = self._delete_gone(plain, namespace, recursive=recursive)
         return done
 
     def index_queued(self, progress: Progress = silent, should_stop: Callable[[], bool] = never) -> IndexedDirectory:
         """Index queued files until `should_stop` returns True. Unreadable files stay in the queue, with the reason."""
         done, total = IndexedDirectory(), self._store.documents.count_queued()
-        for number, file in enumerate(self._queued()):
-            if should_stop():
-                break
-            progress(number, total)
-            failed = self._attempt(file, done)
-            with self._store.transaction():
-                self._store.documents.settle(file, *((failed.error, failed.hint) if failed else ()))
+        with self._parser:
+            for number, file in enumerate(self._queued()):
+                if should_stop():
+                    break
+                progress(number, total)
+                failed = self._attempt(file, done)
+                with self._store.transaction():
+                    self._store.documents.settle(file, *((failed.error, failed.hint) if failed else ()))
         done.queued = self._store.documents.count_queued()
         if total:
             progress(total - done.queued, total)
@@ -119,14 +127,21 @@ class DocumentIngest:
         if documents.digest(file.path, file.namespace) == digest:
             keys = documents.keys_of(file.path, file.namespace)
             return IndexedFile(file.path, file.namespace, _ids(keys), unchanged=True)
+        parsed = (self._parser if known.isolated else known).read(content.data, file.path)
         # Secrets are redacted before texts are split.
-        texts = [without_ansi(text).replace("\0", "") for text in known.texts(content.data, file.path)]
-        chunks = known.chunks([self._redactor.redact(text).text for text in texts])
-        document = Document(file.path, file.namespace, known.language, digest, content.at)
+        chunks = known.chunks([self._redacted(section) for section in parsed.sections])
+        metadata = limited(parsed.metadata, self._clean)
+        document = Document(file.path, file.namespace, known.language, digest, content.at, metadata)
         with self._store.transaction():
             keys = documents.replace(document, chunks)
             documents.settle(file)
         return IndexedFile(file.path, file.namespace, _ids(keys))
+
+    def _redacted(self, section: Section) -> Section:
+        return replace(section, text=self._clean(section.text), headings=tuple(map(self._clean, section.headings)))
+
+    def _clean(self, text: str) -> str:
+        return self._redactor.redact(without_ansi(text).replace("\0", "")).text
 
     def _delete_gone(self, folder: Path, namespace: str, *, recursive: bool) -> int:
         wanted = DocumentFilter(namespaces=(namespace,), under=folder)
