@@ -7,20 +7,21 @@ from typing import Final
 from ...core.document import Chunk
 from ...core.errors import UnsupportedDocument
 from . import (
+    code_chunks,
     docx_sections,
     html_sections,
     markdown_text,
     notebook_cells,
     org_text,
     pdf_pages,
-    python_chunks,
     restructured_text,
 )
+from .code_languages import CODE_LANGUAGES, CodeLanguage
 from .document_reader import DocumentReader, Section, SectionReader, TextReader, chunks_of
 from .outline import Heading, split_at
 from .plain_text import decode, decode_python
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
 
 
@@ -40,6 +41,11 @@ def _by_size(text: str) -> list[Chunk]:
     return chunks_of([Section(text, line=1)])
 
 
+def _of_code(language: CodeLanguage) -> DocumentReader:
+    known = decode_python if language.name == "python" else decode
+    return TextReader(language.name, known, lambda text: code_chunks.chunks(text, language))
+
+
 _MARKDOWN: Final = TextReader("markdown", decode, _by_headings(markdown_text.headings), markdown_text.metadata)
 _HTML: Final = SectionReader("html", html_sections.content)
 _FORMATS: Final[dict[str, DocumentReader]] = {
@@ -54,6 +60,6 @@ _FORMATS: Final[dict[str, DocumentReader]] = {
     ".ipynb": SectionReader("notebook", notebook_cells.content, isolated=False),
     ".docx": SectionReader("docx", docx_sections.content),
     ".pdf": SectionReader("pdf", pdf_pages.content),
-    ".py": TextReader("python", decode_python, python_chunks.chunks),
+    **{suffix: _of_code(language) for suffix, language in CODE_LANGUAGES.items()},
 }
 SUFFIXES: Final = tuple(_FORMATS)

@@ -106,7 +106,8 @@ def chunks_of(sections: Iterable[Section]) -> list[Chunk]:
             window.start_line if section.line else 0,
             window.end_line if section.line else 0,
             section.page,
-            " > ".join(one_line(heading, _HEADING) or "-" for heading in section.headings),
+            unit="cell" if section.kind is ChunkKind.CODE else "",
+            header_path=" > ".join(one_line(heading, _HEADING) or "-" for heading in section.headings),
         )
         for section in sections
         for window in windows(section.text, section.line, _PAGE if section.page else SIZE)
