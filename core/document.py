@@ -45,7 +45,10 @@ class Chunk(Struct, frozen=True):
 
 
 class StoredChunk(Struct, frozen=True):
-    """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file."""
+    """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file.
+
+    `metadata` are named values of the document, such as `title` and `author`.
+    """
 
     key: int
     chunk: Chunk
@@ -54,6 +57,7 @@ class StoredChunk(Struct, frozen=True):
     language: str
     index: int
     at: Milliseconds
+    metadata: Mapping[str, str] = {}
 
     @property
     def id(self) -> str:
@@ -98,13 +102,14 @@ class FailedFile(Struct, frozen=True):
 
 
 class StoredFile(Struct, frozen=True):
-    """Indexed file, with its chunks and its modification time."""
+    """Indexed file, with its number of chunks, its modification time, and named values such as `title`."""
 
     source_file: Path
     namespace: str
     language: str
     chunks: int
     at: Milliseconds
+    metadata: Mapping[str, str] = {}
 
 
 class IndexedDirectory(Struct):

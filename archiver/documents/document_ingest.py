@@ -8,8 +8,10 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ...core import ids
-from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, IndexedDirectory, IndexedFile
+from ...core.document import ChunkKind, DocumentFilter, FailedFile, IndexedDirectory, IndexedFile
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 from ...core.progress import Progress, never, silent
 from ..formats.folders import is_gone
@@ -17,11 +19,12 @@ from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
 from ..store import Document, QueuedFile, Store
 from .code_languages import CODE_LANGUAGES
-from .code_parsing import CodeParser, parse
+from .code_parsing import CodeParser, ParsedDocument, parse
 from .document_formats import VERSION, format_of
 from .document_roots import DocumentFile, DocumentRoots, read
 from .folder_scan import scan
 from .generated_files import reason_by_content
+from .isolated_parser import IsolatedParser
 
 _BATCH: Final = 32
 """Number of files that are stored in one transaction."""
@@ -33,7 +36,7 @@ class _Begun(NamedTuple):
 
     file: QueuedFile
     document: Document | None = None
-    chunks: Callable[[], list[Chunk]] = list
+    parsed: Callable[[], ParsedDocument] = ParsedDocument
     moved: bool = False
     """True if the chunks of another file, which no longer exists, are probably those of this file."""
     failed: FailedFile | None = None
@@ -44,7 +47,7 @@ class DocumentIngest:
     """Indexer of files. Each file is indexed atomically, so indexing can be interrupted at any time."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
-        self._store, self._redactor = store, redactor
+        self._store, self._redactor, self._isolated = store, redactor, IsolatedParser()
 
     def index_file(self, path: Path, namespace: str, roots: DocumentRoots) -> IndexedFile:
         """Index one file, even if a scan of its folder skips it.
@@ -62,11 +65,12 @@ class DocumentIngest:
         if document is None:
             keys = self._store.documents.keys_of(plain, namespace)
             return IndexedFile(plain, namespace, _ids(keys), unchanged=True)
-        parsed = partial(parse, plain, content.data, self._redactor)
-        if self._former(document) is None:
-            parsed = partial(list, parsed())
-        with self._store.transaction():
-            keys = self._save(document, parsed, IndexedDirectory())
+        with self._isolated:
+            parsed = partial(parse, plain, content.data, self._redactor, self._isolated)
+            if self._former(document) is None:
+                parsed = partial(_same, parsed())
+            with self._store.transaction():
+                keys = self._save(document, parsed, IndexedDirectory())
         return IndexedFile(plain, namespace, _ids(keys))
 
     def index_directory(
@@ -128,7 +132,7 @@ class DocumentIngest:
         """
         report(0)
         stored, before = 0, list[_Begun]()
-        with CodeParser(self._redactor) as parser:
+        with self._isolated, CodeParser(self._redactor, self._isolated) as parser:
             for batch in _batches(files, should_stop):
                 begun = [self._begin(file, parser) for file in batch]
                 stored += self._finish(before, done, report, stored)
@@ -148,7 +152,8 @@ class DocumentIngest:
         document = self._changed(file, content)
         if document is None:
             return _Begun(file)
-        moved, alone = self._former(document) is not None, partial(parse, file.path, content.data, self._redactor)
+        moved = self._former(document) is not None
+        alone = partial(parse, file.path, content.data, self._redactor, self._isolated)
         if moved or file.path.suffix.lower() not in CODE_LANGUAGES:
             return _Begun(file, document, alone, moved)
         return _Begun(file, document, parser.submit(file.path, content.data))
@@ -158,7 +163,7 @@ class DocumentIngest:
         parsed: list[_Begun] = []
         for number, each in enumerate(begun, 1):
             try:
-                parsed.append(each if each.moved else each._replace(chunks=partial(list, each.chunks())))
+                parsed.append(each if each.moved else each._replace(parsed=partial(_same, each.parsed())))
             except _ERRORS as problem:
                 parsed.append(each._replace(failed=_failed(each.file, problem)))
             report(at + number)
@@ -176,7 +181,7 @@ class DocumentIngest:
             documents.settle(file, failed.error, failed.hint)
             return
         if begun.document is not None:
-            self._save(begun.document, begun.chunks, done)
+            self._save(begun.document, begun.parsed, done)
         elif begun.reason:
             done.skipped[begun.reason] = done.skipped.get(begun.reason, 0) + 1
             if documents.digest(file.path, file.namespace):
@@ -198,25 +203,24 @@ class DocumentIngest:
         known = self._store.documents.paths_of(document.digest, document.namespace, document.language)
         return next((path for path in known if is_gone(path)), None)
 
-    def _save(self, document: Document, chunks: Callable[[], list[Chunk]], done: IndexedDirectory) -> list[int]:
+    def _save(self, document: Document, parsed: Callable[[], ParsedDocument], done: IndexedDirectory) -> list[int]:
         """Store a new, changed or moved file, and return the keys of its chunks."""
         documents = self._store.documents
         if former := self._former(document):
             done.moved += 1
             return documents.move(former, document.namespace, document.path, document.at)
-        found = chunks()
+        found = parsed()
         done.indexed += 1
-        done.chunks += len(found)
-        done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found)
-        return documents.replace(document, found)
+        done.chunks += len(found.chunks)
+        done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.chunks)
+        return documents.replace(replace(document, metadata=found.metadata), found.chunks)
 
     def _delete_gone(self, folder: Path, namespace: str, excluded: Sequence[Path], *, recursive: bool) -> int:
         wanted, skipped = DocumentFilter(namespaces=(namespace,), under=folder), frozenset(excluded)
         gone = [
             path
             for path in (stored.source_file for stored in self._store.documents.files(wanted))
-            if (recursive or path.parent == folder)
-            and (is_gone(path) or not skipped.isdisjoint((path, *path.parents)))
+            if (recursive or path.parent == folder) and (is_gone(path) or not skipped.isdisjoint((path, *path.parents)))
         ]
         if gone:
             with self._store.transaction():
@@ -236,6 +240,10 @@ def _batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> It
         if not batch:
             return
         yield batch
+
+
+def _same(parsed: ParsedDocument) -> ParsedDocument:
+    return parsed
 
 
 def _report(progress: Progress, total: int, done: int) -> None:

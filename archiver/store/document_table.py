@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field, json
 from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
@@ -20,19 +20,23 @@ from ..redaction.quick import name_may_contain_secret
 from .database import AMONG, Database, Row, Value, listed, placeholders
 
 _CHUNK: Final = Chunk.__struct_fields__
-_SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at
+_SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at, metadata
     FROM chunk c JOIN document d ON d.id = c.document"""
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
-    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser."""
+    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser.
+
+    `metadata` are named values in the file, such as `title` and `author`.
+    """
 
     path: Path
     namespace: str
     language: str
     digest: bytes
     at: Milliseconds
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class QueuedFile(Struct, frozen=True):
@@ -157,12 +161,13 @@ class DocumentTable:
         """Return the stored files in path order. A file is listed once for each of its namespaces."""
         where, values = _where(wanted or DocumentFilter())
         rows = self._db.rows(
-            f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
+            f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at, metadata
                 FROM document d WHERE {where} ORDER BY path, namespace""",
             values,
         )
         return [
-            StoredFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows
+            StoredFile(_path(path), namespace, language, count, at, _metadata(metadata))
+            for path, namespace, language, count, at, metadata in rows
         ]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
@@ -228,10 +233,11 @@ class DocumentTable:
     def _save(self, document: Document) -> int:
         place = (os.fsencode(document.path), document.namespace)
         self._db.run(
-            """INSERT INTO document (path, namespace, language, digest, at) VALUES (?, ?, ?, ?, ?)
+            """INSERT INTO document (path, namespace, language, digest, at, metadata) VALUES (?, ?, ?, ?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE
-               SET language = excluded.language, digest = excluded.digest, at = excluded.at""",
-            (*place, document.language, document.digest, document.at),
+               SET language = excluded.language, digest = excluded.digest, at = excluded.at,
+                   metadata = excluded.metadata""",
+            (*place, document.language, document.digest, document.at, json.encode(document.metadata).decode()),
         )
         return self._db.number("SELECT id FROM document WHERE path = ? AND namespace = ?", place)
 
@@ -269,10 +275,11 @@ class DocumentTable:
         return Redactor(home.key() if home.key_file.is_file() else os.urandom(32))
 
     def _stored(self, row: Row) -> StoredChunk:
-        *values, key, path, namespace, language, index, at = row
+        *values, key, path, namespace, language, index, at, metadata = row
         fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
         fields["kind"] = ChunkKind(fields["kind"])
-        return StoredChunk(key, Chunk(**fields), self.shown(_path(path)), namespace, language, index, at)
+        chunk, shown = Chunk(**fields), self.shown(_path(path))
+        return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
 
 
 def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
@@ -291,6 +298,10 @@ def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
 
 def _without_place(chunk: Chunk) -> Chunk:
     return replace(chunk, start_line=0, end_line=0, page=0)
+
+
+def _metadata(value: str) -> dict[str, str]:
+    return json.decode(value, type=dict[str, str])
 
 
 def _path(value: bytes) -> Path:
