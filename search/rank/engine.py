@@ -300,7 +300,7 @@ class Engine:
         return best
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
-        """Return the vectors nearest to a text, best first. Empty if the model is unavailable.
+        """Return the vectors nearest to a text, best first. There are none if the model is unavailable.
 
         The filters apply only to the published index, as in `Snapshot.near`.
 
