@@ -163,7 +163,7 @@ def read(
 
 
 def _json(fields: dict[str, Any]) -> ToolReply:
-    """Return a JSON reply with the notice. `tokens` is the cost of both."""
+    """Return a JSON reply with the notice. The field `tokens` is the cost of the reply, including the notice."""
     return json_reply({**fields, **NOTICE, "tokens": fields["tokens"] + _NOTICE})
 
 

@@ -135,7 +135,7 @@ class Renderer:
         )
 
     def output(self, found: OutputMatches, *, filtered: bool) -> str:
-        """Return matches in tool output with their context. `filtered` is true if filters applied."""
+        """Return matches in tool output with their context. `filtered` is true if the search had filters."""
 
         def page(some: tuple[OutputMatch, ...]) -> str:
             part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))

@@ -185,7 +185,7 @@ class Store(Closing):
         self._database.close()
 
     def _reconcile(self) -> None:
-        """Compare the database with the watermark and the tombstone file."""
+        """Record changes that the database has lost, and merge newer deletions from the tombstone file."""
         try:
             with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.
                 self.watermark.check()

@@ -61,7 +61,7 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
 
 
 def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequence[str]) -> Iterator[StoredExchange]:
-    """Yield the exchanges with failed tool output that is most similar to an error."""
+    """Yield the exchanges whose failed tool output is most similar to an error."""
     text = " ".join(_OPERATORS.sub(" ", error).split())
     query = Query.parse(
         text, mode="text", limit=LIMIT_MAX, weak=True, projects=projects, kinds=[HitKind.EXCHANGE], roles=[Role.TOOL]

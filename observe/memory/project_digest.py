@@ -205,7 +205,7 @@ def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> 
 def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
     """Return the last observation with modified files, or else the last observation.
 
-    Decisions are listed separately.
+    Decisions are ignored, because they are listed separately.
     """
     others = [one for one in parts if one.observation.type is not ObservationType.DECISION]
     results = [one for one in others if one.observation.files_modified]

@@ -100,8 +100,8 @@ JudgeFactory: TypeAlias = Callable[[Store], Judge]
 class RuleJudge:
     """Judge that compares pairs of memories by rules.
 
-    The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`. The
-    README states the measured precision and recall.
+    The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`.
+    `docs/memories.md` states the measured precision and recall.
     """
 
     name = "rules"

@@ -124,7 +124,7 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
     """Return whether an exchange has too few facts for an observation, given the score of its best title.
 
-    The conversation stays searchable.
+    An exchange without an observation stays searchable.
     """
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 

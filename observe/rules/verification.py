@@ -126,7 +126,8 @@ def _occurs(evidence: Evidence, lines: dict[int, list[Turn]]) -> bool:
 def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external: bool) -> Origin:
     """Return the least trusted origin of all quotes.
 
-    If only the user is quoted, the origin is `human`. Other quotes may repeat external text that a tool fetched.
+    If only the user is quoted, the origin is `human`. If the exchange contains `external` text, any other observation
+    is external, because its quotes may repeat this text.
     """
     speakers = {_speaker(evidence, lines) for evidence in observation.evidence} | {Origin(observation.origin)}
     fetched = [Origin.EXTERNAL] if external and speakers != {Origin.HUMAN} else []

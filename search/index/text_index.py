@@ -195,7 +195,7 @@ class TextIndex:
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
 
     def _term_queries(self, query_: AnalyzedQuery, larger: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
-        """Return a query and its maximum score for each term of the query."""
+        """Return a Tantivy query and its maximum score, for each term of the user's query."""
         scored = [(self._scaled(term, larger), self._max_score(term, larger)) for term in terms(query_.text)]
         for prefix in query_.prefixes:
             words = [self._term(BODY, term) for term, _ in self._terms_from(BODY, prefix.lower(), _EXPANSIONS)]

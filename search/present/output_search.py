@@ -129,7 +129,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _words(text: str) -> tuple[tuple[bytes, ...], ...]:
     """Return the words that a raw line with the text must contain, each in its possible spellings.
 
-    Without ASCII words, other words are used, because raw lines contain them in UTF-8 or escaped.
+    If the text has no ASCII words, its other words are used. Raw lines contain these words in UTF-8 or JSON-escaped.
     """
     if words := set(_ASCII.findall(text.lower())):
         return tuple((word.encode(),) for word in words)

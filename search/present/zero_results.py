@@ -80,7 +80,7 @@ class ZeroResultExplainer:
         )
 
     def _having(self, query: Query, filters: Filters, *concepts: str) -> list[int]:
-        """Return the best event of each conversation that contains all concepts, or nothing if none is relevant."""
+        """Return the best event of each conversation that contains all concepts, or no event if none is relevant."""
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
 

@@ -158,7 +158,7 @@ class Event(Struct, eq=False):
 
 
 def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
-    """Return the best of the events that match one concept each, with the mean of their scores."""
+    """Return the best of the events of several concepts (one each), with the mean of their scores."""
     parts = tuple(
         ScorePart(concept, event.score, event.score / len(events))
         for concept, event in zip(concepts, events, strict=True)
