@@ -27,8 +27,9 @@ class Chunk(Struct, frozen=True):
 
     Lines are 1-based and inclusive, or 0 if the format has no lines. `page` is 1-based, or 0 if the format has no
     pages. `header_path` contains the headings above the chunk, such as `Setup > Linux`. `unit` is the kind of a unit of
-    code (`function`, `class`, `method`, `module`), `name` is its name (`Store.open`) and `signature` is its
-    declaration.
+    code (`function`, `class`, `method`, `interface`, `type`, `enum`, `constant`, or `module` for other lines), `name`
+    is its name, with the names of its parents (`Store.open`), `signature` is its declaration and `doc` is the text of
+    its documentation comment. If a unit is split, only its first chunk has `doc`.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Chunk(Struct, frozen=True):
     unit: str = ""
     name: str = ""
     signature: str = ""
+    doc: str = ""
 
 
 class StoredChunk(Struct, frozen=True):
