@@ -4,7 +4,7 @@ A document is a file that is split into chunks. Each chunk is an item.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from .database import AMONG, Database, Row, Value, listed, placeholders
 _CHUNK: Final = Chunk.__struct_fields__
 _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at
     FROM chunk c JOIN document d ON d.id = c.document"""
+_BATCH: Final = 50
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
@@ -84,8 +85,29 @@ class DocumentTable:
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
-        where, values = self._chunk_where(wanted)
+        where, values = self.conditions(wanted)
         return self._select(where, values, limit, offset)
+
+    def containing(self, text: str, wanted: DocumentFilter) -> Iterator[StoredChunk]:
+        """Yield the chunks that contain a text and satisfy a filter, ordered by file and position.
+
+        Upper and lower case of ASCII letters are equal.
+        """
+        where, values = self.conditions(wanted)
+        keys = self._db.numbers(
+            f"""SELECT c.item FROM chunk c JOIN document d ON d.id = c.document
+                WHERE {where} AND instr(lower(c.text), lower(?)) ORDER BY d.path, d.namespace, c.ordinal""",
+            (*values, text),
+        )
+        for start in range(0, len(keys), _BATCH):
+            yield from self.load(keys[start : start + _BATCH]).values()
+
+    def beside(self, stored: StoredChunk, start_line: int, end_line: int) -> list[StoredChunk]:
+        """Return the chunks of the same document that have some of these lines, in order."""
+        return self._select(
+            "d.id = (SELECT document FROM chunk WHERE item = ?) AND c.end_line >= ? AND c.start_line <= ?",
+            (stored.key, start_line, end_line),
+        )
 
     def keys_of(self, path: Path, namespace: str) -> list[int]:
         """Return the keys of the chunks of a document, in order."""
@@ -225,7 +247,8 @@ class DocumentTable:
         )
         return [self._stored(row) for row in rows]
 
-    def _chunk_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+    def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
         where, values = self._file_where(wanted)
         return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
 
