@@ -4,7 +4,7 @@ A document is a file that is split into chunks. Each chunk is an item.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -148,6 +148,13 @@ class DocumentTable:
         return [
             StoredFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows
         ]
+
+    def paths_named(self, names: Collection[str]) -> list[Path]:
+        """Return the paths of stored code files with one of these file names."""
+        rows = self._db.rows(
+            "SELECT DISTINCT path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> '')"
+        )
+        return [path for (each,) in rows if (path := _path(each)).name in names]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
