@@ -130,16 +130,21 @@ class StoredFile(Struct, frozen=True):
 class IndexedDirectory(Struct):
     """Result of indexing a folder.
 
-    `indexed` counts new or changed files, which now have `chunks` chunks. `unchanged` files were skipped. `queued`
-    files wait for the background archiver or the next command. `gone` files were deleted from the disk. `unembedded`
-    chunks are found only by text search until they are embedded.
+    `indexed` counts new or changed files, which now have `chunks` chunks. `moved` files keep their chunks. `unchanged`
+    files were skipped. `unparsed` of the indexed files are source files without units, because of syntax errors.
+    `queued` files wait for the background archiver or the next command. `gone` files were removed from the index,
+    because they were deleted from the disk or are skipped. `skipped` counts files and folders that are not indexed, by
+    reason. `unembedded` chunks are found only by text search until they are embedded.
     """
 
     indexed: int = 0
     chunks: int = 0
+    moved: int = 0
     unchanged: int = 0
+    unparsed: int = 0
     queued: int = 0
     gone: int = 0
+    skipped: dict[str, int] = field(default_factory=dict[str, int])
     unembedded: int = 0
     failed: list[FailedFile] = field(default_factory=list[FailedFile])
 

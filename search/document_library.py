@@ -26,7 +26,7 @@ from ..core.document import (
 )
 from ..core.errors import InvalidInput, ModelUnavailable
 from ..core.home import Home
-from ..core.progress import Progress, Reporter, never, silent
+from ..core.progress import Progress, Reporter, never, silent, stage
 from ..core.query import Mode
 from .code_search import CodeSearch
 from .index.generation import Generations
@@ -89,7 +89,7 @@ class DocumentLibrary(Closing):
         async_mode: bool = True,
         report: Reporter = silent,
     ) -> IndexedDirectory:
-        """Index all files of a folder that have a known suffix. Links and hidden files are skipped.
+        """Index all files of a folder that have a known suffix. Links, hidden and ignored files are skipped.
 
         Files that cannot be read are reported and skipped. With `async_mode`, the call returns after a few seconds and
         queues the remaining work for the server, the watcher or the next `palaver archive`. Without it, all chunks are
@@ -190,6 +190,9 @@ class DocumentLibrary(Closing):
             self._indexer.embed(progress, among=keys)
 
     def _finish(self, report: Reporter) -> None:
+        """Publish the texts, then embed and publish the vectors. An interruption loses no searchable text."""
+        with stage(report, "Indexing"):
+            self._indexer.publish()
         self._embed(_of_stage(report, "Embedding"), self._store.documents.unembedded(self._model))
         self._indexer.publish()
 

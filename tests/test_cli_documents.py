@@ -66,9 +66,12 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
         "namespace": "default",
         "indexed": 2,
         "chunks": 2,
+        "moved": 0,
         "unchanged": 0,
+        "unparsed": 0,
         "queued": 0,
         "gone": 0,
+        "skipped": {},
         "unembedded": 0,
         "failed": [
             {
@@ -97,7 +100,7 @@ def test_each_path_is_reported(folder: Path) -> None:
         "/proc/self",
         "nodocs",
     ]
-    assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in rows[1]
+    assert "Unsupported file type: .png. Use .md, .markdown, .txt, .pdf, .py, " in rows[1]
     assert rows[2].startswith("Not indexed: nowhere.md: it does not exist. Check the path")
     assert rows[4].startswith("Not indexed: nodocs: it does not exist. Check the path")
     assert palaver("index", *names[2:], code=2).stdout.splitlines()[-3:] == rows[2:]

@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 
 from ...core.document import Chunk
 from ...core.errors import DocumentUnreadable, UnsupportedDocument
-from . import markdown_chunks, pdf_pages, python_chunks
+from . import code_chunks, markdown_chunks, pdf_pages
+from .code_languages import CODE_LANGUAGES, CodeLanguage
 from .text_windows import windows
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
 
 _CONTROL: Final = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
@@ -79,11 +80,16 @@ def _of_text(chunks: Callable[[str], list[Chunk]]) -> Callable[[Sequence[str]], 
     return lambda texts: [chunk for text in texts for chunk in chunks(text)]
 
 
+def _of_code(language: CodeLanguage) -> DocumentFormat:
+    decode = _decode_python if language.name == "python" else _decode
+    return DocumentFormat(language.name, decode, _of_text(lambda text: code_chunks.chunks(text, language)))
+
+
 _FORMATS: Final = {
     ".md": DocumentFormat("markdown", _decode, _of_text(markdown_chunks.chunks)),
     ".markdown": DocumentFormat("markdown", _decode, _of_text(markdown_chunks.chunks)),
     ".txt": DocumentFormat("text", _decode, _of_text(_plain_chunks)),
-    ".py": DocumentFormat("python", _decode_python, _of_text(python_chunks.chunks)),
     ".pdf": DocumentFormat("pdf", pdf_pages.texts, pdf_pages.chunks),
+    **{suffix: _of_code(language) for suffix, language in CODE_LANGUAGES.items()},
 }
 SUFFIXES: Final = tuple(_FORMATS)

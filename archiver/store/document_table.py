@@ -78,6 +78,41 @@ class DocumentTable:
         self._move(kept)
         return keys
 
+    def paths_of(self, digest: bytes, namespace: str, language: str) -> list[Path]:
+        """Return the files with this digest that have chunks, in path order."""
+        rows = self._db.rows(
+            """SELECT path FROM document d WHERE digest = ? AND namespace = ? AND language = ?
+               AND EXISTS (SELECT 1 FROM chunk WHERE document = d.id) ORDER BY path""",
+            (digest, namespace, language),
+        )
+        return [_path(path) for (path,) in rows]
+
+    def move(self, path: Path, namespace: str, target: Path, at: Milliseconds) -> list[int]:
+        """Change the path of a file, and return the keys of its chunks. `at` is the new modification time.
+
+        The chunks keep their IDs and vectors. `former_paths` returns the old path.
+        """
+        place = os.fsencode(path), namespace
+        self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (os.fsencode(target), namespace))
+        self._db.run(
+            """INSERT INTO former_path (document, path, at) SELECT id, path, at FROM document
+               WHERE path = ? AND namespace = ? ON CONFLICT DO UPDATE SET at = excluded.at""",
+            place,
+        )
+        self._db.run(
+            "UPDATE document SET path = ?, at = ? WHERE path = ? AND namespace = ?", (os.fsencode(target), at, *place)
+        )
+        return self.keys_of(target, namespace)
+
+    def former_paths(self, path: Path, namespace: str) -> list[Path]:
+        """Return the paths that a file had before it was moved, oldest first."""
+        rows = self._db.rows(
+            """SELECT f.path FROM former_path f JOIN document d ON d.id = f.document
+               WHERE d.path = ? AND d.namespace = ? ORDER BY f.at, f.path""",
+            (os.fsencode(path), namespace),
+        )
+        return [_path(former) for (former,) in rows]
+
     def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
@@ -125,6 +160,12 @@ class DocumentTable:
                 GROUP BY {column} ORDER BY 2 DESC, 1"""
         )
         return dict(rows)
+
+    def count_unparsed(self) -> int:
+        """Count the source files without units, because they have syntax errors or are too large to parse."""
+        return self._db.number(
+            "SELECT count(DISTINCT document) FROM chunk WHERE kind = ? AND unit = ''", (ChunkKind.CODE,)
+        )
 
     def unembedded(self, model: str) -> list[int]:
         """Return the keys of the chunks that have no vectors of this model yet."""

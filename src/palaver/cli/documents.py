@@ -1,6 +1,7 @@
 """`palaver index` and `palaver documents`: index the user's files."""
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,11 +39,12 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @as_json
 def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) -> None:
-    """Index files or folders of Markdown, text, Python and PDF documents for search.
+    """Index files or folders of source code, Markdown, text and PDF documents for search.
 
     `palaver search` also searches indexed documents. --project NAME restricts a search to one namespace. Unchanged
-    files are skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages are
-    ignored. Secrets are redacted. You can interrupt the command at any time.
+    files are skipped, changed files replaced, moved files keep their IDs, and deleted files are removed. Links, hidden
+    files, files in .gitignore, installed packages, and large, generated or binary files are ignored. Secrets are
+    redacted. You can interrupt the command at any time: files that were read stay searchable.
     """
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     with _documents(targets) as documents, progress_bars() as report:
@@ -121,7 +123,10 @@ def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
 def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
     done.indexed += more.indexed
     done.chunks += more.chunks
+    done.moved += more.moved
     done.unchanged += more.unchanged
+    done.unparsed += more.unparsed
+    done.skipped = dict((Counter(done.skipped) + Counter(more.skipped)).most_common())
     done.gone += more.gone
     done.queued, done.unembedded = more.queued, more.unembedded
     done.failed += more.failed
