@@ -215,8 +215,7 @@ class DocumentIngest:
         gone = [
             path
             for path in (stored.source_file for stored in self._store.documents.files(wanted))
-            if (recursive or path.parent == folder)
-            and (is_gone(path) or not skipped.isdisjoint((path, *path.parents)))
+            if (recursive or path.parent == folder) and (is_gone(path) or not skipped.isdisjoint((path, *path.parents)))
         ]
         if gone:
             with self._store.transaction():
