@@ -28,6 +28,7 @@ _SIMILARITY: Final = 0.7
 """Minimum similarity of a `SIMILAR` name, 0 to 1. A name of six characters with one wrong character has 0.83."""
 _CANDIDATES: Final = 200
 """Maximum number of names and units to compare for matches that are not exact."""
+_CODE: Final = DocumentFilter(kinds=(ChunkKind.CODE,))
 _LINE: Final = 200
 """Maximum number of characters of a line that is shown."""
 
@@ -57,15 +58,8 @@ class CodeSearch:
         key = symbol_key(plain)
         if not key:
             raise InvalidInput(f"Invalid name: {name!r}", hint="Give the name of a function, class or other unit.")
-        found = [replace(each, match=SymbolMatch.EXACT) for each in self._store.symbols.with_keys([key], filter_)]
-        if len(found) <= limit:
-            longer = self._store.symbols.beginning_with(key, filter_, _CANDIDATES)
-            found += [replace(each, match=SymbolMatch.PREFIX) for each in longer]
-        if "." in plain:
-            found = [each for each in found if _within(plain, each)] or found
-        found = found or self._similar(key, filter_)
-        ranked = sorted(found, key=lambda each: _rank(plain, each))
-        return Symbols(name, tuple(ranked[:limit]), limited=len(ranked) > limit)
+        found = self._found(plain, key, filter_, limit)
+        return Symbols(name, tuple(found[:limit]), limited=len(found) > limit)
 
     def lines(self, text: str, wanted: DocumentFilter | None = None, *, limit: int = 10, context: int = 2) -> CodeLines:
         """Return the lines that contain a text literally, ordered by file, each with the lines around it.
@@ -97,6 +91,32 @@ class CodeSearch:
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
         return list(islice(self._finder().find(query, _of_code(wanted), mode), limit))
+
+    def _found(self, plain: str, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+        """Return the units of the first kind of match that any unit has, regardless of the filter.
+
+        A filter therefore never adds results: it does not turn an equal name elsewhere into a similar name here.
+        """
+        kinds: list[Callable[[DocumentFilter], list[Symbol]]] = [
+            lambda chosen: self._named(key, chosen, limit),
+            lambda chosen: self._similar(key, chosen),
+        ]
+        if "." in plain:
+            kinds.insert(0, lambda chosen: [each for each in self._named(key, chosen, limit) if _within(plain, each)])
+        for kind in kinds:
+            if found := kind(wanted):
+                return sorted(found, key=lambda each: _rank(plain, each))
+            if wanted != _CODE and kind(_CODE):
+                break
+        return []
+
+    def _named(self, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+        """Return the units with this key, and if the limit allows, those whose key begins with it."""
+        found = [replace(each, match=SymbolMatch.EXACT) for each in self._store.symbols.with_keys([key], wanted)]
+        if len(found) <= limit:
+            longer = self._store.symbols.beginning_with(key, wanted, _CANDIDATES)
+            found += [replace(each, match=SymbolMatch.PREFIX) for each in longer]
+        return found
 
     def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:
         """Return the units whose names contain the key, or else those with similar names."""
@@ -159,7 +179,7 @@ def _check_limit(limit: int) -> None:
 
 def _of_code(wanted: DocumentFilter | None) -> DocumentFilter:
     """Return a filter that admits only code, unless it names other kinds."""
-    wanted = wanted or DocumentFilter()
+    wanted = wanted or _CODE
     return wanted if wanted.kinds else replace(wanted, kinds=(ChunkKind.CODE,))
 
 
