@@ -28,6 +28,7 @@ from ..core.errors import InvalidInput, ModelUnavailable
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent, stage
 from ..core.query import Mode
+from .code_search import CodeSearch
 from .index.generation import Generations
 from .index.indexer import Indexer
 from .model.embedder import DEFAULT_MODEL, load
@@ -51,6 +52,8 @@ class DocumentLibrary(Closing):
         self._store, self._roots = store, roots
         self._ingest = DocumentIngest(store, redactor)
         self._finder = DocumentFinder(store, generations, embedder)
+        self.code = CodeSearch(store, lambda: self._finder)
+        """Search in the chunks of code."""
         self._indexer, self._model = Indexer(store, generations, embedder), embedder.name
         self._close = ExitStack()
 

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
 from ..core.errors import PalaverError
@@ -142,6 +143,24 @@ class Renderer:
             return self.fill("output", found=part, filtered=filtered, name_budget=_NAME)
 
         return self._first_items(found.matches, page)
+
+    def symbols(self, found: Symbols, *, filtered: bool) -> str:
+        """Return units of code with a name, one line each with their declaration. `filtered` is true with filters."""
+
+        def page(some: tuple[Symbol, ...]) -> str:
+            part = replace(found, symbols=some, limited=found.limited or len(some) < len(found.symbols))
+            return self.fill("symbols", found=part, filtered=filtered, name_budget=_NAME)
+
+        return self._first_items(found.symbols, page)
+
+    def code_lines(self, found: CodeLines, *, filtered: bool) -> str:
+        """Return lines of code with their context. `filtered` is true if filters applied."""
+
+        def page(some: tuple[CodeLine, ...]) -> str:
+            part = replace(found, lines=some, limited=found.limited or len(some) < len(found.lines))
+            return self.fill("code_lines", found=part, filtered=filtered, name_budget=_NAME)
+
+        return self._first_items(found.lines, page)
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""

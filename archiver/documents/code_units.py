@@ -136,7 +136,11 @@ class _Source:
         strings = captures.get("doc") or [
             each for each in [self._documented.get((node.start_byte, node.end_byte))] if each is not None
         ]
-        doc = _string_text(self._text(strings[0])) if strings else _comment_text("\n".join(self._text(each).rstrip() for each in comments))
+        doc = (
+            _string_text(self._text(strings[0]))
+            if strings
+            else _comment_text("\n".join(self._text(each).rstrip() for each in comments))
+        )
         end = max(_end(each) for each in (node, *captures.get("doc", ())))
         signature = self._signature(outer, node, captures.get("body"))
         return CodeUnit(start, end, kind, name, signature, doc[:_DOC])

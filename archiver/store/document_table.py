@@ -4,7 +4,7 @@ A document is a file that is split into chunks. Each chunk is an item.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from .database import AMONG, Database, Row, Value, listed, placeholders
 _CHUNK: Final = Chunk.__struct_fields__
 _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at, metadata
     FROM chunk c JOIN document d ON d.id = c.document"""
+_BATCH: Final = 50
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
@@ -123,8 +124,29 @@ class DocumentTable:
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
-        where, values = _where(wanted)
+        where, values = self.conditions(wanted)
         return self._select(where, values, limit, offset)
+
+    def containing(self, text: str, wanted: DocumentFilter) -> Iterator[StoredChunk]:
+        """Yield the chunks that contain a text and satisfy a filter, ordered by file and position.
+
+        Upper and lower case of ASCII letters are equal.
+        """
+        where, values = self.conditions(wanted)
+        keys = self._db.numbers(
+            f"""SELECT c.item FROM chunk c JOIN document d ON d.id = c.document
+                WHERE {where} AND instr(lower(c.text), lower(?)) ORDER BY d.path, d.namespace, c.ordinal""",
+            (*values, text),
+        )
+        for start in range(0, len(keys), _BATCH):
+            yield from self.load(keys[start : start + _BATCH]).values()
+
+    def beside(self, stored: StoredChunk, start_line: int, end_line: int) -> list[StoredChunk]:
+        """Return the chunks of the same document that have some of these lines, in order."""
+        return self._select(
+            "d.id = (SELECT document FROM chunk WHERE item = ?) AND c.end_line >= ? AND c.start_line <= ?",
+            (stored.key, start_line, end_line),
+        )
 
     def keys_of(self, path: Path, namespace: str) -> list[int]:
         """Return the keys of the chunks of a document, in order."""
@@ -158,8 +180,11 @@ class DocumentTable:
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
-        """Return the stored files in path order. A file is listed once for each of its namespaces."""
-        where, values = _where(wanted or DocumentFilter())
+        """Return the stored files in path order. A file is listed once for each of its namespaces.
+
+        The conditions for chunks, `kinds` and `units`, are ignored.
+        """
+        where, values = self._file_where(wanted or DocumentFilter())
         rows = self._db.rows(
             f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at, metadata
                 FROM document d WHERE {where} ORDER BY path, namespace""",
@@ -169,6 +194,13 @@ class DocumentTable:
             StoredFile(_path(path), namespace, language, count, at, _metadata(metadata))
             for path, namespace, language, count, at, metadata in rows
         ]
+
+    def paths_named(self, names: Collection[str]) -> list[Path]:
+        """Return the paths of stored code files with one of these file names."""
+        rows = self._db.rows(
+            "SELECT DISTINCT path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> '')"
+        )
+        return [path for (each,) in rows if (path := _path(each)).name in names]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
@@ -185,8 +217,14 @@ class DocumentTable:
         return found
 
     def delete(self, wanted: DocumentFilter) -> int:
-        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks."""
-        where, values = _where(wanted)
+        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks.
+
+        Raises:
+            ValueError: The filter has other conditions, which a queued file cannot be compared with.
+        """
+        if wanted.pattern or wanted.languages or wanted.kinds or wanted.units:
+            raise ValueError("documents are deleted by file, folder or namespace only")
+        where, values = _place(wanted)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
         )
@@ -263,6 +301,19 @@ class DocumentTable:
         )
         return [self._stored(row) for row in rows]
 
+    def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
+        where, values = self._file_where(wanted)
+        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
+
+    def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        where, values = _and(*_place(wanted), {"lower(d.language)": _lower(wanted.languages)})
+        if wanted.pattern:
+            rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
+            fitting = [number for number, path in rows if wanted.admits_path(self.shown(_path(path)))]
+            where, values = f"{where} AND d.id {AMONG}", (*values, listed(fitting))
+        return where, values
+
     def shown(self, path: Path) -> Path:
         """Return the path of a file with placeholders for secrets. Chunks and replies contain this form."""
         if not name_may_contain_secret(str(path)):
@@ -282,18 +333,24 @@ class DocumentTable:
         return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
 
 
-def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    named: dict[str, tuple[Value, ...]] = {
-        "d.namespace": wanted.namespaces,
-        "d.path": tuple(map(os.fsencode, wanted.source_files)),
-    }
-    clauses = [f"{column} IN ({placeholders(given)})" for column, given in named.items() if given]
-    values = tuple(value for given in named.values() for value in given)
+def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+    """Return the conditions that apply to stored and to queued files."""
+    files = [*map(os.fsencode, wanted.source_files)]
+    where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
     if wanted.under is not None:
         folder = os.fsencode(wanted.under).rstrip(b"/") + b"/"
-        clauses.append("substr(d.path, 1, ?) = ?")
-        values += (len(folder), folder)
-    return " AND ".join(clauses) or "1", values
+        where, values = f"{where} AND substr(d.path, 1, ?) = ?", (*values, len(folder), folder)
+    return where, values
+
+
+def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
+    """Return conditions with further ones: each column must have one of the given values, if there are any."""
+    clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
+    return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
+
+
+def _lower(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
 
 
 def _without_place(chunk: Chunk) -> Chunk:

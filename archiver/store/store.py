@@ -37,6 +37,7 @@ from .source_table import ContainerTable, SourceTable
 from .sqlite import REPAIR_HINT
 from .stage_table import StageTable
 from .summary_table import SummaryTable
+from .symbol_table import SymbolTable
 from .tombstone_table import TombstoneTable
 from .vector_table import VectorTable
 
@@ -66,6 +67,7 @@ class Store(Closing):
         self.mnemonics = MnemonicTable(database)
         self.projects = ProjectTable(database)
         self.documents = DocumentTable(database)
+        self.symbols = SymbolTable(database, self.documents)
         self.tombstones = TombstoneTable(database)
         self.deleted_rows = DeletedRowTable(database, self.summaries)
         self.leases = LeaseTable(database)

@@ -28,7 +28,7 @@ _MOST, _WORDS = 5, 50
 _DATES = ("after", "before")
 _NAMED = {
     "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
-    "files": "file",
+    "files": "file", "languages": "language", "units": "unit",
 }  # fmt: skip
 """Index fields by name of the filter."""
 
