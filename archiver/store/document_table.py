@@ -170,6 +170,11 @@ class DocumentTable:
             for path, namespace, language, count, at, metadata in rows
         ]
 
+    def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
+        """Return the modification time that each file had when it was read."""
+        where, values = _where(wanted)
+        return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
+
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
 
@@ -185,7 +190,10 @@ class DocumentTable:
         return found
 
     def delete(self, wanted: DocumentFilter) -> int:
-        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks."""
+        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks.
+
+        Folders that match are no longer watched.
+        """
         where, values = _where(wanted)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
@@ -193,6 +201,7 @@ class DocumentTable:
         self._delete(keys)
         self._db.run(f"DELETE FROM document AS d WHERE {where}", values)
         self._db.run(f"DELETE FROM waiting_file AS d WHERE {where}", values)
+        self._db.run(f"DELETE FROM watched_folder AS d WHERE {where}", values)
         return len(keys)
 
     def queue(self, files: Iterable[QueuedFile]) -> None:
