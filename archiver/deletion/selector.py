@@ -25,7 +25,7 @@ from .ownership import Ownership, has_files, reading_copy
 
 _SHORTEST: Final = 6
 """Minimum length of a prefix that is accepted in place of a session ID."""
-_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents forget FILE` to remove the file."
+_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents remove FILE` to remove the file."
 _HINT: Final = (
     "Give an ID from `palaver search` (obs-24, ex-12 or mem_7), a session ID or its first 6 characters, or a path, "
     "each with or without :FIRST-LAST. Or use --project, --agent, --since, --until or --mentions."

@@ -18,6 +18,7 @@ from palaver.core.errors import (
     UnsupportedDocument,
 )
 from palaver.core.home import Home
+from palaver.core.progress import Reporter
 from palaver.search.document_library import DocumentLibrary
 from palaver.templates.json_output import to_json
 
@@ -51,18 +52,13 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, once: bool, as_js
     redacted. You can interrupt the command at any time: files that were read stay searchable.
     """
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
+    watched: list[str] = []
     with _documents(targets) as documents, progress_bars() as report:
         for target in targets:
             try:
                 if target.is_dir():
-                    try:
-                        found = documents.index_directory(
-                            target, namespace, recursive=not flat, async_mode=False, report=report
-                        )
-                    finally:  # After an interruption, the watcher indexes the remaining files.
-                        if not once:
-                            documents.watch(target, namespace, recursive=not flat)
-                    _add(done, found)
+                    _add(done, _index_folder(documents, target, namespace, report, flat=flat, once=once))
+                    watched += [] if once else [str(target)]
                 else:
                     _add_file(done, documents.index_file(target, namespace))
             except DocumentUnreadable as problem:
@@ -77,7 +73,6 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, once: bool, as_js
     if as_json:
         print_json({"namespace": namespace, **to_json(done)})
     else:
-        watched = [] if once else [str(target) for target in targets if target.is_dir()]
         print_page(renderer().render("indexed", indexed=done, namespace=namespace, watched=watched))
     if done.failed:
         sys.exit(2 if wrong == len(targets) else 1)
@@ -134,6 +129,21 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     else:
         also = f" {many(unwatched, 'folder')} no longer watched." if unwatched else ""
         click.echo(f"Removed {many(gone, 'chunk')} from the index.{also} The files on disk are unchanged.")
+
+
+def _index_folder(
+    documents: DocumentLibrary, folder: Path, namespace: str, report: Reporter, *, flat: bool, once: bool
+) -> IndexedDirectory:
+    """Index a folder, and watch it afterwards, so that the watcher does not index the same files at the same time."""
+    try:
+        found = documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
+    except KeyboardInterrupt:
+        if not once:  # The watcher indexes the remaining files.
+            documents.watch(folder, namespace, recursive=not flat)
+        raise
+    if not once:
+        documents.watch(folder, namespace, recursive=not flat)
+    return found
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
