@@ -104,6 +104,14 @@ class DocumentFilter(Struct, frozen=True):
         return path_patterns.fits(self.pattern.lower(), path.as_posix().lower())
 
 
+class DocumentFolder(Struct, frozen=True):
+    """Folder whose documents the watcher keeps indexed, with or without subfolders."""
+
+    path: Path
+    namespace: str
+    recursive: bool = True
+
+
 class IndexedFile(Struct, frozen=True):
     """Result of indexing one file. If `unchanged` is true, the file keeps its chunks."""
 
@@ -157,7 +165,7 @@ class IndexedDirectory(Struct):
 class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
-    `queued` files have not been read yet. `failed` files could not be read. `unembedded` chunks have not been embedded
+    `watched` folders are kept indexed. `queued` files have not been read yet. `failed` files could not be read. `unembedded` chunks have not been embedded
     yet. `namespaces` and `kinds` map each name to its number of chunks, largest first.
     """
 
@@ -166,6 +174,7 @@ class DocumentStats(Struct, frozen=True):
     kinds: Mapping[str, int]
     queued: int
     failed: tuple[FailedFile, ...]
+    watched: tuple[DocumentFolder, ...] = ()
     unembedded: int = 0
 
     @property

@@ -18,6 +18,7 @@ from ..core.closing import Closing
 from ..core.document import (
     DEFAULT_NAMESPACE,
     DocumentFilter,
+    DocumentFolder,
     DocumentStats,
     IndexedDirectory,
     IndexedFile,
@@ -110,6 +111,18 @@ class DocumentLibrary(Closing):
         done.unembedded = self._store.documents.count_unembedded(self._model)
         return done
 
+    def watch(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE, *, recursive: bool = True) -> None:
+        """Keep the documents of a folder indexed from now on, while the background archiver runs."""
+        plain, _ = self._roots.find(Path(path))
+        with self._store.transaction():
+            self._store.document_folders.add(DocumentFolder(plain, checked_namespace(namespace), recursive))
+
+    def watched_above(self, path: str | Path, namespace: str | None = None) -> Path | None:
+        """Return a watched folder that contains a path, or None. Its documents would be indexed again."""
+        plain = _plain(path)
+        folders = [each for each in self._store.document_folders.all() if namespace in {None, each.namespace}]
+        return next((each.path for each in folders if each.path in plain.parents), None)
+
     def index_queued(self, report: Reporter = silent) -> IndexedDirectory:
         """Index all queued files, embed their chunks and publish the index."""
         done = self._ingest.index_queued(_of_stage(report, "Reading"))
@@ -176,6 +189,7 @@ class DocumentLibrary(Closing):
             namespaces=documents.count_by("namespace"),
             kinds=documents.count_by("kind"),
             queued=documents.count_queued(),
+            watched=tuple(self._store.document_folders.all()),
             unembedded=documents.count_unembedded(self._model),
             failed=tuple(documents.failed()),
         )

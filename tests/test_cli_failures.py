@@ -21,7 +21,7 @@ from .commands import EVERY, LEAVES, PLAIN
 ARGUMENTS = {
     "archive": ["/no/such/folder"],
     "context": ["--budget", "0"],
-    "documents forget": ["/no/such/file"],
+    "documents remove": ["/no/such/file"],
     "export": ["obs-1", "folder"],
     "fix": ["xx"],
     "forget": ["obs-1"],

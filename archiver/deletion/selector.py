@@ -24,7 +24,7 @@ from ..store.session_table import SHORTEST_ID
 from ..store.source_table import DELETED
 from .ownership import Ownership, has_files, reading_copy
 
-_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents forget FILE` to remove the file."
+_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents remove FILE` to remove the file."
 _HINT: Final = (
     "Give an ID from `palaver search` (obs-24, ex-12 or mem_7), a session ID or its first characters, or a path, "
     "each with or without :FIRST-LAST. Or use --project, --agent, --since, --until or --mentions."

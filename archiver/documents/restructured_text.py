@@ -1,7 +1,7 @@
 """Headings and docinfo of reStructuredText.
 
 Only titles and the field list below the document title are parsed, so directives never run and unknown ones of Sphinx
-do no harm. `tests/archiver/documents/test_restructured_text.py` compares the headings with those of docutils.
+do no harm.
 """
 
 import re

@@ -202,6 +202,11 @@ class DocumentTable:
         )
         return [path for (each,) in rows if (path := _path(each)).name in names]
 
+    def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
+        """Return the modification time that each file had when it was read."""
+        where, values = _place(wanted)
+        return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
+
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
 
@@ -219,6 +224,8 @@ class DocumentTable:
     def delete(self, wanted: DocumentFilter) -> int:
         """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks.
 
+        Folders that match are no longer watched.
+
         Raises:
             ValueError: The filter has other conditions, which a queued file cannot be compared with.
         """
@@ -231,6 +238,7 @@ class DocumentTable:
         self._delete(keys)
         self._db.run(f"DELETE FROM document AS d WHERE {where}", values)
         self._db.run(f"DELETE FROM waiting_file AS d WHERE {where}", values)
+        self._db.run(f"DELETE FROM watched_folder AS d WHERE {where}", values)
         return len(keys)
 
     def queue(self, files: Iterable[QueuedFile]) -> None:

@@ -14,6 +14,7 @@ from .change_log import ChangeLog, ChangeTable, PublicationTable
 from .confirmation_table import ConfirmationTable
 from .database import Database
 from .deleted_row_table import DeletedRowTable
+from .document_folder_table import DocumentFolderTable
 from .document_table import DocumentTable
 from .edit_table import EditTable
 from .exchange_table import ExchangeTable
@@ -68,6 +69,7 @@ class Store(Closing):
         self.projects = ProjectTable(database)
         self.documents = DocumentTable(database)
         self.symbols = SymbolTable(database, self.documents)
+        self.document_folders = DocumentFolderTable(database)
         self.tombstones = TombstoneTable(database)
         self.deleted_rows = DeletedRowTable(database, self.summaries)
         self.leases = LeaseTable(database)

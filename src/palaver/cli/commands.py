@@ -28,7 +28,7 @@ SECTIONS: Final = {
         "watch": ("watch", "Archive transcripts as agents write them."),
         "setup": ("setup", "Run Palaver as a background service."),
         "index": ("documents", "Index documents and code for search."),
-        "documents": ("documents", "List and forget indexed documents."),
+        "documents": ("documents", "Add, list and remove documents."),
     },
     "Search": {
         "search": ("search", "Search, with about 30 tokens per hit."),
