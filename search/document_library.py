@@ -62,9 +62,10 @@ class DocumentLibrary(Closing):
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))
-        store = Store.create(home.database)
+        store = Store.create(home.database, read_only=home.read_only)
         embedder = load(model or DEFAULT_MODEL)
-        documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
+        generations = Generations(home.index, read_only=home.read_only)
+        documents = cls(store, generations, embedder, Redactor(home.key()), allowed)
         documents._close.callback(store.close)
         return documents
 

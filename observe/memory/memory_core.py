@@ -105,12 +105,13 @@ class MemoryCore(Closing):
         """Open the memories of this home as a context manager, and create its archive if it is missing."""
         home.prepare()
         with ExitStack() as resources:
-            store = resources.enter_context(Store.create(home.database))
+            store = resources.enter_context(Store.create(home.database, read_only=home.read_only))
             judge = make_judge(store) if make_judge is not None else None
             if judge is not None:
                 resources.callback(judge.close)
             embedder = load(model or DEFAULT_MODEL)
-            core = cls(store, Generations(home.index), embedder, Redactor(home.key()), judge=judge)
+            generations = Generations(home.index, read_only=home.read_only)
+            core = cls(store, generations, embedder, Redactor(home.key()), judge=judge)
             core._resources = resources.pop_all()
         return core
 
