@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from . import ids
+from . import ids, path_patterns
 from .conversation import Milliseconds
 from .errors import InvalidInput
 from .memory import PROJECT, valid_namespace
@@ -62,12 +62,24 @@ class StoredChunk(Struct, frozen=True):
 class DocumentFilter(Struct, frozen=True):
     """Conditions for chunks. Different filters are combined with AND, the values of one filter with OR.
 
-    An empty filter matches all chunks. `source_files` are full paths, `under` is a folder.
+    An empty filter matches all chunks. Names and patterns ignore case.
+
+    Attributes:
+        source_files: Full paths.
+        under: Folder.
+        pattern: Glob of `path_patterns`, such as `src/**/*.ts`. It may begin at any folder.
+        languages: Languages of files, such as `python`.
+        kinds: Prose, code, or both.
+        units: Kinds of units of code, such as `function`.
     """
 
     namespaces: tuple[str, ...] = ()
     source_files: tuple[Path, ...] = ()
     under: Path | None = None
+    pattern: str = ""
+    languages: tuple[str, ...] = ()
+    kinds: tuple[ChunkKind, ...] = ()
+    units: tuple[str, ...] = ()
 
     def admits(self, stored: StoredChunk) -> bool:
         """Return whether a chunk meets all conditions."""
@@ -75,7 +87,15 @@ class DocumentFilter(Struct, frozen=True):
             (not self.namespaces or stored.namespace in self.namespaces)
             and (not self.source_files or stored.source_file in self.source_files)
             and (self.under is None or stored.source_file.is_relative_to(self.under))
+            and (not self.pattern or self.admits_path(stored.source_file))
+            and (not self.languages or stored.language.lower() in map(str.lower, self.languages))
+            and (not self.kinds or stored.chunk.kind in self.kinds)
+            and (not self.units or stored.chunk.unit.lower() in map(str.lower, self.units))
         )
+
+    def admits_path(self, path: Path) -> bool:
+        """Return whether a path matches the pattern."""
+        return path_patterns.fits(self.pattern.lower(), path.as_posix().lower())
 
 
 class IndexedFile(Struct, frozen=True):

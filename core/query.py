@@ -67,6 +67,8 @@ class Filters(Struct, frozen=True):
         sessions: Session IDs or prefixes of session IDs.
         origins: Values of `Origin`.
         roles: Values of `Role`. Only texts by these roles are searched.
+        languages: Languages of documents and code, such as `python` or `markdown`.
+        units: Kinds of units of code, such as `function` or `class`.
     """
 
     after: Milliseconds | None = None
@@ -81,6 +83,8 @@ class Filters(Struct, frozen=True):
     agents: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
     @classmethod
     def parse(

@@ -4,7 +4,7 @@ A document is a file that is split into chunks. Each chunk is an item.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -84,7 +84,7 @@ class DocumentTable:
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
-        where, values = _where(wanted)
+        where, values = self._chunk_where(wanted)
         return self._select(where, values, limit, offset)
 
     def keys_of(self, path: Path, namespace: str) -> list[int]:
@@ -113,8 +113,11 @@ class DocumentTable:
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
-        """Return the stored files in path order. A file is listed once for each of its namespaces."""
-        where, values = _where(wanted or DocumentFilter())
+        """Return the stored files in path order. A file is listed once for each of its namespaces.
+
+        The conditions for chunks, `kinds` and `units`, are ignored.
+        """
+        where, values = self._file_where(wanted or DocumentFilter())
         rows = self._db.rows(
             f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
                 FROM document d WHERE {where} ORDER BY path, namespace""",
@@ -139,8 +142,14 @@ class DocumentTable:
         return found
 
     def delete(self, wanted: DocumentFilter) -> int:
-        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks."""
-        where, values = _where(wanted)
+        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks.
+
+        Raises:
+            ValueError: The filter has other conditions, which a queued file cannot be compared with.
+        """
+        if wanted.pattern or wanted.languages or wanted.kinds or wanted.units:
+            raise ValueError("documents are deleted by file, folder or namespace only")
+        where, values = _place(wanted)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
         )
@@ -216,6 +225,18 @@ class DocumentTable:
         )
         return [self._stored(row) for row in rows]
 
+    def _chunk_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        where, values = self._file_where(wanted)
+        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
+
+    def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        where, values = _and(*_place(wanted), {"lower(d.language)": _lower(wanted.languages)})
+        if wanted.pattern:
+            rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
+            fitting = [number for number, path in rows if wanted.admits_path(self.shown(_path(path)))]
+            where, values = f"{where} AND d.id {AMONG}", (*values, listed(fitting))
+        return where, values
+
     def shown(self, path: Path) -> Path:
         """Return the path of a file with secrets in its names masked. All chunks and replies contain this form."""
         if not name_may_contain_secret(str(path)):
@@ -234,18 +255,24 @@ class DocumentTable:
         return StoredChunk(key, Chunk(**fields), self.shown(_path(path)), namespace, language, index, at)
 
 
-def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    named: dict[str, tuple[Value, ...]] = {
-        "d.namespace": wanted.namespaces,
-        "d.path": tuple(map(os.fsencode, wanted.source_files)),
-    }
-    clauses = [f"{column} IN ({placeholders(given)})" for column, given in named.items() if given]
-    values = tuple(value for given in named.values() for value in given)
+def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+    """Return the conditions that apply to stored and to queued files."""
+    files = [*map(os.fsencode, wanted.source_files)]
+    where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
     if wanted.under is not None:
         folder = os.fsencode(wanted.under).rstrip(b"/") + b"/"
-        clauses.append("substr(d.path, 1, ?) = ?")
-        values += (len(folder), folder)
-    return " AND ".join(clauses) or "1", values
+        where, values = f"{where} AND substr(d.path, 1, ?) = ?", (*values, len(folder), folder)
+    return where, values
+
+
+def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
+    """Return conditions with further ones: each column must have one of the given values, if there are any."""
+    clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
+    return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
+
+
+def _lower(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
 
 
 def _without_place(chunk: Chunk) -> Chunk:

@@ -92,6 +92,8 @@ def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
             files=(path_label(str(stored.source_file)),),
             projects=(label(stored.namespace),),
             origins=(Origin.DOCUMENT,),
+            languages=_labels(stored.language),
+            units=_labels(chunk.unit),
         )
 
 

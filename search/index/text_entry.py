@@ -28,7 +28,20 @@ the whole text, `SOLE_ROLE` contains the role and `body` also serves as the filt
 _HEAP = 32_000_000
 """Memory for the index writer in bytes."""
 _NUMBERS = attrgetter(*NUMBERS)
-_RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agent", "origin", "role")
+_RAW = (
+    "kind",
+    "type",
+    "concept",
+    "file",
+    "project",
+    "session",
+    "branch",
+    "agent",
+    "origin",
+    "role",
+    "language",
+    "unit",
+)
 """Filter fields, whose values are compared as a whole."""
 
 
@@ -41,6 +54,8 @@ class TextEntry(Struct, frozen=True):
         at: Instant, or 0 without a date.
         kind: Kind of the hit for this entry.
         files: Paths normalised by `path_label`. Other filter values are normalised by `label`.
+        languages: Programming or markup language of a document.
+        units: Kind of a unit of code, such as `function`.
         said: (role, text) pairs for the role filter.
         in_code: 1 for a unit of code, 0 for prose.
     """
@@ -62,6 +77,8 @@ class TextEntry(Struct, frozen=True):
     branches: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
     in_code: int = 0
 
@@ -69,7 +86,8 @@ class TextEntry(Struct, frozen=True):
     def digest(self) -> int:
         """64-bit digest of the content, used to compare the index with the store."""
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
-        content = (_NUMBERS(self), self.at, self.body, self.kind, self.types, labels, self.said)
+        code = (self.languages, self.units)
+        content = (_NUMBERS(self), self.at, self.body, self.kind, self.types, labels, code, self.said)
         return int.from_bytes(blake2b(line(content), digest_size=8).digest())
 
 
@@ -109,6 +127,8 @@ def document(entry: TextEntry) -> tantivy.Document:
         "agent": entry.agents,
         "origin": entry.origins,
         "role": tuple(role for role, _ in entry.said),
+        "language": entry.languages,
+        "unit": entry.units,
     }
     for role, text in entry.said:
         if text == entry.body:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import tantivy
 
+from ...core import path_patterns
 from ...core.memo import Memo
 from ...core.query import Filters
-from ..query import path_patterns
 from ..query.query_analysis import AnalyzedQuery
 from ..query.tokenizer import PROSE, analyzer, label, path_label, project_labels, spaced, stems, terms
 from .text_entry import BODY, DIGEST, EVERY, NUMBERS, ROLE_TEXT, SOLE_ROLE, TextEntry, TextWriter, schema, writing
@@ -259,6 +259,8 @@ class TextIndex:
             "agent": filters.agents,
             "origin": filters.origins,
             "role": filters.roles,
+            "language": filters.languages,
+            "unit": filters.units,
         }
         clauses = [self._any_of(name, map(label, values)) for name, values in named.items() if values]
         if filters.sessions:

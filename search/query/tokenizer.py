@@ -14,7 +14,7 @@ import tantivy
 from ...core.memory import PROJECT, project_namespace
 from ...core.text import readable
 
-VERSION = 4
+VERSION = 5
 """Version of the tokenizer and of the indexed texts. Increment it with each change to rebuild all indexes."""
 
 PROSE = "prose"

@@ -117,8 +117,10 @@ class DocumentFinder(_ItemFinder):
         """Yield chunks that match the query and satisfy the filter, best first. Unrelated chunks are left out."""
         filters = Filters(
             projects=wanted.namespaces,
-            files=tuple(map(str, wanted.source_files)),
-            kinds=tuple(ChunkKind),
+            files=tuple(map(str, wanted.source_files)) or tuple(filter(None, [wanted.pattern])),
+            kinds=wanted.kinds or tuple(ChunkKind),
+            languages=wanted.languages,
+            units=wanted.units,
         )
         found = self._found(query, mode, filters, self._store.documents.load, wanted.admits, weak=True)
         return (FoundChunk(held, event.score, event.similarity) for held, event in found)

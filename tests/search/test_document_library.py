@@ -94,6 +94,11 @@ def test_filters_select_chunks(documents: DocumentLibrary, folder: Path) -> None
         (DocumentFilter(source_files=(folder / "kiln.py",)), {ChunkKind.CODE}),
         (DocumentFilter(under=folder), {ChunkKind.CODE, ChunkKind.DOCUMENT}),
         (DocumentFilter(under=folder / "other"), set[ChunkKind]()),
+        (DocumentFilter(kinds=(ChunkKind.CODE,)), {ChunkKind.CODE}),
+        (DocumentFilter(pattern="docs/*.MD"), {ChunkKind.DOCUMENT}),
+        (DocumentFilter(languages=("Python",)), {ChunkKind.CODE}),
+        (DocumentFilter(languages=("python",), kinds=(ChunkKind.DOCUMENT,)), set[ChunkKind]()),
+        (DocumentFilter(units=("function", "class")), {ChunkKind.CODE}),
     ):
         assert {chunk_.chunk.kind for chunk_ in found(documents, "heat kiln", wanted)} == kinds
 

@@ -14,7 +14,8 @@ def put(store: Store, path: Path, *texts: str, namespace: str = "docs") -> list[
     """Store a document with a chunk for each text."""
     kind = ChunkKind.CODE if path.suffix == ".py" else ChunkKind.DOCUMENT
     language = "python" if path.suffix == ".py" else "markdown"
-    chunks = [Chunk(text, kind, line, line) for line, text in enumerate(texts, 1)]
+    unit = "function" if kind is ChunkKind.CODE else ""
+    chunks = [Chunk(text, kind, line, line, unit=unit) for line, text in enumerate(texts, 1)]
     with store.transaction():
         return store.documents.replace(Document(path, namespace, language, b"1", 7), chunks)
 
@@ -53,6 +54,14 @@ def test_a_chunk_is_loaded_as_it_was_stored(store: Store) -> None:
         (DocumentFilter(under=Path("/")), ["code", "one", "two", "one"]),
         (DocumentFilter(namespaces=("docs",), under=Path("/docs")), ["one", "two"]),
         (DocumentFilter(namespaces=("%",)), []),
+        (DocumentFilter(pattern="*.py"), ["code"]),
+        (DocumentFilter(pattern="Docs/*"), ["one", "two", "one"]),
+        (DocumentFilter(pattern="docs/*", namespaces=("other",)), ["one"]),
+        (DocumentFilter(pattern="nowhere/**"), []),
+        (DocumentFilter(languages=("Python", "go")), ["code"]),
+        (DocumentFilter(kinds=(ChunkKind.DOCUMENT,)), ["one", "two", "one"]),
+        (DocumentFilter(units=("function",)), ["code"]),
+        (DocumentFilter(units=("class",)), []),
     ],
 )
 def test_filters_combine(store: Store, wanted: DocumentFilter, found: list[str]) -> None:
