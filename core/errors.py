@@ -164,10 +164,7 @@ class TooManyIds(InvalidInput):
 
 
 class PathOutsideArchive(InvalidInput):
-    """Error: the path does not refer to a file inside the archive.
-
-    All causes have the same message, so that a caller cannot probe for files.
-    """
+    """Error: the path is not a file of the archive. All causes have one message, so that callers cannot probe files."""
 
     hint = "Use a path printed by `palaver show ID`, an ID, or at least 4 characters of a session ID."
 
