@@ -21,11 +21,11 @@ _PER_LEVEL = 5
 
 def get_memory_stats(rag: RagContext) -> ToolReply:
     """Count all memories by category and context level, and report the cache of query embeddings."""
-    categories: Counter[str] = Counter(dict.fromkeys(Category, 0))
-    levels: Counter[str] = Counter(dict.fromkeys(ContextLevel, 0))
+    categories: Counter[str] = Counter(dict.fromkeys(map(str, Category), 0))
+    levels: Counter[str] = Counter(dict.fromkeys(map(str, ContextLevel), 0))
     for category, level, number in rag.core.count_kinds():
-        categories[category] += number
-        levels[level] += number
+        categories[str(category)] += number
+        levels[str(level)] += number
     caches = [rag.core.cache_stats, *([rag.documents.cache_stats] if rag.has_documents else [])]
     hits, misses = sum(each.hits for each in caches), sum(each.misses for each in caches)
     return rag.reply(
@@ -54,8 +54,8 @@ def show_current_context(
     for level in ContextLevel:
         wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
         if text is None:
-            results[level] = [memory_row(stored, 0.0) for stored in rag.core.page(wanted, limit=_PER_LEVEL)]
+            results[str(level)] = [memory_row(stored, 0.0) for stored in rag.core.page(wanted, limit=_PER_LEVEL)]
         else:
-            results[level] = found_rows(rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False))
+            results[str(level)] = found_rows(rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False))
     count = sum(map(len, results.values()))
     return rag.reply({"query": text, "project": here, "results": results, "count": count, **(NOTICE if count else {})})
