@@ -27,7 +27,7 @@ from .rag_parameters import (
     lower_tags,
     without_controls,
 )
-from .rag_replies import found_rows, risk_field
+from .rag_replies import found_rows, memory_row, risk_field
 
 
 def store_memory(
@@ -91,7 +91,10 @@ def retrieve_memories(
     min_importance: Annotated[float, Field(ge=0, le=1, description="Minimum importance")] = 0.0,
     tags: Annotated[list[str] | None, Field(max_length=20, description="Only with one of these")] = None,
 ) -> ToolReply:
-    """Search memories by meaning and words, best first. Includes memories of other tools and of the user."""
+    """Search memories by meaning and words, best first. Includes memories of other tools and of the user.
+
+    If none is relevant, the nearest are returned and marked as weak.
+    """
     wanted = MemoryFilter(
         namespaces=rag.namespaces(scope, project_name),
         tags=lower_tags(tags),
@@ -120,8 +123,8 @@ def retrieve_project_context(
 
 
 def retrieve_session_state(rag: RagContext, query: MemoryQuery, limit: MemoryLimit = 5) -> ToolReply:
-    """Search only memories of the level SESSION_STATE, at most 48 hours old."""
-    return _retrieved(rag, query, MemoryFilter(levels=(ContextLevel.SESSION_STATE,)), limit)
+    """Search only memories of the level SESSION_STATE, at most 48 hours old. If none matches, return the latest."""
+    return _retrieved(rag, query, MemoryFilter(levels=(ContextLevel.SESSION_STATE,)), limit, latest=True)
 
 
 def delete_memory(
@@ -142,7 +145,15 @@ def delete_memory(
     return rag.reply({"deleted": True, "memory_id": memory_id, "undo": undo_command([stored.id])})
 
 
-def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int) -> ToolReply:
+def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *, latest: bool = False) -> ToolReply:
+    """Return the relevant memories, or else the nearest as weak. With `latest`, the newest are the last resort."""
     rag.refuse_injection(query)
-    found = rag.core.recall(redacted(without_controls(query), rag.config.home), wanted, limit=limit)
-    return rag.reply({"results": found_rows(found), "count": len(found), **(NOTICE if found else {})})
+    query = redacted(without_controls(query), rag.config.home)
+    found = rag.core.recall(query, wanted, limit=limit)
+    rows = found_rows(found)
+    if not rows:
+        rows = [{**row, "weak": True} for row in found_rows(rag.core.nearest(query, wanted)[:limit])]
+    if not rows and latest:
+        newest = rag.core.page(wanted, limit=limit)
+        rows = [{**memory_row(stored), "score": 0.0, "weak": True} for stored in newest]
+    return rag.reply({"results": rows, "count": len(rows), **(NOTICE if rows else {})})

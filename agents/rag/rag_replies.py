@@ -28,23 +28,29 @@ class StoredReply(TypedDict):
 
 
 class MemoryRow(TypedDict):
-    """Retrieved memory. `untrusted` marks text from outside, `risk` text that looks like an injection."""
+    """Memory. `untrusted` marks text from outside, `risk` text that looks like an injection."""
 
     memory_id: str
     content: str
     category: str
     context_level: str
     importance: float
-    score: float
     created_at: str
     untrusted: NotRequired[bool]
     risk: NotRequired[list[str]]
 
 
+class ScoredMemoryRow(MemoryRow):
+    """Retrieved memory with its score, 0 to 1. `weak` marks a memory below the relevance threshold."""
+
+    score: float
+    weak: NotRequired[bool]
+
+
 class MemoriesReply(TypedDict):
     """Retrieved memories, best first."""
 
-    results: list[MemoryRow]
+    results: list[ScoredMemoryRow]
     count: int
     notice: NotRequired[str]
 
@@ -125,11 +131,11 @@ class ContextReply(TypedDict):
 
 def found_rows(found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
     """Return a row for each recalled memory."""
-    return [memory_row(each.stored, each.score) for each in found]
+    return [{**memory_row(each.stored), "score": round(each.score, 4)} for each in found]
 
 
-def memory_row(stored: StoredMemory, score: float) -> dict[str, Any]:
-    """Return the row of one memory."""
+def memory_row(stored: StoredMemory) -> dict[str, Any]:
+    """Return the row of one memory, without a score."""
     memory = stored.memory
     return {
         "memory_id": uuid_of(stored),
@@ -137,7 +143,6 @@ def memory_row(stored: StoredMemory, score: float) -> dict[str, Any]:
         "category": stored.category,
         "context_level": stored.level,
         "importance": memory.importance,
-        "score": round(score, 4),
         "created_at": show_instant(stored.created),
         **({"untrusted": True} if memory.origin.trust is Trust.LOW else {}),
         **risk_field(memory.content),

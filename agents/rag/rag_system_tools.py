@@ -54,7 +54,7 @@ def show_current_context(
     for level in ContextLevel:
         wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
         if text is None:
-            results[str(level)] = [memory_row(stored, 0.0) for stored in rag.core.page(wanted, limit=_PER_LEVEL)]
+            results[str(level)] = [memory_row(stored) for stored in rag.core.page(wanted, limit=_PER_LEVEL)]
         else:
             results[str(level)] = found_rows(rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False))
     count = sum(map(len, results.values()))
