@@ -206,9 +206,12 @@ class AsyncClient:
     async def index_codebase(
         self, directory_path: str | Path, project_name: str | None = None, recursive: bool = True
     ) -> IndexedReply:
-        """Index the code and documents of a folder. Unchanged files are skipped."""
+        """Index the code and documents of a folder, by default as the project of this name. Skip unchanged files."""
         reply: IndexedReply = await self._call(
-            "index_codebase", directory_path=str(directory_path), project_name=project_name, recursive=recursive
+            "index_codebase",
+            directory_path=_absolute(directory_path),
+            project_name=project_name,
+            recursive=recursive,
         )
         return reply
 
@@ -221,3 +224,7 @@ class AsyncClient:
     async def _run(self, work: Callable[[], Result]) -> Result:
         """Run a function in the thread of the client."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _absolute(path: str | Path) -> str:
+    return str(Path(path).expanduser().absolute())
