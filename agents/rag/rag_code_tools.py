@@ -1,9 +1,11 @@
 """Rag tools for code: index a folder, and search the indexed units."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from ...core.document import ChunkKind, DocumentFilter
@@ -27,15 +29,16 @@ def search_code(
 ) -> ToolReply:
     """Search indexed code by meaning, names and words. Returns functions, classes and methods, best first."""
     start = time.perf_counter()
-    namespace = rag.own_namespace() if project_name is None else rag.namespace_of(project_name)
+    query = redacted(without_controls(query), rag.config.home)
     wanted = DocumentFilter(
-        namespaces=(namespace,),
-        pattern=file_pattern or "",
-        languages=(language,) if language else (),
-        kinds=(ChunkKind.CODE,),
+        pattern=file_pattern or "", languages=(language,) if language else (), kinds=(ChunkKind.CODE,)
     )
-    found = rag.documents.search(redacted(without_controls(query), rag.config.home), wanted, limit=limit)
-    rows = [_row(rag, each) for each in found]
+    if project_name is not None:
+        places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
+    else:  # `palaver index` and other toolsets may index the files of the project in another namespace.
+        places = [replace(wanted, namespaces=(rag.own_namespace(),)), replace(wanted, under=rag.project_root)]
+    found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
+    rows = [_row(rag, each) for each in found[:limit]]
     elapsed = round(1_000 * (time.perf_counter() - start))
     return rag.reply({"results": rows, "count": len(rows), "search_time_ms": elapsed, **(NOTICE if rows else {})})
 
@@ -73,6 +76,14 @@ def index_codebase(
             **{field: value for field, value in optional.items() if value},
         }
     )
+
+
+def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
+    """Return the chunks sorted by score. A chunk that is indexed in several namespaces is returned once."""
+    best: dict[tuple[Path, int], FoundChunk] = {}
+    for each in sorted(found, key=lambda each: -each.score):
+        best.setdefault((each.held.source_file, each.held.index), each)
+    return list(best.values())
 
 
 def _row(rag: RagContext, found: FoundChunk) -> dict[str, Any]:

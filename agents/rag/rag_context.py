@@ -50,9 +50,14 @@ class RagContext(MemoryContext):
             return tuple(name for name in known if name.startswith(PROJECT)) or (PROJECT,)
         return ()
 
+    @property
+    def project_root(self) -> Path:
+        """Root folder of the agent's project."""
+        return root_of(self.config.project)
+
     def shown_path(self, file: Path) -> str:
         """Return a path relative to the agent's project, or the whole path of a file outside of it."""
-        root = root_of(self.config.project)
+        root = self.project_root
         return str(file.relative_to(root) if file.is_relative_to(root) else file)
 
     def refuse_injection(self, *texts: str) -> None:

@@ -224,6 +224,17 @@ def test_code_search_has_filters(rag: Agent) -> None:
     assert found(file_pattern="*/billing/*") == found(language="rust") == found(project_name="other") == []
 
 
+def test_code_that_others_indexed_is_found_once(rag: Agent) -> None:
+    """Code of the project is found in every namespace in which it was indexed, and shown once."""
+    write_code(rag)
+    rag.context.documents.index_directory(rag.project)
+    rag.context.documents.index_directory(rag.project, "project:other")
+    found = [each["unit_name"] for each in rag.call("search_code", query="login handlers")["results"]]
+
+    assert found.count("login") == 1
+    assert rag.call("search_code", query="login", project_name="my-web-app")["count"] == 0
+
+
 def test_prose_is_not_code(rag: Agent) -> None:
     """Indexed documents are not found by a code search."""
     (rag.project / "README.md").write_text("# Login\n\nHow to log in\n")
