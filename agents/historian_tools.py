@@ -221,7 +221,7 @@ HISTORIAN = Toolset(
     tools=(
         Tool.of(memory_list_types, judges=True),
         Tool.of(memory_remember, Effect.WRITES, judges=True),
-        Tool.of(memory_recall, Effect.WRITES, judges=True),
+        Tool.of(memory_recall, Effect.RECORDS, judges=True),
         Tool.of(memory_compound, Effect.DESTROYS, judges=True),
         Tool.of(memory_forget, Effect.DESTROYS, judges=True),
     ),

@@ -70,8 +70,10 @@ class _ToolServer:
     async def _list(
         self, _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        online = self._config.make_judge is not None
-        listed = [_listed(name, tool, online=online) for name, (_, tool) in self._served.tools.items()]
+        online, read_only = self._config.make_judge is not None, self._config.home.read_only
+        listed = [
+            _listed(name, tool, online=online, read_only=read_only) for name, (_, tool) in self._served.tools.items()
+        ]
         return ListToolsResult(tools=listed)
 
     async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
@@ -88,12 +90,13 @@ class _ToolServer:
     def _run(self, toolset: Toolset, tool: Tool, arguments: dict[str, object]) -> ToolReply:
         if toolset.name not in self._contexts:
             self._contexts[toolset.name] = toolset.open(self._config)
-        return tool.call(self._contexts[toolset.name], arguments)
+        return tool.call(self._contexts[toolset.name], arguments, read_only=self._config.home.read_only)
 
 
-def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
+def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTool:
     """Return a tool in the format for clients. `online` is true if a language model can judge memories."""
-    reads, destroys = tool.effect is Effect.READS, tool.effect is Effect.DESTROYS
+    reads = tool.effect is Effect.READS or (read_only and tool.effect is Effect.RECORDS)
+    destroys = tool.effect is Effect.DESTROYS
     return ListedTool(
         name=name,
         description=tool.description,

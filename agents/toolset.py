@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
-from ..core.errors import InvalidInput, PalaverError, ServerNotReady
+from ..core.errors import InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ..core.home import Home
 from ..core.tokens import count
 from ..templates.quote import brief
@@ -22,7 +22,12 @@ from ..templates.render import Renderer
 if TYPE_CHECKING:
     from ..observe.memory import JudgeFactory  # This import is slow, because it loads the search.
 
-TOOLSETS: Final = {"conversation": ".conversation_tools", "theo": ".theo", "historian": ".historian_tools"}
+TOOLSETS: Final = {
+    "conversation": ".conversation_tools",
+    "theo": ".theo",
+    "historian": ".historian_tools",
+    "rag": ".rag",
+}
 """Module of each toolset, loaded on demand. The module contains the toolset as a constant."""
 
 Opened = TypeVar("Opened")
@@ -33,7 +38,7 @@ class ServerConfig(Struct, frozen=True):
 
     Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` creates the
     judge of contradictions. If it is None, rules judge them. If `background` is true, a separate process embeds indexed
-    documents.
+    documents. If `strict` is true, memories that look like an injection are refused. A read-only `home` refuses writes.
     """
 
     home: Home
@@ -43,6 +48,7 @@ class ServerConfig(Struct, frozen=True):
     project: Path = Path()
     make_judge: "JudgeFactory | None" = None
     background: bool = False
+    strict: bool = False
 
 
 class ToolReply(Struct, frozen=True):
@@ -56,6 +62,8 @@ class Effect(Enum):
     """Effect of a call on stored data."""
 
     READS = auto()
+    RECORDS = auto()
+    """Reads, and records that it did. In read-only mode, the call records nothing."""
     WRITES = auto()
     DESTROYS = auto()
 
@@ -66,11 +74,9 @@ def _in_64_bits(value: int) -> int:
     return value
 
 
-WholeNumber = Annotated[
-    int,
-    BeforeValidator(lambda value: int(value) if _is_whole(value) else value),
-    AfterValidator(_in_64_bits),
-]
+WHOLE: Final = BeforeValidator(lambda value: int(value) if _is_whole(value) else value)
+"""Validator before an integer. It accepts a float without a fraction, as in JSON."""
+WholeNumber = Annotated[int, WHOLE, AfterValidator(_in_64_bits)]
 """Integer of at most 64 bits, the limit of SQLite. A float without a fraction is valid, as in JSON."""
 
 
@@ -107,8 +113,15 @@ class Tool(Struct, frozen=True):
         schema.pop("title", None)
         return schema
 
-    def call(self, context: object, arguments: Mapping[str, object]) -> ToolReply:
-        """Run the tool. A null argument counts as omitted. Raises `InvalidInput` for invalid arguments."""
+    def call(self, context: object, arguments: Mapping[str, object], *, read_only: bool = False) -> ToolReply:
+        """Run the tool. A null argument counts as omitted.
+
+        Raises:
+            ServerReadOnly: The tool writes, and the server is in read-only mode.
+            InvalidInput: The arguments are invalid.
+        """
+        if read_only and self.effect in {Effect.WRITES, Effect.DESTROYS}:
+            raise ServerReadOnly
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
@@ -218,13 +231,20 @@ _EXPECTED = {
     "list_type": "must be an array of strings",
     "missing": "is required",
     "extra_forbidden": "is not a parameter",
+    "less_than_equal": "must be at most {le:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "string_too_short": "must have at least {min_length} character",
+    "string_too_long": "must have at most {max_length:,} characters",
+    "too_long": "must have at most {max_length:,} entries",
 }
+"""Expectation for each type of pydantic's errors, with fields of the error's context."""
 
 
 def _fault(detail: ErrorDetails) -> str:
     name, *index = detail["loc"]
     where = brief(str(name), 20) + "".join(f"[{position}]" for position in index)
-    expected = _EXPECTED.get(detail["type"]) or f"must be {detail.get('ctx', {}).get('expected', detail['msg'])}"
+    known = detail.get("ctx", {})
+    expected = _EXPECTED.get(detail["type"], "").format(**known) or f"must be {known.get('expected', detail['msg'])}"
     return f"Invalid parameter: {where} {expected}"
 
 

@@ -59,6 +59,9 @@ class Config(Struct, frozen=True):
     """
     private_projects: tuple[str, ...] = ()
     """Names or folders of projects that are never sent to a language model."""
+    strict_memories: bool = False
+    """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
+    """
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -246,6 +249,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "exclude": (_texts, "a list of strings", '["secret-*", "/a/folder"]'),
     "document_roots": (_texts, "a list of strings", '["/a/folder"]'),
     "private_projects": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
+    "strict_memories": (_flag, "true or false", "true"),
 }
 """Parser, expected value and example of each setting."""
 

@@ -44,6 +44,7 @@
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
     ├── ServerNotReady          a server cannot open the archive
+    ├── ServerReadOnly          a server in read-only mode does not write
     └── TemplateInvalid         a user's template does not render
 
 An exception has attributes only for the details that a caller reads.
@@ -68,7 +69,7 @@ class PalaverError(Exception):
     @property
     def full_message(self) -> str:
         """Message and hint as complete sentences."""
-        return f"{self}. {self.hint}".rstrip()
+        return f"{str(self).removesuffix('.')}. {self.hint}".rstrip()
 
 
 class InvalidInput(PalaverError):
@@ -163,10 +164,7 @@ class TooManyIds(InvalidInput):
 
 
 class PathOutsideArchive(InvalidInput):
-    """Error: the path does not refer to a file inside the archive.
-
-    All causes have the same message, so that a caller cannot probe for files.
-    """
+    """Error: the path is not a file of the archive. All causes have one message, so that callers cannot probe files."""
 
     hint = "Use a path printed by `palaver show ID`, an ID, or at least 4 characters of a session ID."
 
@@ -387,6 +385,13 @@ class ServerNotReady(PalaverError):
 
     def __init__(self, reason: PalaverError) -> None:
         super().__init__("Server not initialized", hint=reason.full_message)
+
+
+class ServerReadOnly(PalaverError):
+    """Error: the tool would write, but the server is in read-only mode. Nothing was changed."""
+
+    def __init__(self) -> None:
+        super().__init__("Server is in read-only mode. Write operations are disabled.")
 
 
 class TemplateInvalid(PalaverError):

@@ -20,9 +20,13 @@ DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
 
 
 class Home(Struct, frozen=True):
-    """Folder with all of Palaver's data. Creating an instance does not access the disk."""
+    """Folder with all of Palaver's data. Creating an instance does not access the disk.
+
+    If `read_only` is true, this process changes no byte in the folder, although it could.
+    """
 
     root: Path
+    read_only: bool = False
 
     @classmethod
     def find(cls) -> "Home":
@@ -75,7 +79,9 @@ class Home(Struct, frozen=True):
 
     @property
     def is_read_only(self) -> bool:
-        """True if the folder exists and the folder or its database is not writable."""
+        """True in read-only mode, and if the folder exists and the folder or its database is not writable."""
+        if self.read_only:
+            return True
         if not os.access(self.root, os.W_OK):
             return self.root.is_dir()
         return os.access(self.database, os.F_OK) and not os.access(self.database, os.W_OK)
@@ -135,7 +141,7 @@ class Home(Struct, frozen=True):
 
         The key is created once. With the key, a person can check whether a guessed text is a redacted secret. If the
         key is lost, secrets get new placeholders. After a deletion, nothing is archived until the key is restored
-        (`KeyLost`).
+        (`KeyLost`). In read-only mode, a missing key is replaced by a temporary key.
         """
         path = self.key_file
         try:
@@ -144,6 +150,8 @@ class Home(Struct, frozen=True):
             key = b""
         if len(key) == _KEY_BYTES:
             return key
+        if self.read_only:
+            return os.urandom(_KEY_BYTES)
         _write_key(path)
         return path.read_bytes()
 

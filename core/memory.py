@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from . import ids
+from .context_level import Category, ContextLevel, category_of, level_of
 from .conversation import Milliseconds
 from .errors import InvalidInput, InvalidNamespace
 from .memory_types import GOLDEN_RULE, Family, family_of, storable
@@ -125,7 +126,12 @@ class Memory(Struct, frozen=True):
 
     def expiring(self, at: Milliseconds) -> "Memory":
         """Return the memory, with an expiry time if it is an unpinned session memory without one."""
-        of_session = self.layer == 1 or family_of(self.type) is Family.SESSION
+        if self.layer == 1:
+            of_session = True
+        elif self.level:
+            of_session = self.level == ContextLevel.SESSION_STATE
+        else:
+            of_session = family_of(self.type) is Family.SESSION
         if not of_session or self.pinned or self.valid_until is not None:
             return self
         return replace(self, valid_until=at + SESSION_LIFETIME)
@@ -189,6 +195,16 @@ class StoredMemory(Struct, frozen=True):
     def family(self) -> Family:
         """Family of the memory's type. A golden rule has the family of its former type."""
         return family_of(self.stats.promoted_from or self.memory.type)
+
+    @property
+    def category(self) -> Category:
+        """Category of the memory, by its type or else by its family."""
+        return category_of(self.memory.type, self.family)
+
+    @property
+    def level(self) -> ContextLevel:
+        """Context level of the memory, or the default of its category."""
+        return level_of(self.memory.level, self.category)
 
     def is_valid_at(self, at: Milliseconds) -> bool:
         """Return whether the memory is valid at an instant and not forgotten."""

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from .context_level import Category, ContextLevel
 from .conversation import Milliseconds
 from .errors import InvalidInput
 from .memory import MemoryState, StoredMemory
@@ -32,6 +33,8 @@ class MemoryFilter(Struct, frozen=True):
     namespaces: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
+    levels: tuple[ContextLevel, ...] = ()
     states: tuple[MemoryState, ...] = STORED
     min_importance: float = 0.0
     min_confidence: float = 0.0
@@ -50,6 +53,8 @@ class MemoryFilter(Struct, frozen=True):
             not self.types or memory.type in self.types,
             not self.states or stored.state in self.states,
             not self.tags or not set(self.tags).isdisjoint(memory.tags),
+            not self.categories or stored.category in self.categories,
+            not self.levels or stored.level in self.levels,
             memory.importance >= self.min_importance,
             stored.stats.confidence >= self.min_confidence,
             self.pinned is None or memory.pinned is self.pinned,

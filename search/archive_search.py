@@ -48,7 +48,7 @@ class ArchiveSearch(Closing):
     def __init__(self, home: Home, model: str | None = None) -> None:
         """Use `model` for queries until an index is published. After that, use the model of the index."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
-        self._store = Store.open(home.database)
+        self._store = Store.open(home.database, read_only=home.read_only)
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
@@ -118,7 +118,7 @@ class ArchiveSearch(Closing):
         from .index.generation import Generations
         from .rank.engine import Engine
 
-        return Engine(self._store, Generations(self._home.index), self._embedder)
+        return Engine(self._store, Generations(self._home.index, read_only=self._home.read_only), self._embedder)
 
     @cached_property
     def _hits(self) -> Hits:

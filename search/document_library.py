@@ -34,7 +34,7 @@ from .index.generation import Generations
 from .index.indexer import Indexer
 from .model.embedder import DEFAULT_MODEL, load
 from .model.embedding import Embedder
-from .rank.item_finder import DocumentFinder, FoundChunk
+from .rank.item_finder import CacheStats, DocumentFinder, FoundChunk
 
 _PATIENCE: Final = 5.0
 """Seconds after which a call with `async_mode` queues the remaining files. Most folders take less time."""
@@ -66,9 +66,10 @@ class DocumentLibrary(Closing):
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))
-        store = Store.create(home.database)
+        store = Store.create(home.database, read_only=home.read_only)
         embedder = load(model or DEFAULT_MODEL)
-        documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
+        generations = Generations(home.index, read_only=home.read_only)
+        documents = cls(store, generations, embedder, Redactor(home.key()), allowed)
         documents._close.callback(store.close)
         return documents
 
@@ -180,6 +181,11 @@ class DocumentLibrary(Closing):
     def clear(self) -> int:
         """Delete all documents and return the number of chunks. Memories and conversations stay."""
         return self._delete(DocumentFilter())
+
+    @property
+    def cache_stats(self) -> CacheStats:
+        """Hits and misses of the cache of query embeddings since the library was opened."""
+        return self._finder.cache_stats
 
     def stats(self) -> DocumentStats:
         """Return statistics of stored and queued documents."""

@@ -20,7 +20,9 @@ _ENTRY: Final = 40
 """Characters reserved for each entry of a truncated tuple."""
 _NOTE: Final = 60
 """Minimum length in characters of a text that gets a note about omitted characters."""
-_UNTOUCHED: Final = frozenset({"id", "path", "cursor", "anchor", "session_id", "kind", "type"})
+_UNTOUCHED: Final = frozenset(
+    {"id", "memory_id", "path", "file_path", "cursor", "anchor", "session_id", "kind", "type"}
+)
 """Fields that are never shortened, because callers send them back or look them up."""
 
 _Item = TypeVar("_Item")

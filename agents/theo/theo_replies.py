@@ -1,7 +1,7 @@
 """Replies of the Theo toolset, each a JSON object with `success` and `data`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
@@ -10,13 +10,8 @@ from ...core.origin import Trust
 from ...observe.memory import MemoryCore
 from ...templates.memory_changes import supersession_fields
 from ...templates.quote import clean
-from ...templates.truncation import fit_json, json_cost
-from ..json_reply import NOTICE, json_reply
+from ..json_reply import NOTICE, json_reply, truncated
 from ..toolset import ToolReply
-
-BUDGET: Final = 10_000
-"""Token limit of a reply for a call without its own limit."""
-_HINT: Final = "Truncated to fit: ask for less, or use narrower filters."
 
 
 def success_reply(data: Mapping[str, Any]) -> ToolReply:
@@ -32,15 +27,6 @@ def limited_reply(data: Mapping[str, Any]) -> ToolReply:
 def flat_reply(fields: Mapping[str, Any]) -> ToolReply:
     """Return a success with its fields at the top level, truncated to `BUDGET` tokens."""
     return json_reply(truncated({"success": True, **fields}))
-
-
-def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
-    """Return the reply, shortened and marked as `truncated` if it exceeds the budget. Totals stay unchanged."""
-    if json_cost(reply) <= budget:
-        return dict(reply)
-    note = {"truncated": True, "hint": _HINT}
-    data = {"data": {**reply["data"], **note}} if "data" in reply else note
-    return fit_json({**reply, **data}, budget)
 
 
 def instant(at: Milliseconds | None) -> str | None:

@@ -58,7 +58,7 @@ THEO = Toolset(
             Tool.of(search_with_filters),
             Tool.of(search_with_budget),
             Tool.of(memory_store, Effect.WRITES, judges=True),
-            Tool.of(memory_recall, Effect.WRITES),
+            Tool.of(memory_recall, Effect.RECORDS),
             Tool.of(memory_forget, Effect.DESTROYS),
             Tool.of(memory_context),
             Tool.of(memory_apply, Effect.WRITES),

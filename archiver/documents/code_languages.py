@@ -1,10 +1,17 @@
 """Programming languages, with their grammars and the queries that find units.
 
-A query is written in tree-sitter's query language, in a file of the folder `units`. Its captures name the kinds of
-units: `@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`. Within the same pattern, `@name`
-is the name of the unit, `@owner` the name of its parent if the parent does not enclose it, `@body` the node before
-which the signature ends, and `@doc` a documentation string. `@documented` is a unit of another pattern that has a
-`@doc`. `@comment` and `@attribute` may precede a unit. If patterns match the same unit, the first one counts.
+A query is written in tree-sitter's query language, in a file of the folder `units`. These captures name the kinds of
+units: `@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`.
+
+In the same pattern, four captures describe the unit:
+
+- `@name` is its name.
+- `@owner` is the name of its parent, if the parent does not enclose the unit.
+- `@body` is the node before which the signature ends.
+- `@doc` is its documentation string.
+
+`@documented` is a unit of another pattern that has a `@doc`. `@comment` and `@attribute` may precede a unit. If several
+patterns match a unit, the first one counts.
 """
 
 from functools import cache

@@ -47,9 +47,12 @@ class _UnwritableFile(NamedTuple):
     size: int = 0
 
     @classmethod
-    def at(cls, path: Path) -> Self | None:
-        """Return the current state of a file, or None if the file does not exist or its folder is writable."""
-        if os.access(path.parent, os.W_OK):
+    def at(cls, path: Path, *, read_only: bool = False) -> Self | None:
+        """Return the current state of a file, or None if the file does not exist or its folder is writable.
+
+        In read-only mode, a writable folder counts as not writable.
+        """
+        if not read_only and os.access(path.parent, os.W_OK):
             return None
         try:
             found = path.stat()
@@ -69,9 +72,11 @@ class Database:
         path: Path,
         unwritable: _UnwritableFile | None,
         reopen: Callable[[Path], "Database"],
+        *,
+        read_only: bool = False,
     ) -> None:
         self._connection, self._unwritable, self._reopen = connection, unwritable, reopen
-        self.path = path
+        self.path, self.read_only = path, read_only
         self.unreadable: set[int] = set()
         """Keys of requested items whose pages are damaged."""
 
@@ -93,16 +98,30 @@ class Database:
         return cls._open_to_read(path, cls.open_read_only)
 
     @classmethod
-    def _open_to_read(cls, path: Path, reopen: "Callable[[Path], Database]", *, current: bool = False) -> Self:
+    def open_unchanged(cls, path: Path) -> Self:
+        """Open an existing file in read-only mode, which changes no byte of the file or of the files beside it.
+
+        Other processes can write at the same time. Raises `StoreMissing`, and `StoreReadOnly` if SQLite would have to
+        write.
+        """
+        _check_exists(path)
+        return cls._open_to_read(path, cls.open_unchanged, current=True, read_only=True)
+
+    @classmethod
+    def _open_to_read(
+        cls, path: Path, reopen: "Callable[[Path], Database]", *, current: bool = False, read_only: bool = False
+    ) -> Self:
         _check_last_page(path)
-        unwritable = _UnwritableFile.at(path)
+        unwritable = _UnwritableFile.at(path, read_only=read_only)
         immutable = unwritable is not None and unwritable.immutable
-        name = f"{path.absolute().as_uri()}?immutable=1" if immutable else str(path)
+        if read_only and not immutable and not path.with_name(f"{path.name}-shm").exists():
+            raise StoreReadOnly(path.parent, "its write-ahead log must be recovered first")
+        options = "immutable=1" if immutable else "readonly_shm=1" if read_only else ""
+        name = f"{path.absolute().as_uri()}?{options}" if options else str(path)
         with translated_errors(path):
-            flags = apsw.SQLITE_OPEN_READONLY | (apsw.SQLITE_OPEN_URI if immutable else 0)
-            connection = connect(name, flags)
+            connection = connect(name, apsw.SQLITE_OPEN_READONLY | (apsw.SQLITE_OPEN_URI if options else 0))
             connection.set_busy_timeout(BUSY_MS)
-        database = cls(connection, path, unwritable, reopen)
+        database = cls(connection, path, unwritable, reopen, read_only=read_only)
         if current:
             database._check_current()
         return database
@@ -190,6 +209,7 @@ class Database:
 
         The transaction takes the write lock at its start, so that no read lock has to be upgraded later.
         """
+        self.refuse_read_only()
         self.run("BEGIN IMMEDIATE")
         try:
             yield
@@ -199,6 +219,11 @@ class Database:
             if self._connection.in_transaction:
                 self.run("ROLLBACK")
             raise
+
+    def refuse_read_only(self) -> None:
+        """Raise `StoreReadOnly` in read-only mode."""
+        if self.read_only:
+            raise StoreReadOnly(self.path.parent)
 
     @contextmanager
     def step(self) -> Generator[None]:
@@ -300,7 +325,9 @@ class Database:
     def _has_changed(self) -> bool:
         """Return whether another process changed the file in a way that SQLite does not notice."""
         known = self._unwritable
-        return known is not None and not self._connection.in_transaction and _UnwritableFile.at(self.path) != known
+        if known is None or self._connection.in_transaction:
+            return False
+        return _UnwritableFile.at(self.path, read_only=self.read_only) != known
 
     def _reopen_if_changed(self) -> None:
         if self._has_changed():

@@ -9,10 +9,11 @@ import msgspec
 import orjson
 from msgspec.structs import asdict, replace
 
+from ...core.context_level import LEVEL_OF, Category, ContextLevel, category_of, families_of, level_of
 from ...core.conversation import Milliseconds
 from ...core.memory import GOLDEN_FROM, Memory, MemoryState, MemoryStats, StoredMemory
 from ...core.memory_filter import MemoryFilter, MemoryOrder
-from ...core.memory_types import GOLDEN_RULE, family_of
+from ...core.memory_types import GOLDEN_RULE, Family, family_of
 from ...core.origin import Origin
 from .database import AMONG, Database, Row, Value, listed, placeholders
 
@@ -163,6 +164,18 @@ class MemoryTable:
             )
         )
 
+    def count_kinds(self, wanted: MemoryFilter) -> list[tuple[Category, ContextLevel, int]]:
+        """Count the memories that satisfy a filter for each pair of category and context level."""
+        where, values = _where(wanted)
+        rows = self._db.rows(
+            f"SELECT type, family, level, count(*) FROM memory WHERE {where} GROUP BY type, family, level", values
+        )
+        return [
+            (category, level_of(level, category), number)
+            for memory_type, family, level, number in rows
+            for category in [category_of(memory_type, Family(family))]
+        ]
+
     def _tag(self, key: int, tags: Sequence[str]) -> None:
         self._db.run_many("INSERT OR IGNORE INTO memory_tag VALUES (?, ?)", [(tag, key) for tag in tags])
 
@@ -182,12 +195,30 @@ def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
     return " AND ".join(clauses) or "1", tuple(values)
 
 
+def _in_categories(categories: Sequence[Category]) -> tuple[str, tuple[Value, ...]]:
+    """Return the SQL clause for memories of these categories, and its values."""
+    families = [family for category in categories for family in families_of(category)]
+    clause = f"""(type IN ({placeholders(categories)})
+        OR type NOT IN ({placeholders(Category)}) AND family IN ({placeholders(families)}))"""
+    return clause, (*categories, *Category, *families)
+
+
+def _in_levels(levels: Sequence[ContextLevel]) -> tuple[str, tuple[Value, ...]]:
+    """Return the SQL clause for memories of these context levels, and its values."""
+    default, values = _in_categories([each for each, level in LEVEL_OF.items() if level in levels])
+    clause = f"(level IN ({placeholders(levels)}) OR level NOT IN ({placeholders(ContextLevel)}) AND {default})"
+    return clause, (*levels, *ContextLevel, *values)
+
+
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
     """Return the optional SQL clauses of a filter: for each, whether the filter needs it, and its values."""
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
+    (categories, of_categories), (levels, of_levels) = _in_categories(wanted.categories), _in_levels(wanted.levels)
     return (
+        (categories, bool(wanted.categories), of_categories),
+        (levels, bool(wanted.levels), of_levels),
         (tagged, bool(wanted.tags), wanted.tags),
         ("importance >= ?", wanted.min_importance > 0, (wanted.min_importance,)),
         ("confidence >= ?", wanted.min_confidence > 0, (wanted.min_confidence,)),

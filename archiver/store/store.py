@@ -82,8 +82,8 @@ class Store(Closing):
         self.watermark = watermark.Watermark(database, self.changes)
 
     @classmethod
-    def open(cls, path: Path) -> Self:
-        """Open an existing database, and migrate it to the current schema.
+    def open(cls, path: Path, *, read_only: bool = False) -> Self:
+        """Open an existing database, and migrate it to the current schema. With `read_only`, change no file.
 
         Raises:
             StoreMissing: The file does not exist or is empty.
@@ -91,7 +91,7 @@ class Store(Closing):
             StoreFromFuture: A newer version of Palaver wrote the file.
             StoreReadOnly: The schema is older, and this process cannot write the file.
         """
-        store = cls(Database.open(path))
+        store = cls(Database.open_unchanged(path) if read_only else Database.open(path))
         store._reconcile()
         return store
 
@@ -101,12 +101,14 @@ class Store(Closing):
         return cls(Database.open_read_only(path))
 
     @classmethod
-    def create(cls, path: Path) -> Self:
-        """Open a database, or create it.
+    def create(cls, path: Path, *, read_only: bool = False) -> Self:
+        """Open a database, or create it. With `read_only`, open an existing database and change no file.
 
         Raises:
             StoreMissing: The database is missing although archived copies exist, so it must have been lost.
         """
+        if read_only:
+            return cls.open(path, read_only=True)
         Home(path.parent).check_not_lost()
         return cls.create_anew(path)
 
@@ -141,6 +143,7 @@ class Store(Closing):
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Commit all writes in the block, or none of them. Keep the block short. Do not nest transactions."""
+        self._database.refuse_read_only()
         self.reserved_ids.skip_reserved()
         self.watermark.check()
         with self._database.transaction():
@@ -191,8 +194,9 @@ class Store(Closing):
     def _reconcile(self) -> None:
         """Record changes that the database has lost, and merge newer deletions from the tombstone file."""
         try:
-            with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.
-                self.watermark.check()
+            if not self._database.read_only:
+                with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.
+                    self.watermark.check()
             if not self.tombstones.in_sync:
                 self._adopt_deletions()
         except StoreError:

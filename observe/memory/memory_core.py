@@ -10,6 +10,7 @@ from ...archiver.redaction import Redactor
 from ...archiver.store import Store
 from ...core.clock import now
 from ...core.closing import Closing
+from ...core.context_level import Category, ContextLevel
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.home import Home
@@ -18,7 +19,7 @@ from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder
-from ...search.rank.item_finder import MemoryFinder
+from ...search.rank.item_finder import CacheStats, MemoryFinder
 from .contradictions import Contradictions
 from .feedback import Feedback
 from .memory_edits import ForgottenMemories, MemoryEditor
@@ -98,19 +99,20 @@ class MemoryCore(Closing):
         self.remember = MemoryWriter(store, finder, redaction, self.contradictions, clock).remember
         self.recall, self.nearest, self.expand = recall.recall, recall.nearest, self.graph.expand
         self.revise, self.forget, self.restore, self.undo = editor.revise, editor.forget, editor.restore, editor.undo
-        self._resources = ExitStack()
+        self._finder, self._resources = finder, ExitStack()
 
     @classmethod
     def open(cls, home: Home, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
         """Open the memories of this home as a context manager, and create its archive if it is missing."""
         home.prepare()
         with ExitStack() as resources:
-            store = resources.enter_context(Store.create(home.database))
+            store = resources.enter_context(Store.create(home.database, read_only=home.read_only))
             judge = make_judge(store) if make_judge is not None else None
             if judge is not None:
                 resources.callback(judge.close)
             embedder = load(model or DEFAULT_MODEL)
-            core = cls(store, Generations(home.index), embedder, Redactor(home.key()), judge=judge)
+            generations = Generations(home.index, read_only=home.read_only)
+            core = cls(store, generations, embedder, Redactor(home.key()), judge=judge)
             core._resources = resources.pop_all()
         return core
 
@@ -153,6 +155,15 @@ class MemoryCore(Closing):
     def count_by(self, column: str, wanted: MemoryFilter | None = None) -> dict[str, int]:
         """Return the number of memories for each `namespace`, `type`, `project` or `state`, the most frequent first."""
         return self.store.memories.count_by(column, self._valid(wanted))
+
+    def count_kinds(self) -> list[tuple[Category, ContextLevel, int]]:
+        """Return the number of valid memories for each pair of category and context level."""
+        return self.store.memories.count_kinds(self._valid(None))
+
+    @property
+    def cache_stats(self) -> CacheStats:
+        """Hits and misses of the cache of query embeddings since the memories were opened."""
+        return self._finder.cache_stats
 
     def history(self, memory_id: str, kinds: Sequence[EventKind] = (), limit: int = 50) -> list[MemoryEvent]:
         """Return the events of a memory, newest first."""

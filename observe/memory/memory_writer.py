@@ -122,7 +122,7 @@ class MemoryWriter:
         ]
 
     def _merge(self, key: int, memory: Memory) -> StoredMemory:
-        """Merge a duplicate into a stored memory inside a transaction: tags, importance, expiry and origin."""
+        """Merge a duplicate into a stored memory inside a transaction: tags, importance, level, expiry, origin."""
         stored = self._load(key)
         known, importance = stored.memory, stored.memory.importance
         if stored.state is MemoryState.ACTIVE:  # A superseded memory keeps half its importance.
@@ -132,6 +132,7 @@ class MemoryWriter:
             known,
             tags=tuple(dict.fromkeys([*known.tags, *memory.tags])),
             importance=importance,
+            level=memory.level if memory.level and memory.valid_until is None else known.level,
             valid_until=None if None in expiries else max(filter(None, expiries)),
             # If the user repeats the memory, the user becomes its origin. No other author raises the origin.
             origin=Origin.HUMAN if memory.origin is Origin.HUMAN else known.origin,

@@ -80,8 +80,11 @@ class FileSync:
         self._cache: dict[str, tuple[tuple[int, ...], ParsedFile | str]] = {}
 
     def sync(self) -> None:
-        """Synchronize files that were edited, moved, added or deleted since any process last synchronized them."""
-        if self._steps():
+        """Synchronize files that were edited, moved, added or deleted since any process last synchronized them.
+
+        If the store is read-only, only read the files.
+        """
+        if self._steps() and not self._store.is_read_only:
             # Another process that holds the lease for this long reads the same files.
             with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
                 self.sync_leased()

@@ -72,7 +72,7 @@ class ProjectMemories(Closing):
     @classmethod
     def open(cls, home: Home, start: Path, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
         """Open the memories of the project that contains this folder, as a context manager."""
-        home.make()
+        home.prepare()
         core = MemoryCore.open(home, model, make_judge)
         return cls(core, Redactor(home.key()), MnemonicsFolder(root_of(start)))
 

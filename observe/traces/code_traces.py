@@ -74,7 +74,7 @@ class CodeTraces(Closing):
     def open(cls, home: Home) -> Self:
         """Open the traces of a home, and create the home if it is missing."""
         home.prepare()
-        return cls(Store.create(home.database), RawArchive(home.archive))
+        return cls(Store.create(home.database, read_only=home.read_only), RawArchive(home.archive))
 
     def of_file(self, path: Path, line: int | None = None) -> Attributed:
         """Return the authors of all lines of a file, or of one line (1-based).

@@ -84,10 +84,10 @@ class Generation(Struct, frozen=True):
 
 
 class Generations:
-    """Folder of all index generations."""
+    """Folder of all index generations. With `read_only`, searches create no lock file in it."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, *, read_only: bool = False) -> None:
+        self.root, self.read_only = root, read_only
         self._verified: set[tuple[int, int, str]] = set()
         """Inode, modification time in nanoseconds and SHA-256 of files already verified.
 

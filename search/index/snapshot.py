@@ -289,7 +289,8 @@ class Snapshot:
             generation = self._generations.current()
             if generation is None or not generation.manifest.is_of(self._store):
                 return None
-            return generation, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
+            text = TextIndex.open(generation.text, read_only=self._generations.read_only)
+            return generation, text, VectorIndex.open(generation.vectors)
         except (IndexDamaged, OSError, ValueError):
             # Another process may have just published, which removes this generation.
             return None

@@ -58,9 +58,9 @@ class TextIndex:
             return cls(tantivy.Index(schema(), path=str(folder) if folder else None, reuse=False))
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path, *, read_only: bool = False) -> Self:
         """Open the index in a folder. Raises `ValueError` if the folder does not contain an index."""
-        with _lockable(folder) as place:
+        with _lockable(folder, read_only=read_only) as place:
             return cls(tantivy.Index.open(str(place)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
@@ -375,14 +375,14 @@ def _summing(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy
 
 
 @contextmanager
-def _lockable(folder: Path) -> Generator[Path]:
+def _lockable(folder: Path, *, read_only: bool) -> Generator[Path]:
     """Yield a folder with the index files in which Tantivy can create its lock file.
 
     Tantivy creates a lock to open an index. For a read-only folder, yield a temporary folder with symbolic links. The
     operating system refuses hard links to files of another user.
     """
     lock = folder / _LOCK
-    if os.access(lock if lock.exists() else folder, os.W_OK) or not folder.is_dir():
+    if not folder.is_dir() or (not read_only and os.access(lock if lock.exists() else folder, os.W_OK)):
         yield folder
         return
     from shutil import rmtree  # few indexes are read-only

@@ -37,6 +37,13 @@ _SPARE = 64
 """Number of additional vectors to request, because vectors of changed items are returned unfiltered."""
 
 
+class CacheStats(Struct, frozen=True):
+    """Number of query texts whose embedding was cached, and of those that had to be embedded."""
+
+    hits: int = 0
+    misses: int = 0
+
+
 class MemoryVectors(Struct, frozen=True):
     """Embeddings of the texts of a memory by number, and the name of the embedding model."""
 
@@ -79,6 +86,13 @@ class _ItemFinder:
         from .engine import Engine
 
         return Engine(self._store, self._generations, self._embedder, dated=False)
+
+    @property
+    def cache_stats(self) -> CacheStats:
+        """Hits and misses of the cache of query embeddings."""
+        if "_engine" not in self.__dict__:
+            return CacheStats()
+        return CacheStats(self._engine.embeddings.hits, self._engine.embeddings.misses)
 
     def _found(
         self,

@@ -27,6 +27,8 @@ class QueryEmbeddings:
     def __init__(self, snapshot: Snapshot, embedder: Embedder) -> None:
         self._snapshot, self._embedder = snapshot, embedder
         self._known = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
+        self.hits = self.misses = 0
+        """Texts of searches whose embedding was cached, and texts that had to be embedded."""
 
     def in_background(self, texts: Sequence[str]) -> Callable[[], list[Array]]:
         """Return a function that returns the vectors of these texts. A thread computes them during text search.
@@ -34,7 +36,9 @@ class QueryEmbeddings:
         Both computations release the GIL. The first query does not use a thread, because loading the model holds the
         GIL.
         """
-        if not self._known or all((self._snapshot.model, text) in self._known for text in texts):
+        cached = sum((self._snapshot.model, text) in self._known for text in texts)
+        self.hits, self.misses = self.hits + cached, self.misses + len(texts) - cached
+        if not self._known or cached == len(texts):
             return partial(self.vectors, texts)
         return self._thread.submit(self.vectors, texts).result
 

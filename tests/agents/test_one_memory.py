@@ -74,6 +74,15 @@ class User:
         return [memory["content"] for memory in self.call("historian", "memory_recall", query=query)["memories"]]
 
 
+class ReadOnlyUser(User):
+    """User whose servers are in read-only mode."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of every process."""
+        return super().environment | {"PALAVER_READ_ONLY": "1"}
+
+
 @pytest.fixture
 def user(tmp_path: Path) -> User:
     (tmp_path / "tide-clock").mkdir()
@@ -109,6 +118,9 @@ def test_every_toolset_sees_changes_of_a_memory(user: User, tmp_path: Path) -> N
     superseded = {each["path"]: each.get("superseded_by", []) for each in recalled}
     assert superseded == {memory: [newer["id"]], newer["id"]: []}
 
+    by_rag = user.call("rag", "retrieve_project_context", query="where are readings cached")["results"]
+    assert [(row["content"], row["category"]) for row in by_rag] == [(POSTGRES, "fact"), (EDITED, "fact")]
+
     assert user.theo("memory_forget", memory_id=newer["id"])["deleted_ids"] == [newer["id"]]
     assert user.listed() == {memory: (0.5, [])}
     assert POSTGRES not in user.found("where are readings cached")
@@ -120,3 +132,30 @@ def test_every_toolset_sees_changes_of_a_memory(user: User, tmp_path: Path) -> N
     assert user.listed() == {memory: (0.25, [newer["id"]]), newer["id"]: (0.5, [])}
     assert POSTGRES in user.found("where are readings cached")
     assert any(POSTGRES in text for text in user.recalled("where are readings cached"))
+
+
+def test_a_memory_of_rag_is_a_memory_of_every_toolset(user: User) -> None:
+    """A memory stored through rag is found by all others with one ID, and deleting it there deletes it here."""
+    stored = user.call(
+        "rag", "store_memory", content=SQLITE, category="fact", scope="project", project_name="tide-clock"
+    )
+    [listed] = user.theo("memory_list", namespace="project:tide-clock")["memories"]
+    assert (listed["content"], listed["memory_type"]) == (SQLITE, "fact")
+    assert user.found("where are readings cached") == [SQLITE]
+    assert user.recalled("where are readings cached") == [SQLITE]
+    refused = user.call("rag", "delete_memory", memory_id=stored["memory_id"].replace("-8000-8000-", "-8000-8001-"))
+    assert refused["deleted"] is False
+
+    user.theo("memory_forget", memory_id=listed["id"])
+    assert user.call("rag", "delete_memory", memory_id=stored["memory_id"])["deleted"] is False
+    assert user.call("rag", "retrieve_memories", query="where are readings cached")["count"] == 0
+
+
+def test_the_environment_makes_a_server_read_only(user: User) -> None:
+    """PALAVER_READ_ONLY=1 has the effect of --read-only."""
+    user.call("rag", "store_memory", content=SQLITE, category="fact")
+    reader = ReadOnlyUser(user.project, user.home)
+
+    assert reader.call("rag", "get_memory_stats")["read_only_mode"] is True
+    assert reader.call("rag", "store_memory", content=EDITED, category="fact")["error"]["type"] == "ReadOnlyError"
+    assert user.call("rag", "get_memory_stats")["total_memories"] == 1

@@ -1,4 +1,4 @@
-"""Tests that the data in `page.py` equals the specifications of Theo and Historian, if these are available."""
+"""Tests that the data in `page.py` equals the specifications of the toolsets, if these are available."""
 
 import json
 import re
@@ -9,6 +9,7 @@ import pytest
 
 from ..shared import SHARED
 from .historian import page as historian
+from .rag import page as rag
 from .theo import page as theo
 
 SPEC = SHARED / "spec"
@@ -140,3 +141,38 @@ def test_historian_s_replies_are_those_of_the_specification() -> None:
     assert declared["memory_recall"] - {"message", "error"} == fields(historian.RECALLED)
     assert declared["memory_compound"] == fields(historian.COMPOUNDED)
     assert declared["memory_forget"] == fields(historian.OFFERED, historian.DELETED)
+
+
+RAG = sections("4-memory-rag-server.md", "### ") if SPEC.is_dir() else {}
+
+
+def rag_json(section: str, title: str) -> Fields:
+    """Return the JSON below a title of rag's specification."""
+    found = re.search(rf"\*\*{title}:\*\*\n```json\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    return cast("Fields", json.loads(found[1]))
+
+
+@pytest.mark.parametrize("name", rag.PARAMETERS)
+def test_rag_s_parameters_are_those_of_the_specification(name: str) -> None:
+    """The text of each parameter equals that of the specification, in the same order."""
+    [schema] = re.findall(r"\*\*Input Schema:\*\*\n```json\n(.*?)```", RAG[name], re.DOTALL)
+    rows = re.findall(r'(?m)^  "(\w+)": (.*?),?$', schema)
+    texts = {name: json.loads(text) if text.startswith('"') else text for name, text in rows}
+
+    assert list(texts.items()) == list(rag.PARAMETERS[name].items())
+
+
+@pytest.mark.parametrize("name", rag.REPLIES)
+def test_rag_s_replies_are_those_of_the_specification(name: str) -> None:
+    """The expected replies have every field of the example replies and no other field."""
+    assert differs(rag.REPLIES[name], rag_json(RAG[name], "Response"), name) == []
+
+
+@pytest.mark.parametrize("name", rag.ERRORS)
+def test_rag_s_errors_are_those_of_the_specification(name: str) -> None:
+    """The expected errors equal the errors of the specification."""
+    page = (SPEC / "4-memory-rag-server.md").read_text("utf-8")
+
+    assert {"error": rag.ERRORS[name]} == rag_json(page, name)
+    assert '"type": "ValidationError|StorageError|ReadOnlyError|SecurityError"' in page

@@ -7,6 +7,7 @@ import textwrap
 from types import FrameType
 
 import click
+from msgspec.structs import replace
 
 from palaver import __version__
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
@@ -30,7 +31,14 @@ from .output import print_json
     help="Toolsets to serve. `palaver toolsets` lists all toolsets.",
 )
 @click.option("--prefix", is_flag=True, help="Prefix each tool name with its toolset, as in theo_search.")
-def mcp(*, toolset: str, prefix: bool) -> None:
+@click.option(
+    "--read-only",
+    is_flag=True,
+    envvar="PALAVER_READ_ONLY",
+    show_envvar=True,
+    help="Change no byte of Palaver's data. Tools that write return an error.",
+)
+def mcp(*, toolset: str, prefix: bool, read_only: bool) -> None:
     """Serve search or other toolsets to an agent over MCP on standard input and output.
 
     Agents start this command themselves. `palaver up` prints how to add it to Claude Code.
@@ -48,11 +56,16 @@ def mcp(*, toolset: str, prefix: bool) -> None:
             "Waiting for an MCP client on standard input. Agents start this command themselves. Press Ctrl-C to stop.",
             err=True,
         )
-    home = Home.find()
+    home = replace(Home.find(), read_only=read_only)
     config = Config.read(home.config)
-    roots = usual_roots(config.document_roots)
     server = ServerConfig(
-        home, config.model, Renderer(home.templates), roots, make_judge=judge_factory(home, config), background=True
+        home,
+        config.model,
+        Renderer(home.templates),
+        usual_roots(config.document_roots),
+        make_judge=None if read_only else judge_factory(home, config),
+        background=not read_only,
+        strict=config.strict_memories,
     )
     serve(served, server, __version__)
 

@@ -46,7 +46,7 @@ def test_destructive_tools_are_annotated() -> None:
     assert {name: tool.effect.name for name, tool in TOOLS.items()} == {
         "memory_list_types": "READS",
         "memory_remember": "WRITES",
-        "memory_recall": "WRITES",
+        "memory_recall": "RECORDS",
         "memory_compound": "DESTROYS",
         "memory_forget": "DESTROYS",
     }

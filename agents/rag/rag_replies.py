@@ -1,0 +1,175 @@
+"""Replies of the rag toolset: their shapes, rows of memories and chunks, and errors with a type."""
+
+from collections.abc import Sequence
+from typing import Any, NotRequired, TypedDict
+
+from ...core.clock import show_instant
+from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerReadOnly
+from ...core.memory import StoredMemory
+from ...core.origin import Trust
+from ...observe.memory import RecalledMemory
+from ...templates.quote import clean, line
+from ..json_reply import json_reply
+from ..toolset import ToolReply
+from .injection_patterns import SuspectedInjection, risks
+from .memory_uuid import uuid_of
+
+
+class StoredReply(TypedDict):
+    """Reply to storing a memory. `risk` lists the kinds of injection that the content looks like."""
+
+    memory_id: str
+    status: str
+    context_level: str
+    duplicate: NotRequired[bool]
+    risk: NotRequired[list[str]]
+    secrets_removed: NotRequired[list[str]]
+    superseded_ids: NotRequired[list[str]]
+
+
+class MemoryRow(TypedDict):
+    """Memory. `untrusted` marks text from outside, `risk` text that looks like an injection."""
+
+    memory_id: str
+    content: str
+    category: str
+    context_level: str
+    importance: float
+    created_at: str
+    untrusted: NotRequired[bool]
+    risk: NotRequired[list[str]]
+
+
+class ScoredMemoryRow(MemoryRow):
+    """Retrieved memory with its score, 0 to 1. `weak` marks a memory below the relevance threshold."""
+
+    score: float
+    weak: NotRequired[bool]
+
+
+class MemoriesReply(TypedDict):
+    """Retrieved memories, best first."""
+
+    results: list[ScoredMemoryRow]
+    count: int
+    notice: NotRequired[str]
+
+
+class DeletedReply(TypedDict):
+    """Reply to deleting a memory. `undo` is the command that restores it."""
+
+    deleted: bool
+    memory_id: str
+    undo: NotRequired[str]
+
+
+class CodeRow(TypedDict):
+    """Unit of code. The path is relative to the client's project, or absolute outside of it."""
+
+    file_path: str
+    start_line: int
+    end_line: int
+    unit_type: str
+    unit_name: str
+    signature: str
+    language: str
+    score: float
+    content: str
+
+
+class CodeReply(TypedDict):
+    """Found units of code, best first."""
+
+    results: list[CodeRow]
+    count: int
+    search_time_ms: int
+    notice: NotRequired[str]
+
+
+class IndexedReply(TypedDict):
+    """Reply to indexing a folder. `status` is `completed`, or `in_progress` while files are queued."""
+
+    status: str
+    files_indexed: int
+    semantic_units_extracted: int
+    indexing_time_seconds: float
+    project_name: str
+    files_unchanged: NotRequired[int]
+    files_queued: NotRequired[int]
+    waiting_for_embedding: NotRequired[int]
+    failed_files: NotRequired[list[dict[str, str]]]
+
+
+class CacheReply(TypedDict):
+    """Use of the cache of query embeddings since the server started."""
+
+    hits: int
+    misses: int
+    hit_rate: float
+
+
+class StatsReply(TypedDict):
+    """Statistics of all memories."""
+
+    total_memories: int
+    by_category: dict[str, int]
+    by_context_level: dict[str, int]
+    storage_backend: str
+    read_only_mode: bool
+    cache_stats: CacheReply
+
+
+class ContextReply(TypedDict):
+    """Memories of each context level that a query would retrieve in the client's project."""
+
+    query: str | None
+    project: str
+    results: dict[str, list[MemoryRow]]
+    count: int
+    notice: NotRequired[str]
+
+
+def found_rows(found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+    """Return a row for each recalled memory."""
+    return [{**memory_row(each.stored), "score": round(each.score, 4)} for each in found]
+
+
+def memory_row(stored: StoredMemory) -> dict[str, Any]:
+    """Return the row of one memory, without a score."""
+    memory = stored.memory
+    return {
+        "memory_id": uuid_of(stored),
+        "content": clean(memory.content),
+        "category": stored.category,
+        "context_level": stored.level,
+        "importance": memory.importance,
+        "created_at": show_instant(stored.created),
+        **({"untrusted": True} if memory.origin.trust is Trust.LOW else {}),
+        **risk_field(memory.content),
+    }
+
+
+def risk_field(content: str) -> dict[str, list[str]]:
+    """Return a field with the kinds of injection that a text looks like, or no field."""
+    found = risks(content)
+    return {"risk": found} if found else {}
+
+
+def error_reply(error: PalaverError) -> ToolReply:
+    """Return an error with its type, message and details."""
+    details: dict[str, str] = {"hint": line(error.hint)} if error.hint else {}
+    if isinstance(error, SuspectedInjection):
+        details["pattern"] = clean(error.pattern)
+    return json_reply({"error": {"type": _type_of(error), "message": line(str(error)), "details": details}})
+
+
+def _type_of(error: PalaverError) -> str:
+    match error:
+        case ServerReadOnly():
+            return "ReadOnlyError"
+        case DocumentOutsideRoots():
+            return "SecurityError"
+        case InvalidInput():
+            return "ValidationError"
+        case _:
+            return "StorageError"

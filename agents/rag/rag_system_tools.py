@@ -1,0 +1,61 @@
+"""Rag tools for statistics, and for the memories that a query would retrieve."""
+
+from collections import Counter
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ...core.context_level import Category, ContextLevel
+from ...core.memory_filter import MemoryFilter
+from ...observe.memory import GLOBAL_NAMESPACES
+from ...search.query.secret_placeholders import redacted
+from ..json_reply import NOTICE
+from ..toolset import ToolReply
+from .rag_context import RagContext
+from .rag_parameters import MemoryQuery, without_controls
+from .rag_replies import found_rows, memory_row
+
+_PER_LEVEL = 5
+"""Number of memories that `show_current_context` returns for each level."""
+
+
+def get_memory_stats(rag: RagContext) -> ToolReply:
+    """Count all memories by category and context level, and report the cache of query embeddings."""
+    categories: Counter[str] = Counter(dict.fromkeys(map(str, Category), 0))
+    levels: Counter[str] = Counter(dict.fromkeys(map(str, ContextLevel), 0))
+    for category, level, number in rag.core.count_kinds():
+        categories[str(category)] += number
+        levels[str(level)] += number
+    caches = [rag.core.cache_stats, *([rag.documents.cache_stats] if rag.has_documents else [])]
+    hits, misses = sum(each.hits for each in caches), sum(each.misses for each in caches)
+    return rag.reply(
+        {
+            "total_memories": categories.total(),
+            "by_category": dict(categories),
+            "by_context_level": dict(levels),
+            "storage_backend": "sqlite",
+            "read_only_mode": rag.config.home.read_only or rag.core.store.is_read_only,
+            "cache_stats": {
+                "hits": hits,
+                "misses": misses,
+                "hit_rate": round(hits / (hits + misses), 3) if hits + misses else 0.0,
+            },
+        }
+    )
+
+
+def show_current_context(
+    rag: RagContext, query: Annotated[MemoryQuery | None, Field(description="Question or keywords")] = None
+) -> ToolReply:
+    """For debugging: show the memories of each level that a query would retrieve here, or the latest ones."""
+    here = rag.own_namespace()
+    text = None if query is None else redacted(without_controls(query), rag.config.home)
+    results: dict[str, list[dict[str, Any]]] = {}
+    for level in ContextLevel:
+        wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
+        if text is None:
+            results[str(level)] = [memory_row(stored) for stored in rag.core.page(wanted, limit=_PER_LEVEL)]
+        else:
+            results[str(level)] = found_rows(rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False))
+    count = sum(map(len, results.values()))
+    return rag.reply({"query": text, "project": here, "results": results, "count": count, **(NOTICE if count else {})})

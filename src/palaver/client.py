@@ -1,0 +1,230 @@
+"""Asynchronous Python client: the tools of the toolset `rag` as methods, without a server."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from palaver.agents.rag import RAG, RagContext
+from palaver.agents.rag.rag_parameters import CategoryName, LanguageName, LevelName, ScopeName
+from palaver.agents.rag.rag_replies import (
+    CodeReply,
+    ContextReply,
+    DeletedReply,
+    IndexedReply,
+    MemoriesReply,
+    StatsReply,
+    StoredReply,
+)
+from palaver.agents.toolset import ServerConfig
+from palaver.core.config import Config
+from palaver.core.home import Home
+from palaver.search.document_library import usual_roots
+from palaver.templates.render import Renderer
+
+Result = TypeVar("Result")
+
+_TOOLS: Final = {tool.name: tool for tool in RAG.tools}
+
+
+class AsyncClient:
+    """Client of one home, for one event loop.
+
+    One thread of the client does the work, so calls do not block the event loop, and run one after another. A call
+    opens the home if `initialize` was not called. Methods raise `PalaverError`: `InvalidInput` for invalid arguments,
+    `ServerReadOnly` for writes in read-only mode.
+    """
+
+    def __init__(
+        self, home: str | Path | None = None, *, project: str | Path | None = None, read_only: bool = False
+    ) -> None:
+        """Prepare a client, without access to the disk except for the settings.
+
+        Args:
+            home: Folder with the data. The default is `PALAVER_HOME`, or else the data folder of the platform.
+            project: Folder of the current project. The default is the working folder.
+            read_only: True to change no byte of the home.
+        """
+        root = Home.find().root if home is None else Path(home).expanduser().absolute()
+        place = Home(root, read_only=read_only)
+        config = Config.read(place.config)
+        folder = Path.cwd() if project is None else Path(project).expanduser().absolute()
+        self._context = RagContext(
+            ServerConfig(
+                place,
+                config.model,
+                Renderer(place.templates),
+                (folder, *usual_roots(config.document_roots)),
+                folder,
+                background=not read_only,
+                strict=config.strict_memories,
+            ),
+            budget=None,
+        )
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="palaver-client")
+
+    async def initialize(self) -> None:
+        """Open the home, and create it if it is missing. Raises `ServerNotReady` if that fails."""
+        await self._run(lambda: self._context.core)
+
+    async def close(self) -> None:
+        """Close the home. Call it once, after all other calls."""
+        await self._run(self._context.close)
+        self._thread.shutdown()
+
+    async def __aenter__(self) -> Self:
+        await self.initialize()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def store_memory(
+        self,
+        content: str,
+        category: CategoryName,
+        scope: ScopeName | None = None,
+        project_name: str | None = None,
+        importance: float = 0.5,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        context_level: LevelName | None = None,
+    ) -> StoredReply:
+        """Store a memory: one preference, fact, event, workflow or piece of context.
+
+        Args:
+            content: The text, at most 50,000 characters. The same content is stored once.
+            category: Kind of the memory.
+            scope: `global` or `project`. The default is `project` if a project is named, and else `global`.
+            project_name: Project that the memory belongs to.
+            importance: 0 to 1. Important memories rank higher.
+            tags: At most 20 keywords.
+            metadata: Values to store with the memory. Nested values become texts.
+            context_level: Detected from the content if omitted. `SESSION_STATE` expires after 48 hours.
+        """
+        reply: StoredReply = await self._call(
+            "store_memory",
+            content=content,
+            category=category,
+            scope=scope,
+            project_name=project_name,
+            importance=importance,
+            tags=tags,
+            metadata=metadata,
+            context_level=context_level,
+        )
+        return reply
+
+    async def retrieve_memories(
+        self,
+        query: str,
+        limit: int = 5,
+        context_level: LevelName | None = None,
+        scope: ScopeName | None = None,
+        project_name: str | None = None,
+        category: CategoryName | None = None,
+        min_importance: float = 0.0,
+        tags: list[str] | None = None,
+    ) -> MemoriesReply:
+        """Return at most `limit` memories that match a query and all filters, best first."""
+        reply: MemoriesReply = await self._call(
+            "retrieve_memories",
+            query=query,
+            limit=limit,
+            context_level=context_level,
+            scope=scope,
+            project_name=project_name,
+            category=category,
+            min_importance=min_importance,
+            tags=tags,
+        )
+        return reply
+
+    async def retrieve_preferences(self, query: str, limit: int = 5) -> MemoriesReply:
+        """Return the matching memories of the level `USER_PREFERENCE`, best first."""
+        reply: MemoriesReply = await self._call("retrieve_preferences", query=query, limit=limit)
+        return reply
+
+    async def retrieve_project_context(
+        self, query: str, limit: int = 5, project_name: str | None = None
+    ) -> MemoriesReply:
+        """Return the matching memories of the level `PROJECT_CONTEXT`, best first.
+
+        Without a project name, memories of the client's project and global memories are searched.
+        """
+        reply: MemoriesReply = await self._call(
+            "retrieve_project_context", query=query, limit=limit, project_name=project_name
+        )
+        return reply
+
+    async def retrieve_session_state(self, query: str, limit: int = 5) -> MemoriesReply:
+        """Return the matching memories of the level `SESSION_STATE`, best first."""
+        reply: MemoriesReply = await self._call("retrieve_session_state", query=query, limit=limit)
+        return reply
+
+    async def delete_memory(self, memory_id: str) -> DeletedReply:
+        """Delete a memory. For an unknown ID, `deleted` is false."""
+        reply: DeletedReply = await self._call("delete_memory", memory_id=memory_id)
+        return reply
+
+    async def get_memory_stats(self) -> StatsReply:
+        """Return the number of memories by category and context level, and the use of the cache."""
+        reply: StatsReply = await self._call("get_memory_stats")
+        return reply
+
+    async def show_current_context(self, query: str | None = None) -> ContextReply:
+        """Return the memories of each level that a query would retrieve in this project, or the latest ones."""
+        reply: ContextReply = await self._call("show_current_context", query=query)
+        return reply
+
+    async def search_code(
+        self,
+        query: str,
+        project_name: str | None = None,
+        limit: int = 10,
+        file_pattern: str | None = None,
+        language: LanguageName | None = None,
+    ) -> CodeReply:
+        """Return at most `limit` units of indexed code that match a query, best first.
+
+        Without a project name, the code of the client's project is searched.
+        """
+        reply: CodeReply = await self._call(
+            "search_code",
+            query=query,
+            project_name=project_name,
+            limit=limit,
+            file_pattern=file_pattern,
+            language=language,
+        )
+        return reply
+
+    async def index_codebase(
+        self, directory_path: str | Path, project_name: str | None = None, recursive: bool = True
+    ) -> IndexedReply:
+        """Index the code and documents of a folder, by default as the project of this name. Skip unchanged files."""
+        reply: IndexedReply = await self._call(
+            "index_codebase",
+            directory_path=_absolute(directory_path),
+            project_name=project_name,
+            recursive=recursive,
+        )
+        return reply
+
+    async def _call(self, name: str, **arguments: Any) -> Any:
+        """Run a tool and return its reply."""
+        read_only = self._context.config.home.read_only
+        reply = await self._run(lambda: _TOOLS[name].call(self._context, arguments, read_only=read_only))
+        return reply.data
+
+    async def _run(self, work: Callable[[], Result]) -> Result:
+        """Run a function in the thread of the client."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _absolute(path: str | Path) -> str:
+    return str(Path(path).expanduser().absolute())

@@ -1,0 +1,1 @@
+"""Tests of the rag tools against their specification."""

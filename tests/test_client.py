@@ -1,0 +1,127 @@
+"""Tests of the Python client."""
+
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import palaver
+from palaver import AsyncClient
+from palaver.agents.rag import RAG
+from palaver.core.errors import InvalidInput, ServerReadOnly
+
+README = Path(__file__).parents[1] / "README.md"
+HEAVY = {"mcp", "numpy", "onnxruntime", "pydantic", "tantivy", "usearch"}
+
+
+def test_the_import_of_the_package_is_cheap() -> None:
+    """`import palaver` loads no library, and the client loads neither the server nor the model."""
+    program = "import sys; import palaver; print(*sys.modules); palaver.AsyncClient; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    package, client = map(set, map(str.split, ran.stdout.splitlines()))
+
+    assert HEAVY & {name.partition(".")[0] for name in package} == set()
+    assert "palaver.client" not in package
+    assert {"mcp", "onnxruntime", "usearch"} & {name.partition(".")[0] for name in client} == set()
+
+
+def test_unknown_names_are_missing() -> None:
+    """The package has only the names that it exports."""
+    with pytest.raises(AttributeError, match="has no attribute 'Client'"):
+        getattr(palaver, "Client")  # noqa: B009 - a plain access is a type error
+
+
+@pytest.mark.parametrize("tool", RAG.tools, ids=lambda tool: tool.name)
+def test_methods_have_the_parameters_of_the_tools(tool: Any) -> None:
+    """Each tool of the toolset is a documented method with the same parameters and defaults."""
+    method = getattr(AsyncClient, tool.name)
+    ours = [(name, each.default) for name, each in inspect.signature(method).parameters.items()][1:]
+    theirs = [(name, each.default) for name, each in inspect.signature(tool.function).parameters.items()][1:]
+
+    assert ours == theirs
+    assert inspect.iscoroutinefunction(method)
+    assert method.__doc__
+
+
+def test_calls_do_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a call waits, the event loop runs other tasks. Several calls at once are answered in order."""
+    gate = threading.Event()
+
+    async def run() -> None:
+        async with AsyncClient(tmp_path / "home", project=tmp_path) as client:
+            core = client._context.core
+            remember = core.remember
+
+            def slow(*given: Any, **named: Any) -> Any:
+                assert gate.wait(10)
+                return remember(*given, **named)
+
+            monkeypatch.setattr(core, "remember", slow)
+            calls = [client.store_memory(f"Note {number}", "fact") for number in range(2)]
+            waiting = asyncio.gather(*calls)
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            gate.set()
+            first, second = await waiting
+            assert first["memory_id"] < second["memory_id"]
+
+    asyncio.run(run())
+
+
+def test_errors_are_exceptions(tmp_path: Path) -> None:
+    """Invalid arguments and writes in read-only mode raise Palaver's errors."""
+
+    async def run() -> None:
+        async with AsyncClient(tmp_path / "home", project=tmp_path) as client:
+            await client.store_memory("I prefer tabs", "preference")
+            with pytest.raises(InvalidInput, match="limit must be at most 100"):
+                await client.retrieve_memories("tabs", limit=101)
+        async with AsyncClient(tmp_path / "home", project=tmp_path, read_only=True) as client:
+            assert (await client.retrieve_preferences("tabs"))["count"] == 1
+            with pytest.raises(ServerReadOnly):
+                await client.store_memory("I prefer spaces", "preference")
+            assert (await client.get_memory_stats())["read_only_mode"] is True
+
+    asyncio.run(run())
+
+
+def test_long_memories_are_complete(tmp_path: Path) -> None:
+    """Replies of the client are not truncated."""
+    text = "word " * 9_000
+
+    async def run() -> None:
+        async with AsyncClient(tmp_path / "home", project=tmp_path) as client:
+            for number in range(2):
+                await client.store_memory(f"Note {number}: {text}", "fact")
+            found = (await client.retrieve_memories("note"))["results"]
+            assert {len(each["content"]) for each in found} == {len(f"Note 0: {text}")}
+
+    asyncio.run(run())
+
+
+def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
+    """The example of README.md runs as printed, and prints the output shown below it."""
+    [(example, shown)] = re.findall(
+        r"^```python\n(.*?)^```\n.*?^```text\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    source = tmp_path / "shop" / "login.py"
+    source.parent.mkdir()
+    source.write_text('def authenticate(name: str, password: str) -> bool:\n    """Authenticate a user."""\n    ...\n')
+    environment = {"PALAVER_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", example], cwd=source.parent, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert ran.stderr == ""
+    assert _plain(ran.stdout) == _plain(shown)
+
+
+def _plain(output: str) -> str:
+    """Replace IDs and scores, which depend on the time and on the model."""
+    return re.sub(r"\b0\.\d\d\b", "0.00", re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", output))
