@@ -12,6 +12,7 @@
     │   ├── InvalidLimit
     │   ├── UnknownType
     │   ├── UnknownProject
+    │   ├── UnknownClient
     │   ├── UnknownIds
     │   ├── TooManyIds
     │   ├── PathOutsideArchive
@@ -30,6 +31,7 @@
     │       └── CopyGone        a raw copy is missing
     ├── DocumentUnreadable      a document could not be read; other documents are not affected
     ├── MnemonicsUnusable       memory files of a project cannot be read or written
+    ├── ClientConfigUnusable    a client's configuration file cannot be read or changed
     ├── ConfigInvalid           invalid value in config.toml or the environment
     ├── StoreError              database error
     │   ├── StoreMissing
@@ -138,6 +140,13 @@ class UnknownProject(InvalidInput):
         self.name, self.near = name, tuple(near)
         question = f"Did you mean {' or '.join(near)}? " if near else ""
         super().__init__(f"Unknown project: {name}", hint=f"{question}`palaver projects` lists all projects.")
+
+
+class UnknownClient(InvalidInput):
+    """Error: no MCP client has this name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"Unknown client: {name}", hint=f"Use one of: {', '.join(known)}.")
 
 
 class UnknownIds(InvalidInput):
@@ -262,6 +271,16 @@ class MnemonicsUnusable(PalaverError):
     def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
         self.reason = reason
         super().__init__(f"{path}: {reason}", hint=hint)
+
+
+class ClientConfigUnusable(PalaverError):
+    """Error: the configuration file of a client cannot be read or changed. The file is unchanged."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(
+            f"{path}: {reason}", hint="The file was not changed. Correct it, or add the entry that `--print` shows."
+        )
 
 
 class NothingToUndo(InvalidInput):
