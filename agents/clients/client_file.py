@@ -58,20 +58,22 @@ def write_config(path: Path, content: bytes) -> None:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise ClientConfigUnusable(path, reason or str(error)) from None
+        raise ClientConfigUnusable(path, _reason(error)) from None
 
 
 def remove_config(path: Path) -> None:
-    """Delete a configuration file, or do nothing if it does not exist.
+    """Delete a configuration file, or do nothing if it does not exist. A link is followed.
 
     Raises:
         ClientConfigUnusable: The file cannot be deleted.
     """
     try:
-        path.unlink(missing_ok=True)
-        if path.parent.exists():
-            sync_path(path.parent)
-    except OSError as error:
-        raise ClientConfigUnusable(path, error.strerror or str(error)) from None
+        target = path.resolve()
+        target.unlink(missing_ok=True)
+        sync_path(target.parent)
+    except (OSError, RuntimeError) as error:
+        raise ClientConfigUnusable(path, _reason(error)) from None
 
+
+def _reason(error: OSError | RuntimeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)

@@ -7,7 +7,7 @@ the entry, or minus the entry.
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -15,21 +15,11 @@ from ...core.errors import ChangedMeanwhile, ClientConfigUnusable
 from . import json_text, toml_text, yaml_text
 from .client_file import backup_of, read_config, remove_config, write_config
 from .client_table import Client
+from .config_format import ConfigFormat, UnusableText, as_table
 from .server_entry import NAME, ServerEntry
-
-_ROW: Final = 160
-"""Maximum characters of a row of a diff."""
 
 Action = Literal["add", "update", "keep", "remove", "absent"]
 """Kind of a change. `keep` and `absent` change nothing: the entry is already as planned."""
-
-
-class ConfigFormat(Protocol):
-    """Format of a configuration file. Each module `*_text.py` implements it."""
-
-    def read(self, text: str) -> dict[str, Any]: ...
-    def put(self, text: str, path: tuple[str, ...], value: object) -> str: ...
-    def drop(self, text: str, path: tuple[str, ...]) -> str: ...
 
 
 _FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_text, "yaml": yaml_text}
@@ -55,11 +45,10 @@ class ConfigChange(Struct, frozen=True):
         return self.action in {"add", "update"} and self.before is not None
 
     @property
-    def diff(self) -> str:
-        """Changed lines as a unified diff without context, because neighbouring lines can contain keys."""
-        old, new = ((content or b"").decode("utf-8").splitlines() for content in (self.before, self.after))
-        rows = list(difflib.unified_diff(old, new, lineterm="", n=0))[2:]
-        return "\n".join(row if len(row) <= _ROW else f"{row[: _ROW - 1]}…" for row in rows)
+    def diff(self) -> list[str]:
+        """Rows of a unified diff without context, because neighbouring lines can contain keys."""
+        old, new = ((content or b"").decode().splitlines() for content in (self.before, self.after))
+        return list(difflib.unified_diff(old, new, lineterm="", n=0))[2:]
 
 
 def plan(client: Client, server: ServerEntry) -> ConfigChange:
@@ -78,7 +67,8 @@ def plan(client: Client, server: ServerEntry) -> ConfigChange:
         if wanted == entry:
             return ConfigChange(client, path, "keep", before, before)
         after = form.put(text, place, wanted) if entry is None else _updated(form, text, place, entry, wanted)
-        expected = {**known, client.section: {**(known.get(client.section) or {}), NAME: wanted}}
+        others = as_table(known.get(client.section) or {}, client.section)
+        expected = {**known, client.section: {**others, NAME: wanted}}
         _check(form, after, expected, client.section)
         return ConfigChange(client, path, "add" if entry is None else "update", before, after.encode())
     except ValueError as error:
@@ -103,14 +93,11 @@ def plan_removal(client: Client) -> ConfigChange:
         if before is None or entry is None:
             return ConfigChange(client, path, "absent", before, before)
         backup = read_config(backup_of(path))
-        earlier = _parsed(form, backup)
-        if earlier is not None and _entry(earlier, client) is None:
-            if form.put((backup or b"").decode(), place, entry).encode() == before:
-                return ConfigChange(client, path, "remove", before, backup)
+        if _with_entry(form, backup, client, entry) == before:
+            return ConfigChange(client, path, "remove", before, backup)
         rest = {name: value for name, value in known[client.section].items() if name != NAME}
         after = form.drop(text, place)
-        was_added = backup is not None and earlier is not None and client.section not in earlier
-        if not rest and was_added and client.section in form.read(after):
+        if not rest and client.section in form.read(after) and _lacks(form, backup, client.section):
             after = form.drop(after, (client.section,))
         _check(form, after, {**known, client.section: rest}, client.section)
         return ConfigChange(client, path, "remove", before, after.encode())
@@ -153,17 +140,13 @@ def _entry(known: Mapping[str, Any], client: Client) -> dict[str, Any] | None:
     """Return the entry of the server in a parsed file, or None.
 
     Raises:
-        ValueError: The section or the entry is not a table.
+        UnusableText: The section or the entry is not a table.
     """
     section = known.get(client.section)
     if section is None and (client.section not in known or client.format == "yaml"):
         return None
-    if not isinstance(section, dict):
-        raise ValueError(f"`{client.section}` is not a table of servers")
-    entry = section.get(NAME)
-    if entry is not None and not isinstance(entry, dict):
-        raise ValueError(f"the server `{NAME}` is not a table")
-    return entry
+    entry = as_table(section, client.section).get(NAME)
+    return None if entry is None else as_table(entry, f"{client.section}.{NAME}")
 
 
 def _updated(
@@ -179,18 +162,28 @@ def _updated(
 
 
 def _check(form: ConfigFormat, after: str, expected: Mapping[str, Any], section: str) -> None:
-    """Raise `ValueError` if the new text does not parse to the expected values. The section may be missing if empty."""
+    """Raise `UnusableText` if the new text does not parse to the expected values. An empty section may be missing."""
     found = form.read(after)
     if {**found, section: found.get(section) or {}} != expected:
-        raise ValueError("an automatic change would alter other settings")
+        raise UnusableText("an automatic change would alter other settings")
 
 
-def _parsed(form: ConfigFormat, content: bytes | None) -> dict[str, Any] | None:
-    """Return the values of a backup, or None if it is damaged. A missing backup has no values."""
+def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry: Mapping[str, Any]) -> bytes | None:
+    """Return a backup with the entry added, or None if this is impossible. A missing backup is an empty file."""
     try:
-        return form.read((content or b"").decode())
+        text = (backup or b"").decode()
+        is_new = _entry(form.read(text), client) is None
+        return form.put(text, (client.section, NAME), entry).encode() if is_new else None
     except ValueError:
         return None
+
+
+def _lacks(form: ConfigFormat, backup: bytes | None, section: str) -> bool:
+    """Return whether a backup shows that the section was added with the entry."""
+    try:
+        return backup is not None and section not in form.read(backup.decode())
+    except ValueError:
+        return False
 
 
 def _reason(error: ValueError) -> str:

@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
+
+from .config_format import UnusableText, as_table
 
 _STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _COMMENT: Final = re.compile(rf"({_STRING})|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
@@ -36,7 +38,7 @@ def read(text: str) -> dict[str, Any]:
     """Return the root object. An empty text is an empty object.
 
     Raises:
-        ValueError: The text is not an object in JSON with comments.
+        UnusableText: The text is not an object in JSON with comments.
     """
     plain = _plain(text)
     if not plain.strip():
@@ -44,19 +46,17 @@ def read(text: str) -> dict[str, Any]:
     try:
         root = json.loads(plain, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        raise ValueError(f"invalid JSON: {error.msg} in line {error.lineno}") from None
+        raise UnusableText(f"invalid JSON: {error.msg} in line {error.lineno}") from None
     except RecursionError:
-        raise ValueError("invalid JSON: nested too deeply") from None
-    if not isinstance(root, dict):
-        raise ValueError("the root is not an object")  # noqa: TRY004 - the caller expects one type of error
-    return cast("dict[str, Any]", root)
+        raise UnusableText("invalid JSON: nested too deeply") from None
+    return as_table(root, "the root")
 
 
 def put(text: str, path: Sequence[str], value: object) -> str:
     """Set the value at a path of keys, and add missing objects.
 
     Raises:
-        ValueError: The text is not valid, or a key on the path is not an object.
+        UnusableText: The text is not valid, or a key on the path is not an object.
     """
     read(text)
     if not _plain(text).strip():
@@ -144,7 +144,7 @@ def _base(text: str, position: int) -> str:
 def _object(plain: str, brace: int, path: Sequence[str]) -> _Object:
     """Return the object that starts at a position."""
     if plain[brace] != "{":
-        raise ValueError(f"`{'.'.join(path)}` is not an object")
+        raise UnusableText(f"`{'.'.join(path)}` is not an object")
     decoder, members = json.JSONDecoder(), list[_Member]()
     position = _skip(plain, brace + 1)
     while plain[position] != "}":
@@ -179,4 +179,4 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"invalid JSON: {name} is not a value")
+    raise UnusableText(f"invalid JSON: {name} is not a value")

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...core.home import Home
+from .config_format import as_table
 
 NAME: Final = "palaver"
 """Name of the server in every client's configuration."""
@@ -45,11 +46,9 @@ class EntryShape(Struct, frozen=True):
         """Return an existing entry that starts `server`. Other fields and variables are kept.
 
         Raises:
-            ValueError: The environment of the entry is not a table.
+            UnusableText: The environment of the entry is not a table.
         """
-        known = entry.get(self.env) or {}
-        if not isinstance(known, dict):
-            raise ValueError(f"`{self.env}` of the server `{NAME}` is not a table")
+        known = as_table(entry.get(self.env) or {}, f"{NAME}.{self.env}")
         env = {name: value for name, value in known.items() if name != HOME_VARIABLE} | server.env
         changed = {**entry, **self._launch(server), self.env: env}
         return changed if env or known else {name: value for name, value in changed.items() if name != self.env}

@@ -4,40 +4,42 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, cast
 
+from .config_format import UnusableText, as_table
+
 
 def read(text: str) -> dict[str, Any]:
     """Return the root table.
 
     Raises:
-        ValueError: The text is not TOML.
+        UnusableText: The text is not TOML.
     """
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"invalid TOML: {error}") from None
+        raise UnusableText(f"invalid TOML: {error}") from None
     except RecursionError:
-        raise ValueError("invalid TOML: nested too deeply") from None
+        raise UnusableText("invalid TOML: nested too deeply") from None
 
 
 def put(text: str, path: Sequence[str], value: object) -> str:
     """Set a value in an existing table, or append a table of values.
 
     Raises:
-        ValueError: The text is not valid, or the path leads through a value.
+        UnusableText: The text is not valid, or the path leads through a value.
     """
     holder: Any = read(text)
     for depth, key in enumerate(path):
-        if not isinstance(holder, dict):
-            raise ValueError(f"`{'.'.join(path[:depth])}` is not a table")  # noqa: TRY004
-        if key not in holder and isinstance(value, dict):
+        table = as_table(holder, ".".join(path[:depth]))
+        if key not in table and isinstance(value, dict):
             after = _append(text, path, cast("dict[str, object]", value))
             if _is_valid(after):
                 return after
-            raise ValueError(f"the inline table `{'.'.join(path[:depth])}` cannot be extended")
-        holder = cast("dict[str, Any]", holder).get(key)
+            raise UnusableText(f"the inline table `{'.'.join(path[:depth])}` cannot be extended")
+        holder = table.get(key)
     document, table = _tables(text, path)
     table[path[-1]] = value
-    return document.as_string()
+    changed: str = document.as_string()
+    return changed
 
 
 def drop(text: str, path: Sequence[str]) -> str:
@@ -53,7 +55,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 def _is_valid(text: str) -> bool:
     try:
         read(text)
-    except ValueError:
+    except UnusableText:
         return False
     return True
 
@@ -62,12 +64,12 @@ def _append(text: str, path: Sequence[str], table: dict[str, object]) -> str:
     """Append a table, after an empty line."""
     import tomlkit
 
+    library: Any = tomlkit
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(path)}]"]
     for name, value in table.items():
-        item = tomlkit.item(cast("Any", value))
+        item = library.inline_table() if isinstance(value, dict) else library.item(value)
         if isinstance(value, dict):  # A table on its own lines would be a second part of the entry.
-            item = tomlkit.inline_table()
             item.update(value)
         lines.append(f"{name} = {item.as_string()}")
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
@@ -85,5 +87,5 @@ def _tables(text: str, path: Sequence[str]) -> tuple[Any, Any]:
         for key in path[:-1]:
             table = table[key]
     except (TOMLKitError, TypeError) as error:
-        raise ValueError(f"this TOML cannot be edited: {error}") from None
+        raise UnusableText(f"this TOML cannot be edited: {error}") from None
     return document, table

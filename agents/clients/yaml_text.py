@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import yaml
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+
+from .config_format import UnusableText, as_table
 
 _INDENT: Final = 2
 
@@ -14,26 +16,22 @@ def read(text: str) -> dict[str, Any]:
     """Return the root mapping. An empty text is an empty mapping.
 
     Raises:
-        ValueError: The text is not one YAML document with a mapping.
+        UnusableText: The text is not one YAML document with a mapping.
     """
     try:
         root = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        raise ValueError(f"invalid YAML: {getattr(error, 'problem', None) or type(error).__name__}{where}") from None
-    if root is None:
-        return {}
-    if not isinstance(root, dict):
-        raise ValueError("the root is not a mapping")  # noqa: TRY004 - the caller expects one type of error
-    return cast("dict[str, Any]", root)
+        raise UnusableText(f"invalid YAML: {getattr(error, 'problem', None) or type(error).__name__}{where}") from None
+    return {} if root is None else as_table(root, "the root")
 
 
 def put(text: str, path: Sequence[str], value: object) -> str:
     """Set the value at a path of keys, and add missing mappings.
 
     Raises:
-        ValueError: The text is not valid, or a key on the path is not a mapping.
+        UnusableText: The text is not valid, or a key on the path is not a mapping.
     """
     read(text)
     node = _root(text)
@@ -41,7 +39,7 @@ def put(text: str, path: Sequence[str], value: object) -> str:
         return _append(text, path, value, 0)
     for depth, key in enumerate(path):
         if not isinstance(node, MappingNode):
-            raise ValueError(f"`{'.'.join(path[:depth])}` is not a mapping")
+            raise UnusableText(f"`{'.'.join(path[:depth])}` is not a mapping")
         index = _index(node, key)
         if index < 0:
             for missing in reversed(path[depth + 1 :]):

@@ -1,5 +1,6 @@
 """`palaver install`: connect MCP clients and start the background service."""
 
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ from palaver.agents.clients.client_setup import ConfigChange, apply, plan, plan_
 from palaver.agents.clients.client_table import CLIENTS, Client, find_client
 from palaver.agents.clients.server_entry import ServerEntry, docker_server, own_server
 from palaver.agents.toolset import find_toolset
+from palaver.archiver.redaction.redactor import Redactor
 from palaver.core.errors import ChangedMeanwhile, PalaverError, UnknownClient
 from palaver.core.home import Home
-from palaver.templates.quote import line
+from palaver.templates.quote import clean, line
 
 from .demo import is_demo
 from .failures import failure_of
@@ -24,6 +26,8 @@ from .output import print_json
 from .program import program_words
 from .service import Service
 
+_ROW: Final = 160
+"""Maximum characters of a row of a diff."""
 _SERVICE: Final = "service"
 _TEXTS: Final = ("generic", "docker")
 """Names that print text to copy, instead of a change."""
@@ -200,8 +204,8 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
             click.echo(f"{step.client.title}: not changed. {line(step.error.full_message) if step.error else ''}")
             continue
         click.echo(f"{step.client.title}: {_PLANNED[step.change.action].format(line(str(step.change.path)))}")
-        for row in step.change.diff.splitlines() if step.is_needed else ():
-            click.echo(f"  {line(row)}")
+        for row in _diff(step.change):
+            click.echo(f"  {row}")
     if service is None:
         return
     path = line(str(service.service.path))
@@ -219,6 +223,15 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
         case "unavailable":
             program = service.service.start[0][0]
             click.echo(f"Background service: not available without {program}. Run `palaver watch` instead.")
+
+
+def _diff(change: ConfigChange) -> list[str]:
+    """Return the rows of the diff without secrets, which the same line of a file can contain."""
+    if not change.is_needed:
+        return []
+    redactor = Redactor(secrets.token_bytes(32))
+    rows = (redactor.redact(clean(row[: 10 * _ROW])).text for row in change.diff)
+    return [row if len(row) <= _ROW else f"{row[: _ROW - 1]}…" for row in rows]
 
 
 def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: bool, yes: bool) -> tuple[bool, bool]:
@@ -302,7 +315,7 @@ def _step_fields(step: _Step) -> dict[str, Any]:
         "client": step.client.name,
         "path": str(step.client.path),
         "action": change.action if change else None,
-        "diff": change.diff if change else "",
+        "diff": _diff(change) if change else [],
         "done": step.done,
         "backup": str(backup_of(change.path)) if change and step.done and change.keeps_backup else None,
         "error": _error_fields(step.error),
