@@ -47,9 +47,41 @@ def drop(text: str, path: Sequence[str]) -> str:
     document, table = _tables(text, path)
     del table[path[-1]]
     rest: str = document.as_string()
-    newline = "\r\n" if "\r\n" in text else "\n"
-    # The empty line before the last table belongs to it.
-    return rest.removesuffix(newline) if text.startswith(rest) and rest.endswith(newline * 2) else rest
+    # tomlkit also removes the comments between a table and the next one.
+    without_lines = _without_table(text, path)
+    return without_lines if _is_valid(without_lines) and read(without_lines) == read(rest) else rest
+
+
+def _without_table(text: str, path: Sequence[str]) -> str:
+    """Return the text without the lines of a table and of the tables in it, and without the empty line before it."""
+    kept, after, is_inside = list[str](), list[str](), False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            was_inside, is_inside = is_inside, _header(line)[: len(path)] == tuple(path)
+            if is_inside and not was_inside and kept and not kept[-1].strip():
+                kept.pop()
+            if not is_inside:
+                kept += after
+            after.clear()
+        elif is_inside and line.strip() and not line.lstrip().startswith("#"):
+            after.clear()
+        if not is_inside:
+            kept.append(line)
+        elif not line.strip() or line.lstrip().startswith("#"):
+            after.append(line)
+    return "".join(kept + after)
+
+
+def _header(line: str) -> tuple[str, ...]:
+    """Return the path in the header of a table, or an empty path for any other line."""
+    if not _is_valid(line):
+        return ()
+    path, value = list[str](), read(line)
+    while len(value) == 1:
+        [(key, inner)] = value.items()
+        path.append(key)
+        value = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    return tuple(path)
 
 
 def _is_valid(text: str) -> bool:
