@@ -131,7 +131,15 @@ trust_level = "trusted"
   /* the end */
 }
 """,
-    "windsurf": '{\r\n    "mcpServers": {\r\n        "fetch": {\r\n            "serverUrl": "https://x/sse"\r\n        }\r\n    }\r\n}\r\n',
+    "windsurf": """\
+{
+    "mcpServers": {
+        "fetch": {
+            "serverUrl": "https://x/sse"
+        }
+    }
+}
+""".replace("\n", "\r\n"),
     "goose": """\
 # Goose
 GOOSE_PROVIDER: anthropic

@@ -152,7 +152,7 @@ def test_a_broken_file_is_refused(client: Client) -> None:
     """A file that cannot be parsed, or has no table of servers, is refused and stays unchanged."""
     path = write(client.path, BROKEN[client.name])
     for planned in (lambda: plan(client, SERVER), lambda: plan_removal(client)):
-        with pytest.raises(ClientConfigUnusable, match="invalid|is not a table") as raised:
+        with pytest.raises(ClientConfigUnusable, match=r"invalid|is not a table") as raised:
             planned()
         assert str(path) in str(raised.value)
 
@@ -198,7 +198,7 @@ def test_special_characters_survive(client: Client) -> None:
     assert launch(client) == ([odd.command, *odd.args], odd.env)
 
 
-def test_a_path_that_is_not_utf_8_is_refused(home: Path) -> None:
+def test_a_path_that_is_not_utf_8_is_refused() -> None:
     """A command with bytes that are not UTF-8 cannot be stored, so nothing is written."""
     with pytest.raises(ClientConfigUnusable, match="not UTF-8"):
         plan(CURSOR, ServerEntry(os.fsdecode(b"/\xff/palaver"), ("mcp",), {}))

@@ -22,7 +22,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("platform", "column"), [("darwin", 0), ("linux", -1)])
 def test_the_page_names_every_file(platform: str, column: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/clients.md lists the name, the file of macOS and Linux, and the key of each client, in the order of the table."""
+    """docs/clients.md lists the name, the files, and the key of each client, in the order of the table."""
     monkeypatch.setattr(sys, "platform", platform)
     rows = re.findall(r"^\| [^|]+ \| `([\w-]+)` \| (.+?) \| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
     listed = [(name, re.findall(r"`(~/[^`]+)`", files)[column], key) for name, files, key in rows]
