@@ -12,7 +12,6 @@
     │   ├── InvalidLimit
     │   ├── UnknownType
     │   ├── UnknownProject
-    │   ├── UnknownClient
     │   ├── UnknownIds
     │   ├── TooManyIds
     │   ├── PathOutsideArchive
@@ -142,13 +141,6 @@ class UnknownProject(InvalidInput):
         super().__init__(f"Unknown project: {name}", hint=f"{question}`palaver projects` lists all projects.")
 
 
-class UnknownClient(InvalidInput):
-    """Error: no MCP client has this name."""
-
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"Unknown client: {name}", hint=f"Use one of: {', '.join(known)}.")
-
-
 class UnknownIds(InvalidInput):
     """Error: these IDs do not exist. The IDs in `gone` may have belonged to deleted items."""
 
@@ -276,11 +268,11 @@ class MnemonicsUnusable(PalaverError):
 class ClientConfigUnusable(PalaverError):
     """Error: the configuration file of a client cannot be read or changed. The file is unchanged."""
 
+    hint = "The file was not changed. Correct it, or add the entry that `palaver install CLIENT --print` shows."
+
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(
-            f"{path}: {reason}", hint="The file was not changed. Correct it, or add the entry that `--print` shows."
-        )
+        super().__init__(f"{path}: {reason}")
 
 
 class NothingToUndo(InvalidInput):

@@ -60,7 +60,7 @@ AGAINST_ORDER = set[tuple[str, str]]()
 # Libraries that load slowly, so functions may import them.
 LAZY = set(
     "anthropic concurrent httpx2 markdown_it mcp numpy onnxruntime pypdf rapidfuzz rich sentence_transformers tantivy"
-    " tokenizers torch usearch watchfiles".split()
+    " tokenizers tomlkit torch usearch watchfiles".split()
 )
 
 # Number of other imports within functions per package. Counts may only decrease.

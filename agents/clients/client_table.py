@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...core.errors import UnknownClient
+from ...core.errors import InvalidInput
 from .server_entry import EntryShape
 
 _PLAIN: Final = EntryShape()
@@ -140,11 +140,12 @@ def find_client(name: str) -> Client:
     """Return the client with a name.
 
     Raises:
-        UnknownClient: No client has this name.
+        InvalidInput: No client has this name.
     """
     found = next((client for client in CLIENTS if client.name == name), None)
     if found is None:
-        raise UnknownClient(name, [client.name for client in CLIENTS])
+        names = ", ".join(client.name for client in CLIENTS)
+        raise InvalidInput(f"Unknown client: {name}", hint=f"Use one of: {names}.")
     return found
 
 

@@ -15,7 +15,7 @@ from palaver.agents.clients.client_table import CLIENTS, Client, find_client
 from palaver.agents.clients.server_entry import ServerEntry, docker_server, own_server
 from palaver.agents.toolset import find_toolset
 from palaver.archiver.redaction.redactor import Redactor
-from palaver.core.errors import ChangedMeanwhile, PalaverError, UnknownClient
+from palaver.core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.templates.quote import clean, line
 
@@ -109,7 +109,7 @@ def install(
         raise click.UsageError("--print and --remove cannot be combined.")
     for name in names:
         if name not in _NAMES:
-            raise UnknownClient(name, _NAMES)
+            raise InvalidInput(f"Unknown client: {name}", hint=f"Use one of: {', '.join(_NAMES)}.")
     home = Home.find()
     server = _server(home, toolset, docker=docker)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in (*_TEXTS, _SERVICE)]

@@ -120,7 +120,7 @@ trust_level = "trusted"
     "zed": """\
 // Zed settings
 //
-// For information on how to configure Zed, see the documentation.
+// Shared by all my machines.
 {
   "ui_font_size": 16, // "buffer_font_size": 14,
   "theme": {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.agents.clients.client_table import CLIENTS, find_client
-from palaver.core.errors import UnknownClient
+from palaver.core.errors import InvalidInput
 
 from .config_samples import write
 
@@ -79,7 +79,7 @@ def test_installed_clients_are_found(home: Path, tmp_path: Path, monkeypatch: py
 
 def test_an_unknown_client_is_an_error() -> None:
     """The error for an unknown client names the known ones."""
-    with pytest.raises(UnknownClient) as raised:
+    with pytest.raises(InvalidInput) as raised:
         find_client("emacs")
 
     assert all(client.name in raised.value.full_message for client in CLIENTS)
