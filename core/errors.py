@@ -26,11 +26,11 @@
     │   └── DocumentOutsideRoots
     ├── ChangedMeanwhile        another process changed a planned item; nothing was done
     ├── SourceUnreadable        a file could not be read; other files are not affected
+    │   ├── ClientConfigUnusable    a client's configuration file cannot be changed either
     │   └── CopyDamaged         some lines of a raw copy are damaged
     │       └── CopyGone        a raw copy is missing
     ├── DocumentUnreadable      a document could not be read; other documents are not affected
     ├── MnemonicsUnusable       memory files of a project cannot be read or written
-    ├── ClientConfigUnusable    a client's configuration file cannot be read or changed
     ├── ConfigInvalid           invalid value in config.toml or the environment
     ├── StoreError              database error
     │   ├── StoreMissing
@@ -265,16 +265,6 @@ class MnemonicsUnusable(PalaverError):
         super().__init__(f"{path}: {reason}", hint=hint)
 
 
-class ClientConfigUnusable(PalaverError):
-    """Error: the configuration file of a client cannot be read or changed. The file is unchanged."""
-
-    hint = "The file was not changed. Correct it, or add the entry that `palaver install CLIENT --print` shows."
-
-    def __init__(self, path: Path, reason: str) -> None:
-        self.path, self.reason = path, reason
-        super().__init__(f"{path}: {reason}")
-
-
 class NothingToUndo(InvalidInput):
     """Error: the memory has no edit to undo."""
 
@@ -298,6 +288,12 @@ class SourceUnreadable(PalaverError):
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
         super().__init__(f"{path}: {reason}", hint=hint)
+
+
+class ClientConfigUnusable(SourceUnreadable):
+    """Error: the configuration file of a client cannot be read or changed. The file is unchanged."""
+
+    hint = "The file was not changed. Correct it, or add the entry that `palaver install CLIENT --print` shows."
 
 
 class CopyDamaged(SourceUnreadable):

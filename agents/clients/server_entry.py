@@ -51,7 +51,8 @@ class EntryShape(Struct, frozen=True):
         known = as_table(entry.get(self.env) or {}, f"{NAME}.{self.env}")
         env = {name: value for name, value in known.items() if name != HOME_VARIABLE} | server.env
         changed = {**entry, **self._launch(server), self.env: env}
-        return changed if env or known else {name: value for name, value in changed.items() if name != self.env}
+        is_kept = env or (self.env in entry and not known)
+        return changed if is_kept else {name: value for name, value in changed.items() if name != self.env}
 
     def _launch(self, server: ServerEntry) -> dict[str, Any]:
         if self.joined:

@@ -1,6 +1,13 @@
 """Configuration files as the clients write them: one with comments and other servers, one that is broken."""
 
+import tomllib
 from pathlib import Path
+from typing import Any
+
+import yaml
+
+from palaver.agents.clients import json_text
+from palaver.agents.clients.client_table import Client
 
 RICH = {
     "claude-code": """\
@@ -216,3 +223,31 @@ def write(path: Path, content: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def values(client: Client) -> dict[str, Any]:
+    """Return the values of the client's file, as the parser of its format reads them."""
+    text, found = client.path.read_text("utf-8"), dict[str, Any]()
+    match client.format:
+        case "toml":
+            found = tomllib.loads(text)
+        case "yaml":
+            found = yaml.safe_load(text)
+        case _:
+            found = json_text.read(text)
+    return found
+
+
+def entry(client: Client) -> dict[str, Any]:
+    """Return the entry of Palaver's server."""
+    found: dict[str, Any] = values(client)[client.section]["palaver"]
+    return found
+
+
+def launch(client: Client) -> tuple[list[str], dict[str, str]]:
+    """Return the command line and the environment of the entry."""
+    found = entry(client)
+    command: Any = found[client.shape.command]
+    words: list[str] = command if client.shape.joined else [command, *found["args"]]
+    env: dict[str, str] = found.get(client.shape.env, {})
+    return words, env

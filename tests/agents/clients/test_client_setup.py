@@ -3,12 +3,9 @@
 import json
 import os
 import stat
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from palaver.agents.clients import json_text
 from palaver.agents.clients.client_file import backup_of
@@ -17,39 +14,13 @@ from palaver.agents.clients.client_table import CLIENTS, Client, find_client
 from palaver.agents.clients.server_entry import ServerEntry
 from palaver.core.errors import ChangedMeanwhile, ClientConfigUnusable
 
-from .config_samples import BROKEN, RICH, write
+from .config_samples import BROKEN, RICH, entry, launch, values, write
 
 SERVER = ServerEntry("/home/zoë/my tools/palaver", ("mcp",), {"PALAVER_HOME": "/home/zoë/my archive"})
 MOVED = ServerEntry("/opt/palaver", ("mcp", "--toolset", "theo"), {})
 CURSOR = find_client("cursor")
 
 every_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-
-
-def values(client: Client) -> dict[str, Any]:
-    """Return the values of the file as an independent parser reads them."""
-    text = client.path.read_text("utf-8")
-    match client.format:
-        case "toml":
-            return tomllib.loads(text)
-        case "yaml":
-            found: dict[str, Any] = yaml.safe_load(text)
-            return found
-        case _:
-            return json_text.read(text)
-
-
-def entry(client: Client) -> dict[str, Any]:
-    found: dict[str, Any] = values(client)[client.section]["palaver"]
-    return found
-
-
-def launch(client: Client) -> tuple[list[str], dict[str, str]]:
-    """Return the command line and the environment of the entry."""
-    found = entry(client)
-    command = found[client.shape.command]
-    words = command if isinstance(command, list) else [command, *found["args"]]
-    return words, found.get(client.shape.env, {})
 
 
 def install(client: Client, server: ServerEntry = SERVER) -> ConfigChange:
@@ -151,10 +122,11 @@ def test_removal_keeps_later_changes(client: Client) -> None:
 def test_a_broken_file_is_refused(client: Client) -> None:
     """A file that cannot be parsed, or has no table of servers, is refused and stays unchanged."""
     path = write(client.path, BROKEN[client.name])
-    for planned in (lambda: plan(client, SERVER), lambda: plan_removal(client)):
-        with pytest.raises(ClientConfigUnusable, match=r"invalid|is not a table") as raised:
-            planned()
-        assert str(path) in str(raised.value)
+    with pytest.raises(ClientConfigUnusable, match=r"invalid|is not a table") as raised:
+        plan(client, SERVER)
+    assert str(path) in str(raised.value)
+    with pytest.raises(ClientConfigUnusable, match=r"invalid|is not a table"):
+        plan_removal(client)
 
     assert path.read_bytes() == BROKEN[client.name].encode()
     assert folder_of(client) == [path.name]

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -45,11 +45,12 @@ def json_files(draw: st.DrawFn, section: str = "mcpServers") -> str:
     def render(value: object, *, plain: bool) -> str:
         match value:
             case dict() if not plain:
+                members = cast("dict[str, object]", value)
                 rows = [
                     f"{gap()}{json.dumps(key)}{gap()}:{gap()}{render(each, plain=draw(st.booleans()))}{gap()}"
-                    for key, each in value.items()
+                    for key, each in members.items()
                 ]
-                trailing = "," if rows and draw(st.booleans()) else ""
+                trailing = "," if draw(st.booleans()) and rows else ""
                 return "{" + ",".join(rows) + trailing + gap() + "}"
             case _:
                 return json.dumps(
@@ -90,7 +91,7 @@ def yaml_files(draw: st.DrawFn) -> str:
     values: dict[str, Any] = draw(st.dictionaries(NAMES.filter(lambda name: name != "extensions"), VALUES, max_size=3))
     if draw(st.booleans()):
         values["extensions"] = draw(SERVERS)
-    style = draw(st.sampled_from([False, None, True]))
+    style = draw(st.sampled_from((False, None, True)))
     text: str = yaml.safe_dump(
         values, allow_unicode=draw(st.booleans()), default_flow_style=style, sort_keys=draw(st.booleans()), width=10_000
     )

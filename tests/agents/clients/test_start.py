@@ -1,42 +1,29 @@
 """The written entries start the server when an MCP client launches them."""
 
-import json
 import os
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
-import yaml
 from mcp.client.client import Client as McpClient
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from palaver.agents.clients.client_setup import apply, plan
-from palaver.agents.clients.client_table import CLIENTS, Client, find_client
+from palaver.agents.clients.client_table import CLIENTS, find_client
 from palaver.agents.clients.server_entry import docker_server, own_server
 from palaver.core.home import Home
 
 from ... import demo
-
-READ = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
-
-
-def written(client: Client) -> tuple[str, list[str], dict[str, str]]:
-    """Return the command, arguments and environment, as the client reads them."""
-    entry: dict[str, Any] = READ[client.format](client.path.read_text("utf-8"))[client.section]["palaver"]
-    command = entry[client.shape.command]
-    program, *args = command if isinstance(command, list) else [command, *entry["args"]]
-    return program, args, entry.get(client.shape.env, {})
+from .config_samples import launch
 
 
-def tools_and_text(program: str, args: list[str], env: dict[str, str]) -> tuple[list[str], str]:
+def tools_and_text(words: list[str], env: dict[str, str]) -> tuple[list[str], str]:
     """Start the server with the SDK's client, and return its tools and the text of a search."""
 
     async def run() -> tuple[list[str], str]:
         # The SDK passes only HOME, PATH and a few others, as the clients do.
-        server = StdioServerParameters(command=program, args=args, env=env, cwd="/")
+        server = StdioServerParameters(command=words[0], args=words[1:], env=env, cwd="/")
         async with McpClient(stdio_client(server), mode="2026-07-28") as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             found = await client.call_tool("search", {"query": "sqlite"})
@@ -66,8 +53,8 @@ def test_the_entry_starts_the_server(name: str, program: Path, archived: Home, m
     monkeypatch.setenv("PALAVER_HOME", str(archived.root))
     client = find_client(name)
     apply(plan(client, own_server([str(program)], Home.find())))
-    command, args, env = written(client)
-    tools, found = tools_and_text(command, args, env)
+    words, env = launch(client)
+    tools, found = tools_and_text(words, env)
 
     assert tools == ["search", "get_observations", "read"]
     assert "obs-" in found
