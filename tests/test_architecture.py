@@ -60,7 +60,7 @@ AGAINST_ORDER = set[tuple[str, str]]()
 # Libraries that load slowly, so functions may import them.
 LAZY = set(
     "anthropic concurrent httpx2 markdown_it mcp numpy onnxruntime pathspec pypdf rapidfuzz rich sentence_transformers"
-    " tantivy tokenizers torch tree_sitter usearch watchfiles yaml".split()
+    " tantivy tokenizers tomlkit torch tree_sitter usearch watchfiles yaml".split()
 )
 
 # Number of other imports within functions per package. Counts may only decrease.

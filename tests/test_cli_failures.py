@@ -78,7 +78,7 @@ def test_a_failed_command_prints_json(words: tuple[str, ...], monkeypatch: pytes
     if name in NEEDS_NO_HOME:
         pytest.skip("it needs no home")
     monkeypatch.setenv("PALAVER_HOME", "somewhere")
-    arguments = [*words, *ARGUMENTS.get(name, []), *(["--print"] if name == "setup service" else [])]
+    arguments = [*words, *ARGUMENTS.get(name, [])]
     plain, as_json = palaver(*arguments), palaver(*arguments, "--json")
 
     assert (plain.exit_code, plain.stdout, as_json.exit_code) == (1, "", 1)

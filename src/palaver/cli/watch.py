@@ -40,8 +40,8 @@ def watch(*, poll: bool, as_json: bool) -> None:
 
     A session is sent to the language model after ten minutes without activity, if `palaver observe` has a model. Search
     finds a line two seconds after it was written. Only one background archiver can run. All other commands can be used
-    in the meantime. `palaver setup service` starts the archiver at login, and `palaver status` shows its state. Folders
-    on network file systems are scanned every second, because they send no change notifications.
+    in the meantime. `palaver install service` starts the archiver at login, and `palaver status` shows its state.
+    Folders on network file systems are scanned every second, because they send no change notifications.
     """
     home = Home.find()
     refuse_demo(home)
