@@ -41,6 +41,8 @@ _PLANNED: Final = {
 }
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
+_CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)
+
 ServiceAction = Literal["add", "keep", "remove", "absent", "unavailable"]
 
 
@@ -246,7 +248,7 @@ def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: boo
         agreed = click.confirm(f"{(what or act).capitalize()}?", default=True, err=True)
         return agreed, agreed
     question = f"{what.capitalize()} and {act}? (y: yes, c: clients only, n: no)"
-    typed = click.prompt(question, type=click.Choice(["y", "c", "n"], case_sensitive=False), default="y", err=True)
+    typed = click.prompt(question, type=_CHOICE, default="y", show_choices=False, err=True)
     return typed != "n", typed == "y"
 
 
@@ -304,9 +306,11 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
             problem = f"Removed {path}, but could not stop the service: {line(service.note)}"
             click.echo(problem if service.note else f"Stopped and removed {path}.")
         is_pending |= service.is_needed and not (service.done or service.error)
-    if is_pending:
+    if is_pending and sys.stdin.isatty():
+        click.echo("The rest was not changed.")
+    elif is_pending:
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
-        click.echo(f"Not everything was changed. To change it without confirmation, run `{' '.join(words)}`.")
+        click.echo(f"Nothing was changed. To change it without confirmation, run `{' '.join(words)}`.")
 
 
 def _step_fields(step: _Step) -> dict[str, Any]:
