@@ -236,14 +236,16 @@ def test_wrong_arguments_are_usage_errors(options: list[str]) -> None:
 
 
 def test_a_temporary_environment_is_refused(cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program in the cache of uvx is not written, because uv deletes it."""
+    """A program in the cache of uvx is not written, because uv deletes it. It can remove entries."""
     monkeypatch.setattr(sys, "prefix", "/home/zoë/.cache/uv/archive-v0/Xy")
     result = install("cursor", "--yes")
 
     assert (result.exit_code, "uv tool install palaver-archive" in result.stderr) == (1, True)
     assert "palaver" not in cursor.read_text()
+    assert install("--remove", "--yes").exit_code == 0
 
 
+@linux
 def test_the_sample_archive_gets_no_service(
     cursor: Path, unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

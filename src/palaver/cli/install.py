@@ -113,6 +113,8 @@ def install(
         if name not in _NAMES:
             raise InvalidInput(f"Unknown client: {name}", hint=f"Use one of: {', '.join(_NAMES)}.")
     home = Home.find()
+    if not (docker or remove):
+        _refuse_temporary()
     server = _server(home, toolset, docker=docker)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in (*_TEXTS, _SERVICE)]
     if only_print or (names and set(names) <= set(_TEXTS)):
@@ -140,16 +142,18 @@ def _server(home: Home, toolset: str, *, docker: bool) -> ServerEntry:
     """Return the entry to write.
 
     Raises:
-        PalaverError: A toolset is unknown, or this program will be deleted by uv.
+        InvalidInput: A toolset is unknown.
     """
     for name in filter(None, toolset.split(",")):
         find_toolset(name.strip())
-    if docker:
-        return docker_server(home, toolset)
-    if any(part.startswith("archive-v") for part in Path(sys.prefix).parts):
+    return docker_server(home, toolset) if docker else own_server(program_words(), home, toolset)
+
+
+def _refuse_temporary() -> None:
+    """Raise `PalaverError` if uv will delete this program."""
+    if any(part.startswith("archive-v") for part in Path(sys.prefix).parts):  # uvx runs programs in archive-v0.
         hint = "Run `uv tool install palaver-archive`, then `palaver install`."
         raise PalaverError("Palaver runs in a temporary environment of uvx, which uv deletes", hint=hint)
-    return own_server(program_words(), home, toolset)
 
 
 def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEntry, *, as_json: bool) -> None:
