@@ -37,6 +37,7 @@ COMMANDS = {
     "fsck": ("fsck",),
     "redact": ("redact",),
     "forget": ("forget", "--mentions", "sqlite"),
+    "install": ("install", "cursor", "service"),
     "toolsets": ("toolsets",),
     "an error": ("show", "obs-999999"),
 }
