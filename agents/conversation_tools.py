@@ -43,9 +43,9 @@ _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of the fields of a JSON reply. The notice is not counted."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
-"""Maximum characters of an ID, a path and an error, which can contain any input."""
+"""Maximum tokens of an ID, a path and a whole error message. Each can contain input of any length."""
 _PROJECTS, _NAME = 60, 12
-"""Maximum tokens of the sentence that names the projects, and of a name in it."""
+"""Maximum tokens of the sentence that lists the projects, and of each project name in this sentence."""
 # The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
 SearchInput: TypeAlias = Annotated[
     Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation
@@ -105,7 +105,7 @@ def search(
     names = {**several, **{name: [value] for name, value in one.items() if value}}
     filters: dict[str, Any] = {name: values or () for name, values in names.items()}
     if place == "output" and also:
-        raise InvalidInput('in "output" takes no also', hint="Call search once for each text.")
+        raise InvalidInput('`also` cannot be combined with in = "output"', hint="Call search once for each text.")
     if place == "output":
         found = _output(conversation, query, limit, Filters.parse(after=after, before=before, **filters))
         return _matches(conversation, found, response_format, filtered=any([after, before, *filters.values()]))
@@ -163,7 +163,7 @@ def read(
 
 
 def _json(fields: dict[str, Any]) -> ToolReply:
-    """Return a JSON reply with the notice. `tokens` is the cost of both."""
+    """Return a JSON reply with the notice. The field `tokens` is the cost of the reply, including the notice."""
     return json_reply({**fields, **NOTICE, "tokens": fields["tokens"] + _NOTICE})
 
 
@@ -220,7 +220,7 @@ def error_message(error: PalaverError) -> str:
             # An error is not marked as quoted text, so it contains only names that cannot be sentences.
             safe = [each for each in near if is_one_word(each)]
             question = f"Did you mean {' or '.join(safe)}? " if safe else ""
-            message = f"Unknown project: {brief(name, _ID)}. {question}Hits of a search without projects name theirs"
+            message = f"Unknown project: {brief(name, _ID)}. {question}Omit projects to see the project of each hit"
         case PathOutsideArchive(path=path):
             message = f"File not found: {brief(path, _PATH)}. Verify path from search"
         case InvalidLineRange(reason=reason):

@@ -46,7 +46,7 @@ class HistorianContext:
         )
 
     def reply(self, fields: dict[str, Any]) -> ToolReply:
-        """Return a reply, with the files that could not be read."""
+        """Return a reply that also lists the memory files that could not be read."""
         problems = [{"path": clean(each.path), "problem": line(each.reason)} for each in self.memories.problems]
         return json_reply({**fields, "problems": problems} if problems else fields)
 

@@ -1,6 +1,6 @@
 """Server of toolsets over the Model Context Protocol, on standard input and output, for all protocol versions.
 
-Importing this module takes about a second, mostly for the SDK. So only processes that serve tools import it.
+Only processes that serve tools import this module, because importing it takes about a second, mostly for the SDK.
 """
 
 import faulthandler

@@ -25,8 +25,8 @@ def end_at_clause(text: str, end: int, least: int) -> str:
 
     Args:
         text: A text that is too long, or its beginning.
-        end: Position of the last possible end, between two words. It is used if no later clause or phrase exists.
-        least: Position of the earliest clause that may end the text.
+        end: Position of the last possible end, between two words. Used if no clause or phrase begins after `least`.
+        least: Earliest position at which the text may end.
     """
     for pattern in (_CLAUSE, _PHRASE):
         if starts := [found.start() for found in pattern.finditer(text) if found.start() >= least]:

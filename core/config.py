@@ -171,7 +171,7 @@ def _text(value: object) -> str:
 
 
 def _address(value: object) -> str:
-    """Return an HTTP address. An invalid host or port would otherwise fail only when the address is used."""
+    """Return the value if it is a valid HTTP address. Raises `ValueError` for any other value."""
     text = _text(value)
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:

@@ -139,7 +139,7 @@ class Exchange(Struct, frozen=True):
 
     @property
     def active_turns(self) -> tuple[Turn, ...]:
-        """Turns that the user did not discard by a rewind. If every turn was discarded, all turns."""
+        """Turns that the user did not discard by a rewind, or all turns if the user discarded every turn."""
         return tuple(turn for turn in self.turns if turn.active) or self.turns
 
     @property

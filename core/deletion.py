@@ -12,7 +12,7 @@ UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
 
 
 class DeletionRequest(Struct, frozen=True):
-    """Content to delete. Each target adds content to the selection. Projects, moments and mentions narrow it.
+    """Content to delete. Each target adds content to the selection. Projects, times and mentions narrow the selection.
 
     A target is one of:
 
@@ -23,8 +23,8 @@ class DeletionRequest(Struct, frozen=True):
 
     Attributes:
         projects: Names or folders of projects.
-        since: First moment, inclusive.
-        until: Last moment, exclusive.
+        since: First instant, inclusive.
+        until: Last instant, exclusive.
         mentions: Text that must occur, ignoring case.
         erase: True to remove every byte, False to hide the content.
         force: True to include golden rules and pinned memories.

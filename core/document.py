@@ -27,8 +27,9 @@ class Chunk(Struct, frozen=True):
 
     Lines are 1-based and inclusive, or 0 if the format has no lines. `page` is 1-based, or 0 if the format has no
     pages. `header_path` contains the headings above the chunk, such as `Setup > Linux`. `unit` is the kind of a unit of
-    code (`function`, `class`, `method`, `module`), `name` is its name (`Store.open`) and `signature` is its
-    declaration.
+    code (`function`, `class`, `method`, `interface`, `type`, `enum`, `constant`, or `module` for other lines), `name`
+    is its name, with the names of its parents (`Store.open`), `signature` is its declaration and `doc` is the text of
+    its documentation comment. If a unit is split, only its first chunk has `doc`.
     """
 
     text: str
@@ -40,10 +41,14 @@ class Chunk(Struct, frozen=True):
     unit: str = ""
     name: str = ""
     signature: str = ""
+    doc: str = ""
 
 
 class StoredChunk(Struct, frozen=True):
-    """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file."""
+    """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file.
+
+    `metadata` are named values of the document, such as `title` and `author`.
+    """
 
     key: int
     chunk: Chunk
@@ -52,6 +57,7 @@ class StoredChunk(Struct, frozen=True):
     language: str
     index: int
     at: Milliseconds
+    metadata: Mapping[str, str] = {}
 
     @property
     def id(self) -> str:
@@ -98,6 +104,14 @@ class DocumentFilter(Struct, frozen=True):
         return path_patterns.fits(self.pattern.lower(), path.as_posix().lower())
 
 
+class DocumentFolder(Struct, frozen=True):
+    """Folder whose documents the watcher keeps indexed, with or without subfolders."""
+
+    path: Path
+    namespace: str
+    recursive: bool = True
+
+
 class IndexedFile(Struct, frozen=True):
     """Result of indexing one file. If `unchanged` is true, the file keeps its chunks."""
 
@@ -116,28 +130,34 @@ class FailedFile(Struct, frozen=True):
 
 
 class StoredFile(Struct, frozen=True):
-    """Indexed file, with its chunks and its modification time."""
+    """Indexed file, with its number of chunks, its modification time, and named values such as `title`."""
 
     source_file: Path
     namespace: str
     language: str
     chunks: int
     at: Milliseconds
+    metadata: Mapping[str, str] = {}
 
 
 class IndexedDirectory(Struct):
     """Result of indexing a folder.
 
-    `indexed` counts new or changed files, which now have `chunks` chunks. `unchanged` files were skipped. `queued`
-    files wait for the background archiver or the next command. `gone` files were deleted from the disk. `unembedded`
-    chunks are found only by text search until they are embedded.
+    `indexed` counts new or changed files, which now have `chunks` chunks. `moved` files keep their chunks. `unchanged`
+    files were skipped. `unparsed` of the indexed files are source files without units, because of syntax errors.
+    `queued` files wait for the background archiver or the next command. `gone` files were removed from the index,
+    because they were deleted from the disk or are skipped. `skipped` counts files and folders that are not indexed, by
+    reason. `unembedded` chunks are found only by text search until they are embedded.
     """
 
     indexed: int = 0
     chunks: int = 0
+    moved: int = 0
     unchanged: int = 0
+    unparsed: int = 0
     queued: int = 0
     gone: int = 0
+    skipped: dict[str, int] = field(default_factory=dict[str, int])
     unembedded: int = 0
     failed: list[FailedFile] = field(default_factory=list[FailedFile])
 
@@ -145,8 +165,9 @@ class IndexedDirectory(Struct):
 class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
-    `queued` files have not been read yet. `failed` files could not be read. `unembedded` chunks have not been embedded
-    yet. `namespaces` and `kinds` map each name to its number of chunks, largest first.
+    `watched` folders are kept indexed. `queued` files have not been read yet. `failed` files could not be read.
+    `unembedded` chunks have not been embedded yet. `namespaces` and `kinds` map each name to its number of chunks,
+    largest first.
     """
 
     files: tuple[StoredFile, ...]
@@ -154,6 +175,7 @@ class DocumentStats(Struct, frozen=True):
     kinds: Mapping[str, int]
     queued: int
     failed: tuple[FailedFile, ...]
+    watched: tuple[DocumentFolder, ...] = ()
     unembedded: int = 0
 
     @property

@@ -26,6 +26,7 @@
     │   └── DocumentOutsideRoots
     ├── ChangedMeanwhile        another process changed a planned item; nothing was done
     ├── SourceUnreadable        a file could not be read; other files are not affected
+    │   ├── ClientConfigUnusable    a client's configuration file cannot be changed either
     │   └── CopyDamaged         some lines of a raw copy are damaged
     │       └── CopyGone        a raw copy is missing
     ├── DocumentUnreadable      a document could not be read; other documents are not affected
@@ -285,6 +286,12 @@ class SourceUnreadable(PalaverError):
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
         super().__init__(f"{path}: {reason}", hint=hint)
+
+
+class ClientConfigUnusable(SourceUnreadable):
+    """Error: the configuration file of a client cannot be read or changed. The file is unchanged."""
+
+    hint = "The file was not changed. Correct it, or add the entry that `palaver install CLIENT --print` shows."
 
 
 class CopyDamaged(SourceUnreadable):

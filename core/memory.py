@@ -81,7 +81,7 @@ def state_label(state: MemoryState | EventKind) -> str:
 
 
 VALIDATION = (EventKind.APPLIED, EventKind.SUCCEEDED, EventKind.FAILED)
-"""Events that change the confidence of a memory, or precede such a change."""
+"""Events in the validation history of a memory: its applications and their outcomes."""
 
 
 class Memory(Struct, frozen=True):
@@ -125,7 +125,7 @@ class Memory(Struct, frozen=True):
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Give an unpinned session memory an expiry time if it has none. Return any other memory unchanged."""
+        """Return the memory, with an expiry time if it is an unpinned session memory without one."""
         if self.layer == 1:
             of_session = True
         elif self.level:
@@ -156,7 +156,7 @@ class Memory(Struct, frozen=True):
 
 
 class MemoryStats(Struct, frozen=True):
-    """Statistics of a memory's outcomes. Counts never decrease. `strikes` counts failures since the promotion."""
+    """Statistics of a memory's outcomes. `strikes` counts the consecutive failures of a golden rule."""
 
     confidence: float = STARTS_AT
     successes: int = 0

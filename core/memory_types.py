@@ -93,6 +93,6 @@ def storable(name: str) -> str:
         raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(FAMILIES)}, or a word of your own.")
     if plain == GOLDEN_RULE:
         raise InvalidMemoryType(
-            name, hint="A golden rule must be earned. Store a preference, decision or pattern and report its outcomes."
+            name, hint="Golden rules cannot be stored. Store a preference, decision or pattern and report outcomes."
         )
     return plain

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 MNEMONICS: Final = ".mnemonics"
 """Name of the folder with a project's memory files."""
 WORKTREE: Final = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
-"""Suffix of the paths that agents give to worktrees of a repository."""
+"""Pattern for the end of a path that begins at the folder in which an agent creates git worktrees."""
 _CONFIG_MAX: Final = 1_000_000
 _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
-"""Pattern for addresses such as `git@host:path`. A single letter before the colon is a drive."""
+"""Pattern for addresses such as `git@host:path`. A single letter before the colon is a Windows drive."""
 
 
 def root_of(folder: Path) -> Path:

@@ -45,7 +45,7 @@ class Own(StrEnum):
 
 
 def is_suspect(text: str, tool: str) -> bool:
-    """Return whether a text or its tool name contains a word that occurs in all of Palaver's own text.
+    """Return whether a text or its tool name may come from Palaver, because it contains `palaver` or `recalled`.
 
     This quick check rejects almost all texts.
     """

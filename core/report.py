@@ -102,7 +102,7 @@ class Report(Struct):
 class StageState(Struct, frozen=True):
     """State of a stage: the time of its last success, and its last problem with the time.
 
-    A time is None, and the problem is empty, if there was none.
+    `succeeded` is None if the stage never succeeded. `failed` is None and `problem` is empty if it never had a problem.
     """
 
     name: str

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from .code import EditedUnit, UnitEdit
 from .conversation import Exchange, Milliseconds, SessionKind, Span
 from .observation import Observation
 from .query import Query
@@ -274,6 +275,8 @@ class Detail(Struct, frozen=True):
         replaced_by: Later observation that replaces this one, or None if there is none.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
         entries: First observations of a session, if the detail describes a session.
+        units: Indexed units of code that the exchange edited, if the detail is part of a conversation.
+        edits: Exchanges that edited the unit, newest first, if the detail is a unit of code.
     """
 
     id: str
@@ -293,6 +296,8 @@ class Detail(Struct, frozen=True):
     replaced_by: ReplacedBy | None = None
     left_out: int = 0
     entries: tuple[SessionEntry, ...] = ()
+    units: tuple[EditedUnit, ...] = ()
+    edits: tuple[UnitEdit, ...] = ()
 
 
 class TranscriptExcerpt(Struct, frozen=True):

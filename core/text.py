@@ -18,7 +18,7 @@ def readable(text: str) -> str:
 
 
 def is_one_word(name: str, *, longest: int = 40) -> bool:
-    """Return whether a name is too short for a sentence: one word of at most `longest` characters.
+    """Return whether a name is a single word of at most `longest` characters, and therefore not a sentence.
 
     A word consists of letters, digits, `_`, `.` and `-`.
     """

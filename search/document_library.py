@@ -18,6 +18,7 @@ from ..core.closing import Closing
 from ..core.document import (
     DEFAULT_NAMESPACE,
     DocumentFilter,
+    DocumentFolder,
     DocumentStats,
     IndexedDirectory,
     IndexedFile,
@@ -26,8 +27,9 @@ from ..core.document import (
 )
 from ..core.errors import InvalidInput, ModelUnavailable
 from ..core.home import Home
-from ..core.progress import Progress, Reporter, never, silent
+from ..core.progress import Progress, Reporter, never, silent, stage
 from ..core.query import Mode
+from .code_search import CodeSearch
 from .index.generation import Generations
 from .index.indexer import Indexer
 from .model.embedder import DEFAULT_MODEL, load
@@ -39,7 +41,7 @@ _PATIENCE: Final = 5.0
 
 
 class DocumentLibrary(Closing):
-    """Documents of one Palaver home. Not thread-safe, but several processes can open the same home.
+    """Documents of one Palaver home. An instance is not thread-safe, but several processes can open the same home.
 
     Invalid arguments raise `InvalidInput` or its subclasses `DocumentNotFound`, `UnsupportedDocument` and
     `DocumentOutsideRoots`. A file that cannot be read raises `DocumentUnreadable`.
@@ -51,6 +53,8 @@ class DocumentLibrary(Closing):
         self._store, self._roots = store, roots
         self._ingest = DocumentIngest(store, redactor)
         self._finder = DocumentFinder(store, generations, embedder)
+        self.code = CodeSearch(store, lambda: self._finder)
+        """Search in the chunks of code."""
         self._indexer, self._model = Indexer(store, generations, embedder), embedder.name
         self._close = ExitStack()
 
@@ -87,7 +91,7 @@ class DocumentLibrary(Closing):
         async_mode: bool = True,
         report: Reporter = silent,
     ) -> IndexedDirectory:
-        """Index all files of a folder that have a known suffix. Links and hidden files are skipped.
+        """Index all files of a folder that have a known suffix. Links, hidden and ignored files are skipped.
 
         Files that cannot be read are reported and skipped. With `async_mode`, the call returns after a few seconds and
         queues the remaining work for the server, the watcher or the next `palaver archive`. Without it, all chunks are
@@ -107,6 +111,18 @@ class DocumentLibrary(Closing):
             self._finish(report)
         done.unembedded = self._store.documents.count_unembedded(self._model)
         return done
+
+    def watch(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE, *, recursive: bool = True) -> None:
+        """Keep the documents of a folder indexed from now on, while the background archiver runs."""
+        plain, _ = self._roots.find(Path(path))
+        with self._store.transaction():
+            self._store.document_folders.add(DocumentFolder(plain, checked_namespace(namespace), recursive))
+
+    def watched_above(self, path: str | Path, namespace: str | None = None) -> Path | None:
+        """Return a watched folder that contains a path, or None. Its documents would be indexed again."""
+        plain = _plain(path)
+        folders = [each for each in self._store.document_folders.all() if namespace in {None, each.namespace}]
+        return next((each.path for each in folders if each.path in plain.parents), None)
 
     def index_queued(self, report: Reporter = silent) -> IndexedDirectory:
         """Index all queued files, embed their chunks and publish the index."""
@@ -179,6 +195,7 @@ class DocumentLibrary(Closing):
             namespaces=documents.count_by("namespace"),
             kinds=documents.count_by("kind"),
             queued=documents.count_queued(),
+            watched=tuple(self._store.document_folders.all()),
             unembedded=documents.count_unembedded(self._model),
             failed=tuple(documents.failed()),
         )
@@ -193,6 +210,9 @@ class DocumentLibrary(Closing):
             self._indexer.embed(progress, among=keys)
 
     def _finish(self, report: Reporter) -> None:
+        """Publish the texts, then embed and publish the vectors. An interruption loses no searchable text."""
+        with stage(report, "Indexing"):
+            self._indexer.publish()
         self._embed(_of_stage(report, "Embedding"), self._store.documents.unembedded(self._model))
         self._indexer.publish()
 

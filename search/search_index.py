@@ -25,7 +25,7 @@ class SearchIndex(Protocol):
         """Return the outputs of tool calls that contain a text literally.
 
         Args:
-            text: Text to find. Upper and lower case are equal, and any white space matches any other.
+            text: Text to find. Case is ignored, and any white space matches any other white space.
             filters: Filters for the exchanges with the tool calls.
             limit: Maximum number of outputs, 1 to `LIMIT_MAX`.
             context: Number of lines to return before and after the match, 0 to `CONTEXT_MAX`.

@@ -14,7 +14,7 @@ from .truncation import fit_items, largest_fitting
 _SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
 """Pattern for a line, a sentence, or up to 240 characters of a long sentence."""
 _FACTS, _NARRATIVE = 3, 500
-"""Number of facts and of narrative characters that are kept even if the modified files do not fit."""
+"""Number of facts, and number of characters of the narrative, that have priority over the modified files."""
 _NAMES: Final = 3
 """Number of names of files or concepts that are always shown. The other names are shown only if they fit."""
 

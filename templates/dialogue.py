@@ -80,10 +80,10 @@ def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:
     )
 
 
-def _labelled(plain: Iterable[Step]) -> Iterator[Step]:
+def _labelled(unlabelled: Iterable[Step]) -> Iterator[Step]:
     """Yield the steps with a label only where the speaker changes, or where a rewound branch begins or ends."""
     previous = ("", False)
-    for step in plain:
+    for step in unlabelled:
         current = (step.label, step.rewound)
         yield step if current != previous or step.form == "aside" else replace(step, label="")
         previous = current

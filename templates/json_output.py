@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import ConsistencyReport, HealthReport
 from ..core.clock import show_day, show_instant
+from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import INSTANT, Exchange, Turn
 from ..core.deletion import Deletion, DeletionResult, ErasureCheck
 from ..core.errors import SourceUnreadable
@@ -41,7 +42,7 @@ from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript,
 _QUERY_CHARACTERS: Final = 300
 """Maximum characters of the query that a reply repeats."""
 _TYPICAL_TOKENS: Final = 1_000
-"""Typical token count, used to estimate the number of digits."""
+"""Provisional value of the field `tokens` while the cost of the reply, which includes this field, is computed."""
 
 Object = dict[str, Any]
 
@@ -250,6 +251,24 @@ def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
         return with_tokens(to_json(part))
 
     return shown(fit_items(found.matches, lambda some: shown(some)["tokens"], budget))
+
+
+def symbols_json(found: Symbols, *, budget: int = BUDGET) -> Object:
+    """Return units of code with a name, as many as the budget allows. `limited` is true if there are more."""
+
+    def shown(some: tuple[Symbol, ...]) -> Object:
+        return with_tokens(to_json(replace(found, symbols=some, limited=found.limited or some != found.symbols)))
+
+    return shown(fit_items(found.symbols, lambda some: shown(some)["tokens"], budget))
+
+
+def code_lines_json(found: CodeLines, *, budget: int = BUDGET) -> Object:
+    """Return lines of code, as many as the budget allows. `limited` is true if there may be more."""
+
+    def shown(some: tuple[CodeLine, ...]) -> Object:
+        return with_tokens(to_json(replace(found, lines=some, limited=found.limited or some != found.lines)))
+
+    return shown(fit_items(found.lines, lambda some: shown(some)["tokens"], budget))
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:

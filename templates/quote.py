@@ -35,9 +35,11 @@ _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 _SEPARATORS = " ,;:.(-–—"
 """Characters that are removed at the end of a truncated text."""
 _EXCERPT = 100
-"""Maximum characters of an excerpt."""
-_CLAUSE_MIN, _TEXT_MIN = 0.75, 0.5
-"""Minimum share of the text before a clause that ends it, and after trailing function words are removed."""
+"""Maximum characters of the text that `text_around` returns."""
+_CLAUSE_MIN = 0.75
+"""Minimum share of the available length at which a truncated text may end with a clause."""
+_TEXT_MIN = 0.5
+"""Minimum share of the available length that a text must keep when its trailing function words are removed."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
 from ..core.errors import PalaverError
@@ -41,7 +42,7 @@ _NOTES: Final = 3
 _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
-"""Token limit of titles and names at a terminal. Few titles are longer."""
+"""Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
 _TOKENS: Final = "\0"
@@ -135,13 +136,31 @@ class Renderer:
         )
 
     def output(self, found: OutputMatches, *, filtered: bool) -> str:
-        """Return matches in tool output with their context. `filtered` is true if filters applied."""
+        """Return matches in tool output with their context. `filtered` is true if the search had filters."""
 
         def page(some: tuple[OutputMatch, ...]) -> str:
             part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
             return self.fill("output", found=part, filtered=filtered, name_budget=_NAME)
 
         return self._first_items(found.matches, page)
+
+    def symbols(self, found: Symbols, *, filtered: bool) -> str:
+        """Return units of code with a name, one line each with their declaration. `filtered` is true with filters."""
+
+        def page(some: tuple[Symbol, ...]) -> str:
+            part = replace(found, symbols=some, limited=found.limited or len(some) < len(found.symbols))
+            return self.fill("symbols", found=part, filtered=filtered, name_budget=_NAME)
+
+        return self._first_items(found.symbols, page)
+
+    def code_lines(self, found: CodeLines, *, filtered: bool) -> str:
+        """Return lines of code with their context. `filtered` is true if filters applied."""
+
+        def page(some: tuple[CodeLine, ...]) -> str:
+            part = replace(found, lines=some, limited=found.limited or len(some) < len(found.lines))
+            return self.fill("code_lines", found=part, filtered=filtered, name_budget=_NAME)
+
+        return self._first_items(found.lines, page)
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""
@@ -176,8 +195,8 @@ class Renderer:
     ) -> tuple[Detail, ...]:
         """Return the details with the exact token cost of `read` for their evidence.
 
-        If the transcript of a detail cannot be loaded, the estimated cost is kept. So is the cost of a whole session,
-        because `read` returns it in several parts.
+        The estimated cost is kept if the transcript of a detail cannot be loaded, and for whole sessions, because
+        `read` returns a whole session in several parts.
         """
         exact = [has_transcript(one) and not one.entries for one in details]
         return tuple(

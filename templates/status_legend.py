@@ -16,12 +16,12 @@ OUTCOMES: Final = {
     "file-history": "snapshots of files",
     "forgotten": "deleted with `palaver forget`",
     "hook-output": "output of hooks",
-    "progress": "output of running tools, which their results contain too",
+    "progress": "output of running tools, which the results repeat",
     "queued": "queued prompts that a later line repeats",
     "withdrawn": "queued prompts that you moved back into the input line",
     "own-folder": "sessions in the folder with Palaver's data",
     "own-run": "conversations that Palaver started",
-    "own-tool": "calls of Palaver and their results",
+    "own-tool": "calls of Palaver's tools, and their results",
     "own-recalled": "text that only quotes Palaver",
     "unknown-type": "records of types that Palaver does not read",
     "blank": "lines without text",
@@ -50,7 +50,7 @@ _TYPES: Final = 3
 
 
 def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Yield the count, the reason and its meaning, the most frequent first. Types of unknown records are added up."""
+    """Yield the count, the reason and its meaning, the most frequent first. Unknown record types are one reason."""
     types = {reason.partition(":")[2]: count for reason, count in skipped.items() if reason.startswith("unknown-type")}
     named = [name for name in types if name]
     counts = {reason: count for reason, count in skipped.items() if not reason.startswith("unknown-type")}
@@ -67,5 +67,5 @@ def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[in
 
 
 def step(name: str) -> str:
-    """Return what a step does, or its name."""
+    """Return the description of a step, or its name if no description exists."""
     return STEPS.get(name, name)

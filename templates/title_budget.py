@@ -25,7 +25,7 @@ PROJECT: Final = 6
 _MIN_TITLE: Final = 8
 """Minimum tokens of a title, even if the average is exceeded."""
 _SHORT_LIST, _WHOLE_TITLE = 5, 25
-"""Maximum number of hits in a short list, and maximum tokens of its titles, which may be longer."""
+"""Maximum number of hits in a short list, and maximum tokens of each title in a short list."""
 
 
 def common_year(hits: Sequence[Hit]) -> str:
@@ -67,7 +67,7 @@ def title_budgets(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> lis
 
 
 def _room(hits: Sequence[Hit], frame: int, *, year: str) -> int:
-    """Return the tokens that the titles of a list share."""
+    """Return the number of tokens that are available for all titles of a list together."""
     # Only a share of the frame counts for a short list, because its titles would otherwise become too short.
     day = "12-31" if year else "2026-12-31"
     columns = sum(count(f"{hit.id} {day} {hit.short_session_id} {label(hit)}\n") for hit in hits)
@@ -79,7 +79,7 @@ def _room(hits: Sequence[Hit], frame: int, *, year: str) -> int:
 
 
 def _fair(costs: Sequence[int], room: int) -> int:
-    """Return the largest limit per title with which all titles fit into `room` tokens. `costs` ascend."""
+    """Return the largest limit per title with which all titles fit into `room` tokens. `costs` must be sorted."""
     for place, cost in enumerate(costs):
         fair = room // (len(costs) - place)
         if cost > fair:

@@ -40,9 +40,10 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     assert output.splitlines() == [
         "Indexed 2 files as 2 chunks in namespace pots.",
         f"Not indexed: {folder / 'bad.pdf'}: the file is damaged or not a PDF. Open it in a viewer and save it again.",
+        "`palaver watch` keeps docs current.",
     ]
     (folder / "bad.pdf").unlink()
-    assert palaver("index", "docs", "--namespace", "pots").stdout == (
+    assert palaver("index", "docs", "--namespace", "pots", "--once").stdout == (
         "Indexed 0 files as 0 chunks in namespace pots; 2 unchanged.\n"
     )
 
@@ -51,11 +52,13 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     assert "Heat the kiln slowly." in palaver("show", first["id"]).stdout
 
     listed = palaver("documents", "list").stdout
-    assert listed.startswith("2 files as 2 chunks:\n\n[pots] 2 chunks\n")
+    assert listed.startswith(f"Watched: {folder} in namespace pots\n2 files as 2 chunks:\n\n[pots] 2 chunks\n")
     assert str(folder / "guide.md") in listed
 
-    assert palaver("documents", "forget", "docs/guide.md").stdout.startswith("Removed 1 chunk from the index.")
-    assert palaver("documents", "forget", "--namespace", "pots").stdout.startswith("Removed 1 chunk from the index.")
+    assert "is in the watched folder" in palaver("documents", "remove", "docs/guide.md", code=2).stderr
+    assert palaver("documents", "remove", "--namespace", "pots").stdout == (
+        "Removed 2 chunks from the index. 1 folder no longer watched. The files on disk are unchanged.\n"
+    )
     assert palaver("documents", "list").stdout == "No documents indexed. Run `palaver index PATH`.\n"
     assert (folder / "guide.md").exists()
 
@@ -66,9 +69,12 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
         "namespace": "default",
         "indexed": 2,
         "chunks": 2,
+        "moved": 0,
         "unchanged": 0,
+        "unparsed": 0,
         "queued": 0,
         "gone": 0,
+        "skipped": {},
         "unembedded": 0,
         "failed": [
             {
@@ -81,7 +87,7 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
     listed = answer("documents", "list")
     assert [file["language"] for file in listed["files"]] == ["markdown", "python"]
     assert listed["kinds"] == {"code": 1, "document": 1}
-    assert answer("documents", "forget", str(folder)) == {"deleted_chunks": 2}
+    assert answer("documents", "remove", str(folder)) == {"deleted_chunks": 2}
 
 
 def test_each_path_is_reported(folder: Path) -> None:
@@ -97,7 +103,7 @@ def test_each_path_is_reported(folder: Path) -> None:
         "/proc/self",
         "nodocs",
     ]
-    assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in rows[1]
+    assert "Unsupported file type: .png. Use .md, .markdown, .rst, .org, " in rows[1]
     assert rows[2].startswith("Not indexed: nowhere.md: it does not exist. Check the path")
     assert rows[4].startswith("Not indexed: nodocs: it does not exist. Check the path")
     assert palaver("index", *names[2:], code=2).stdout.splitlines()[-3:] == rows[2:]
@@ -117,9 +123,21 @@ def test_missing_documents_are_reported(folder: Path) -> None:
     assert "no archive at" in palaver("documents", "list", code=1).stderr
     palaver("index", str(folder / "guide.md"))
 
-    assert palaver("documents", "forget", "elsewhere", code=2).stderr == (
+    assert palaver("documents", "remove", "elsewhere", code=2).stderr == (
         "palaver: No indexed document matches\nRun `palaver documents list` to see indexed documents.\n"
     )
-    reply = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
+    reply = json.loads(palaver("documents", "remove", "elsewhere", "--json", code=2).stdout)
     assert reply["error"]["message"] == "No indexed document matches"
-    assert "Give files or folders" in palaver("documents", "forget", code=2).stderr
+    assert "Give files or folders" in palaver("documents", "remove", code=2).stderr
+
+
+def test_documents_add_is_index(folder: Path) -> None:
+    """`documents add` is another name of `index`. With `--once`, the folder is not watched."""
+    palaver("documents", "add", "--once", str(folder), code=1)
+    assert answer("documents", "list")["watched"] == []
+    assert palaver("documents", "remove", "docs/guide.md").stdout.startswith(
+        "Removed 1 chunk from the index. The files"
+    )
+
+    palaver("documents", "add", "--flat", str(folder), code=1)
+    assert answer("documents", "list")["watched"] == [{"path": str(folder), "namespace": "default", "recursive": False}]

@@ -21,7 +21,7 @@ from .commands import EVERY, LEAVES, PLAIN
 ARGUMENTS = {
     "archive": ["/no/such/folder"],
     "context": ["--budget", "0"],
-    "documents forget": ["/no/such/file"],
+    "documents remove": ["/no/such/file"],
     "export": ["obs-1", "folder"],
     "fix": ["xx"],
     "forget": ["obs-1"],
@@ -78,7 +78,7 @@ def test_a_failed_command_prints_json(words: tuple[str, ...], monkeypatch: pytes
     if name in NEEDS_NO_HOME:
         pytest.skip("it needs no home")
     monkeypatch.setenv("PALAVER_HOME", "somewhere")
-    arguments = [*words, *ARGUMENTS.get(name, []), *(["--print"] if name == "setup service" else [])]
+    arguments = [*words, *ARGUMENTS.get(name, [])]
     plain, as_json = palaver(*arguments), palaver(*arguments, "--json")
 
     assert (plain.exit_code, plain.stdout, as_json.exit_code) == (1, "", 1)

@@ -105,7 +105,7 @@ def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
     assert "limit of llm_calls_day" in done["stopped"]
     assert json.loads(palaver("stats", "--json").stdout)["calls_left"] == 0
     assert "Model calls left today (limit llm_calls_day): 0" in palaver("stats").stdout
-    assert "Each is one call of your agent, at most 3 in 24 hours" in palaver("observe", "--estimate").stdout
+    assert "Each request is one call of your agent, at most 3 in 24 hours" in palaver("observe", "--estimate").stdout
 
 
 def test_choosing_a_local_server(home: Home, server: FakeProvider) -> None:

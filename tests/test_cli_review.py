@@ -140,5 +140,5 @@ def test_a_question_mark_explains_the_keys_and_q_quits(waiting: list[str]) -> No
     shown = reviewed(b"?\nyes\nd\nq\n")
 
     assert shown.count("quit: stop here; earlier decisions stay") == 2
-    assert "Stopped. 2 proposals left. Run `palaver memories review` to go on." in shown
+    assert "Stopped. 2 proposals left. Run `palaver memories review` to continue." in shown
     assert [each["id"] for each in answer("memories", "review")["waiting"]] == waiting[1:]

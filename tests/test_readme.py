@@ -158,42 +158,27 @@ def test_readme_links_point_to_files() -> None:
     assert [name for name in linked if not (README.parent / name).exists()] == []
 
 
-_CLAUDE = """#!{python}
-import json, pathlib, sys
-settings = pathlib.Path({settings!r})
-known = json.loads(settings.read_text()) if settings.exists() else {{}}
-match sys.argv[1:]:
-    case ["mcp", "remove", name]:
-        del known[name]
-    case ["mcp", "add", "--scope", "user", name, "--", *command]:
-        known[name] = {{"env": [], "command": command}}
-    case ["mcp", "add", name, "-e", variable, "--", *command]:
-        known[name] = {{"env": [variable], "command": command}}
-settings.write_text(json.dumps(known))
-"""
-
-
 def test_an_agent_changes_from_the_sample_to_the_own_archive(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands in README.md archive the user's history and serve it in place of the sample."""
-    programs, settings = tmp_path / "bin", tmp_path / "settings.json"
+    programs, config = tmp_path / "bin", home / ".cursor" / "mcp.json"
     programs.mkdir()
-    (programs / "claude").write_text(_CLAUDE.format(python=sys.executable, settings=str(settings)))
     (programs / "palaver").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m palaver "$@"\n')
-    for program in programs.iterdir():
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    [added] = [row for row in in_a_pipe("up").splitlines() if "claude mcp add" in row]
-    subprocess.run(added, shell=True, check=True)
+    (programs / "palaver").chmod(0o755)
+    config.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}/usr/bin:/bin")
+    [install] = [row for row in in_a_pipe("up").splitlines() if row.endswith(" install")]
+    subprocess.run(f"{install} --yes", shell=True, check=True)
+    assert json.loads(config.read_text())["mcpServers"]["palaver"]["env"] == {"PALAVER_HOME": f"{home}/palaver/demo"}
     demo.history(home / ".claude" / "projects")
     [block] = re.findall(r"^```sh\n(unset PALAVER_HOME\n.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     # Without PALAVER_HOME, the home is the folder of the user's data.
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_DATA_HOME")
+    block = block.replace("palaver install", "palaver install --yes --no-service")
     subprocess.run(["sh", "-e", "-c", block], check=True, capture_output=True)
 
-    assert json.loads(settings.read_text()) == {"palaver": {"env": [], "command": ["palaver", "mcp"]}}
+    assert "env" not in json.loads(config.read_text())["mcpServers"]["palaver"]
     monkeypatch.delenv("PALAVER_HOME")
     assert json.loads(in_a_pipe("status", "--json"))["sessions"] == 7
     assert not Home.find().root.is_relative_to(home / "palaver")

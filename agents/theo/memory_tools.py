@@ -58,7 +58,7 @@ def memory_store(
     contradicting memories, and the judge.
     """
     if memory_type not in TYPES:
-        raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join(TYPES)}. Golden rules must be earned.")
+        raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join(TYPES)}. Golden rules cannot be stored.")
     memory = Memory(
         content, memory_type, namespace=namespace, importance=importance, metadata=metadata or {}, source="theo"
     )

@@ -178,6 +178,11 @@ def _of_chunk(indexed: StoredChunk) -> dict[str, Any]:
         "chunk_index": indexed.index,
         "header_path": clean(chunk.header_path),
         **{name: value for name, value in known.items() if value},
+        **(
+            {"document": {clean(name): clean(value) for name, value in indexed.metadata.items()}}
+            if indexed.metadata
+            else {}
+        ),
     }
     return {
         "namespace": indexed.namespace,

@@ -1,8 +1,8 @@
 """Checksums of the blocks of a raw copy, computed while the copy is written.
 
 CRC-32 detects every single-bit error and runs at 3 GB/s in the standard library (BLAKE2b runs at 0.7 GB/s). An append
-continues the last CRC. So it reads only the new bytes, and earlier damage stays visible. The checksums protect against
-faulty disks and memory, not against attackers.
+continues the last CRC. Therefore, it reads only the new bytes, and earlier damage stays visible. The checksums protect
+against faulty disks and memory, not against attackers.
 """
 
 import struct

@@ -185,8 +185,8 @@ class RawArchive:
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """Return `wanted`, with a number added if that name belongs to another source.
 
-        After a killed ingest run or the loss of the database, a copy can have no row. Reuse such a copy if the file
-        begins with its content. Otherwise keep it, because it can be the only copy of another file.
+        After a killed ingest run or the loss of the database, a copy can have no row. The copy is reused if the file
+        begins with its content. Otherwise it is kept, because it can be the only copy of another file.
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1

@@ -1,8 +1,8 @@
 """Erasure of lines from the raw copies.
 
-The transaction that records an erasure also records the copies that contain the lines. So the next ingest run can
-finish an interrupted erasure. A copy is also recorded before bytes are appended to it, because these bytes may contain
-erased lines.
+The transaction that records an erasure also records the copies that contain the lines. Therefore, the next ingest run
+can finish an interrupted erasure. A copy is also recorded before bytes are appended to it, because these bytes may
+contain erased lines.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Plan of a deletion: the selected content, its tombstones, and the copies that repeat some of its lines.
 
-If other sessions repeat deleted lines, the preview counts their copies, not their exchanges. If such a copy loses an
-exchange, undo restores the exchange under a new ID.
+If other sessions repeat deleted lines, the preview counts their copies, not their exchanges. If one of these copies
+loses an exchange, undo restores the exchange under a new ID.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Deletions: how they are planned, carried out, undone and completed.
+"""Planning, execution, undo and completion of deletions.
 
 A deletion removes rows from the store and adds tombstones in one transaction. The copies stay unchanged while undo is
 possible. An erasure also removes the lines from the copies (`copy_eraser.py`).

@@ -20,14 +20,13 @@ from ..files.lines import split
 from ..store import Source, Store
 from ..store.exchange_table import ExchangeOutline
 from ..store.session_candidates import ambiguous_session, similar_sessions
+from ..store.session_table import SHORTEST_ID
 from ..store.source_table import DELETED
 from .ownership import Ownership, has_files, reading_copy
 
-_SHORTEST: Final = 6
-"""Minimum length of a prefix that is accepted in place of a session ID."""
-_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents forget FILE` to remove the file."
+_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents remove FILE` to remove the file."
 _HINT: Final = (
-    "Give an ID from `palaver search` (obs-24, ex-12 or mem_7), a session ID or its first 6 characters, or a path, "
+    "Give an ID from `palaver search` (obs-24, ex-12 or mem_7), a session ID or its first characters, or a path, "
     "each with or without :FIRST-LAST. Or use --project, --agent, --since, --until or --mentions."
 )
 
@@ -174,7 +173,7 @@ class Selector:
         """Return the sessions with this ID or, if there are none, the sessions whose ID begins with this text."""
         exact = {number for number, session in self.sessions.items() if session.native_id == name}
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
-        found = exact or (prefixed if len(name) >= _SHORTEST else set[int]())
+        found = exact or (prefixed if len(name) >= SHORTEST_ID else set[int]())
         if len({self.sessions[number].native_id for number in found}) > 1:
             raise ambiguous_session(self._store.sessions, name)
         return found

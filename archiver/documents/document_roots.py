@@ -1,7 +1,7 @@
 """Roots: the folders from which documents may be indexed.
 
-A path is resolved and checked against the roots, then opened folder by folder without following links. So replacing a
-folder with a link after the check gives no access to other folders (see CVE-2025-53109 and CVE-2025-53110).
+A path is resolved and checked against the roots, then opened folder by folder without following links. Therefore,
+replacing a folder with a link after the check gives no access to other folders (see CVE-2025-53109 and CVE-2025-53110).
 """
 
 import errno
@@ -15,17 +15,12 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
-from ...core.home import MARKERS, is_home
+from ...core.home import is_home
 
 BYTES_MAX: Final = 64 << 20
 """Maximum size of a document in bytes."""
-_SYSTEM: Final = tuple(map(Path, ("/proc", "/sys", "/dev")))
+SYSTEM_FOLDERS: Final = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_GENERATED: Final = {"__pycache__", "node_modules", "site-packages"}
-"""Names of folders with generated or third-party files.
-
-Hidden folders, virtual environments and Palaver homes are skipped too.
-"""
 
 
 class DocumentFile(Struct, frozen=True):
@@ -33,27 +28,6 @@ class DocumentFile(Struct, frozen=True):
 
     data: bytes
     at: int
-
-
-def regular_files(
-    folder: Path, *, recursive: bool, without: Sequence[Path] = ()
-) -> tuple[list[Path], list[DocumentUnreadable]]:
-    """Return the regular files in a folder, sorted by name, and an error for each unreadable folder.
-
-    Links and hidden files are skipped.
-    """
-    files: list[Path] = []
-    errors: list[OSError] = []
-    for top, folders, names in os.walk(folder, onerror=errors.append):
-        current = Path(top)
-        if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and current != folder):
-            folders.clear()
-            continue
-        files += filter(_is_document, (current / name for name in sorted(names)))
-        kept = sorted(name for name in folders if name not in _GENERATED and not name.startswith("."))
-        folders[:] = [name for name in kept if recursive and current / name not in (*without, *_SYSTEM)]
-    hint = "Check its permissions."
-    return files, [DocumentUnreadable(Path(each.filename), each.strerror or str(each), hint=hint) for each in errors]
 
 
 class DocumentRoots:
@@ -75,7 +49,7 @@ class DocumentRoots:
             plain = path.expanduser().resolve()
         except (OSError, RuntimeError, ValueError):
             raise DocumentNotFound(path) from None
-        excluded = any(plain.is_relative_to(folder) for folder in (*self.without, *_SYSTEM))
+        excluded = any(plain.is_relative_to(folder) for folder in (*self.without, *SYSTEM_FOLDERS))
         if excluded or any(map(is_home, (plain, *plain.parents))):
             raise DocumentOutsideRoots(path, hint="System folders and Palaver's own folders are not indexed.")
         inside = [folder for folder in self._folders if plain.is_relative_to(folder)]
@@ -133,10 +107,3 @@ def _open(name: str | Path, flags: int, folder: int | None = None) -> Generator[
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _is_document(path: Path) -> bool:
-    try:
-        return not path.name.startswith(".") and stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False

@@ -1,59 +1,69 @@
-"""Text of PDF files, page by page. A separate process with memory and time limits parses the files."""
+"""Pages of PDF files, with their text."""
 
-import json
-import signal
-import subprocess
-import sys
-from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ...core.document import Chunk
 from ...core.errors import DocumentUnreadable
-from .text_windows import windows
+from .document_reader import DocumentContent, Section
 
-_SECONDS: Final = 60.0
-_PAGE: Final = 4_000
-"""Maximum characters of a chunk. A longer page is split."""
-_PROCESS: Final = Path(__file__).with_name("pdf_process.py")
-_DAMAGED, _TOO_LARGE = "the file is damaged or not a PDF", "parsing takes too much time or memory"
-_HINTS: Final = {
-    "the file is encrypted": "Save it without a password, then index the new file.",
-    "the file contains no text": "If the pages are scanned, run text recognition first.",
-    _TOO_LARGE: "Split it into smaller files.",
-}
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+_PAGES: Final = 2_000
+_CHARACTERS: Final = 5_000_000
+_METADATA: Final = {"/Title": "title", "/Author": "author", "/Subject": "subject", "/Keywords": "keywords"}
 
 
-def texts(data: bytes, path: Path) -> list[str]:
-    """Return the text of each page. Raises `DocumentUnreadable`."""
-    command = [sys.executable, "-I", str(_PROCESS)]
+def content(data: bytes, path: Path) -> DocumentContent:
+    """Return the text of each page, and the metadata. Raises `DocumentUnreadable`."""
+    from pypdf import PdfReader
+
     try:
-        # The parser has its own process group, so Ctrl-C reaches only this process, which then kills the parser.
-        done = subprocess.run(
-            command,
-            input=data,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            process_group=0,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise _unreadable(path, _TOO_LARGE) from None
-    if done.returncode:
-        raise _unreadable(path, _TOO_LARGE if done.returncode in {-signal.SIGXCPU, -signal.SIGKILL} else _DAMAGED)
-    found = json.loads(done.stdout)
-    if isinstance(found, str):
-        raise _unreadable(path, found)
-    return [str(page) for page in found]
+        reader = PdfReader(BytesIO(data))
+        encrypted = reader.is_encrypted and not reader.decrypt("")
+        count = 0 if encrypted else min(len(reader.pages), _PAGES)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - a damaged file may cause any error
+        raise _damaged(path) from None
+    if encrypted:
+        hint = "Save it without a password, then index the new file."
+        raise DocumentUnreadable(path, "the file is encrypted", hint=hint)
+    return DocumentContent(_pages(reader, count, path), _metadata(reader))
 
 
-def chunks(pages: Sequence[str]) -> list[Chunk]:
-    """Return one chunk per page, or several chunks for a long page."""
-    return [
-        Chunk(window.text, page=number) for number, page in enumerate(pages, 1) for window in windows(page, size=_PAGE)
-    ]
+def _pages(reader: "PdfReader", count: int, path: Path) -> tuple[Section, ...]:
+    """Return the pages with text. The text of an unreadable page is empty."""
+    found: list[Section] = []
+    left, failed = _CHARACTERS, False
+    for number in range(count):
+        try:
+            text = reader.pages[number].extract_text()[:left]
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - a damaged page may cause any error
+            text, failed = "", True
+        if text.strip():
+            found.append(Section(text, page=number + 1))
+        left -= len(text)
+        if not left:
+            break
+    if found:
+        return tuple(found)
+    if failed:
+        raise _damaged(path)
+    hint = "If the pages are scanned, run text recognition first."
+    raise DocumentUnreadable(path, "the file contains no text", hint=hint)
 
 
-def _unreadable(path: Path, reason: str) -> DocumentUnreadable:
-    return DocumentUnreadable(path, reason, hint=_HINTS.get(reason, "Open it in a viewer and save it again."))
+def _metadata(reader: "PdfReader") -> dict[str, str]:
+    try:
+        known: dict[Any, Any] = dict(reader.metadata or {})
+        return {name: str(known[key]) for key, name in _METADATA.items() if key in known}
+    except Exception:  # noqa: BLE001 - damaged metadata may cause any error
+        return {}
+
+
+def _damaged(path: Path) -> DocumentUnreadable:
+    return DocumentUnreadable(path, "the file is damaged or not a PDF", hint="Open it in a viewer and save it again.")

@@ -12,7 +12,7 @@ OVERLAP: Final = 200
 The overlap ensures that each sentence is whole in at least one window.
 """
 _LATE: Final = 0.5
-"""Share of a window after which it may end.
+"""Minimum share of the window size at which a window may end.
 
 If a paragraph ends beyond this share, the window ends there. Otherwise it ends at the last line that fits. A line that
 exceeds this share is split into sentences, so that no window consists of a heading only.

@@ -25,7 +25,7 @@ def clip(text: str, limit: int | None) -> str:
     """Return the text, shortened to its head and tail if it has more than `limit` characters.
 
     With `None`, the length is not limited. The head and the tail include a margin, which `trim` removes after secrets
-    are redacted. So no secret is cut before its redaction.
+    are redacted. Therefore, no secret is cut before its redaction.
     """
     if limit is None or len(text) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Keyed hash of the content of a file, to recognise that it changed."""
+"""Keyed hash of the content of a file, used to detect changes."""
 
 import stat
 from hashlib import blake2b

@@ -30,7 +30,7 @@ class FolderFormat(ABC):
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     """Suffixes of transcripts. If empty, the agent stores no transcripts in files."""
     other_files: ClassVar[frozenset[str]] = frozenset()
-    """Names of files that have such a suffix but contain other data."""
+    """Names of files that have one of the `suffixes` but contain other data."""
     name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
     """Pattern of file names that only this agent uses for transcripts. The default matches no name."""
 

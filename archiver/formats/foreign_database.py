@@ -51,7 +51,7 @@ class ForeignDatabase:
                     found = cast("Rows", connection.execute(sql, values).fetchall())
                 if before is None or before == self._state_without_log():
                     return found
-                problem = "it is changed too often"
+                problem = "another program changes it too often"
             except (apsw.NotADBError, apsw.SQLError) as error:
                 problem = str(error)
                 break

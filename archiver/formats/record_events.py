@@ -24,7 +24,7 @@ class SkipReason(StrEnum):
     """Reason why a record of a known type has no events."""
 
     BOOKKEEPING = "bookkeeping"
-    """Kind of a record that holds only internal state of the agent's program."""
+    """Internal state of the agent's program."""
     CONTEXT = "context"
     """Text that the program sent to the model without showing it to the user."""
     COPIED_HEADER = "copied-header"
@@ -52,7 +52,7 @@ class SkipReason(StrEnum):
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 """Pattern of a UUID."""
 _TITLE_RANK = 4
-"""Rank of a title if the agent has only one source of titles. Titles with a lower rank cannot replace the title."""
+"""Rank of a title if the agent has only one source of titles. A title of lower rank does not replace it."""
 
 # IDs such as `call_1` or `e7` occur in every session.
 _UNIQUE_ID = re.compile(rf"[0-9A-Za-z]{{16,}}|{UUID}")

@@ -17,8 +17,8 @@ RecordHandler: TypeAlias = "Callable[[Record, RecordStamp], RecordEvents]"
 class RecordReader(ABC):
     """Base class of readers that read one transcript record by record.
 
-    At the start of an exchange, a reader discards all state except facts about the whole session. So reading can start
-    at any exchange and yields the same turns.
+    At the start of an exchange, a reader discards all state except facts about the whole session. Therefore, reading
+    can start at any exchange and yields the same turns.
     """
 
     def __init__(self, session: Session, *, shorten: bool) -> None:

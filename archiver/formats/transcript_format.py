@@ -19,9 +19,9 @@ class FormatReader(Protocol):
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of each line before reading the next line.
 
-        Each line yields turns and notes, or exactly one `Skipped`. Exception: if the meaning of a line depends on later
-        lines, a reader can delay its events. It yields them before the turn that opens the next exchange, or after the
-        last line of the transcript.
+        Each line yields turns and notes, or exactly one `Skipped`. If the meaning of a line depends on later lines, a
+        reader can delay its events. It then yields the events before the turn that opens the next exchange, or after
+        the last line of the transcript.
         """
         ...
 

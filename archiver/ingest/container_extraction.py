@@ -1,8 +1,8 @@
 """Extraction of the sessions of a container, each into its own raw copy.
 
 The copy is a log to which new messages are appended. A changed message replaces its earlier version only if it contains
-all of that version. Otherwise both versions stay. So no content is lost, and a message that grows in fifty updates is
-stored once.
+all of that version. Otherwise both versions stay. Therefore, no content is lost, and a message that grows in fifty
+updates is stored once.
 """
 
 import hashlib
@@ -58,12 +58,12 @@ class ContainerExtractor:
         self._store, self._root, self._names = store, root, names
         self._redactor, self._erased = redactor, erased
 
-    def changed_state(self, path: Path, known: ContainerFormat) -> int | None:
+    def changed_state(self, path: Path, transcript_format: ContainerFormat) -> int | None:
         """Return the state of a container, or None if it has not changed since ingest. Raises `OSError`."""
-        state = known.container_state(path)
+        state = transcript_format.container_state(path)
         return None if self._store.containers.state(path) == state else state
 
-    def extract(self, session: ContainedSession, known: ContainerFormat) -> tuple[IngestJob, Copied] | None:
+    def extract(self, session: ContainedSession, transcript_format: ContainerFormat) -> tuple[IngestJob, Copied] | None:
         """Update the copy of a session. Return None if the copy is current.
 
         Raises:
@@ -71,7 +71,8 @@ class ContainerExtractor:
             OSError: The copy cannot be written.
         """
         source = self._store.sources.at(session.path)
-        archived = source.archived if source is not None else self._new_name(f"{known.agent}/{session.archive_name}")
+        wanted = f"{transcript_format.agent}/{session.archive_name}"
+        archived = source.archived if source is not None else self._new_name(wanted)
         copy = Copy(self._root, archived)
         if source is not None and source.inode == session.fingerprint and copy.size() >= source.size:
             return None
@@ -79,12 +80,14 @@ class ContainerExtractor:
             rows, erased = session.lines, self._erased
             session = replace(session, lines=lambda: erased.without(session.path, rows()))
         drop = partial(drop_checksums, self._store, (source,))
-        updated = RawArchive(self._root).update(archived, lambda made: update_copy(session, known, made, source, drop))
+        updated = RawArchive(self._root).update(
+            archived, lambda made: update_copy(session, transcript_format, made, source, drop)
+        )
         if source is None and not updated.size:
             remove(copy)  # All of the session was erased.
             return None
         stat = Stat(0, session.fingerprint, (session.changed_at or now()) * 1_000_000, updated.size)
-        job = IngestJob(session.path, known, archived, updated.size, source, rewritten=not updated.appended)
+        job = IngestJob(session.path, transcript_format, archived, updated.size, source, rewritten=not updated.appended)
         return job, Copied(stat, b"", b"", updated.sums)
 
     def _new_name(self, wanted: str) -> str:
@@ -108,7 +111,7 @@ class UpdatedCopy(Struct, frozen=True):
 
 def update_copy(
     session: ContainedSession,
-    known: TranscriptFormat,
+    transcript_format: TranscriptFormat,
     copy: Copy,
     source: Source | None,
     before_write: Callable[[], None],
@@ -134,7 +137,7 @@ def update_copy(
     earlier = {name: place for name, (place, digest) in before.messages.items() if digest not in current}
     changed = {earlier[name]: line for line in fresh if (name := _message_id(line)) in earlier}
     # Only append to a damaged copy. A rewrite would store the damage as valid content.
-    replaced = _replaceable(copy, known, changed) if changed and _is_intact(copy, source) else {}
+    replaced = _replaceable(copy, transcript_format, changed) if changed and _is_intact(copy, source) else {}
     used = set(replaced.values())
     added = [line for line in fresh if line not in used]
     if not replaced:
@@ -168,14 +171,16 @@ def _lines_of(copy: Copy) -> _CopyLines:
     return found
 
 
-def _replaceable(copy: Copy, known: TranscriptFormat, changed: Mapping[_ByteRange, bytes]) -> dict[_ByteRange, bytes]:
+def _replaceable(
+    copy: Copy, transcript_format: TranscriptFormat, changed: Mapping[_ByteRange, bytes]
+) -> dict[_ByteRange, bytes]:
     """Return the changed lines that contain all of their earlier version, by byte range."""
-    session = Session(known.agent, "")
+    session = Session(transcript_format.agent, "")
     found: dict[_ByteRange, bytes] = {}
     with copy.open() as file:
         for (start, end), line in changed.items():
             file.seek(start)
-            if loses_nothing(known, session, io.BytesIO(file.read(end - start)), io.BytesIO(line)):
+            if loses_nothing(transcript_format, session, io.BytesIO(file.read(end - start)), io.BytesIO(line)):
                 found[start, end] = line
     return found
 

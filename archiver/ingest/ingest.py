@@ -42,7 +42,7 @@ _TRANSACTION: Final = 16
 _UNSTORED: Final = 0.3
 """Seconds after which parsed transcripts are stored, even if more follow.
 
-So a process that is killed often still makes progress.
+Therefore, a process that is killed often still makes progress.
 """
 _PARALLEL: Final = 8 << 20
 """Total size of new files, in bytes, above which a pool of parser processes saves time."""
@@ -158,7 +158,7 @@ class Ingest:
             yield from ((job, copy, parser.take(job.archived)) for job, copy in batch)
 
     def _ingest_container(
-        self, path: Path, known: ContainerFormat, names: set[str], progress: Progress, report: IngestReport
+        self, path: Path, transcript_format: ContainerFormat, names: set[str], progress: Progress, report: IngestReport
     ) -> None:
         """Ingest each session of a container like a separate transcript."""
         erased = self._eraser.suppressed if self._eraser else None
@@ -166,16 +166,16 @@ class Ingest:
         problem: SourceUnreadable | None = None
         state = 0
         try:
-            changed = extractor.changed_state(path, known)
+            changed = extractor.changed_state(path, transcript_format)
             if changed is None:
                 report.seen += 1
                 return
             state = changed
-            for session in known.sessions(path):
+            for session in transcript_format.sessions(path):
                 report.seen += 1
                 progress(report.changed, report.changed + 1)
                 try:
-                    self._ingest_contained(session, known, extractor, report)
+                    self._ingest_contained(session, transcript_format, extractor, report)
                 except SourceUnreadable as found:
                     _log.warning("%s", found)
                     problem = SourceUnreadable(path, found.reason, hint=found.hint)

@@ -104,30 +104,30 @@ class JobPlanner:
         self.names.add(archived)
         return IngestJob(path, found, archived, size, replaced=known)
 
-    def _is_excluded(self, transcript: Transcript, found: TranscriptFormat) -> bool:
+    def _is_excluded(self, transcript: Transcript, transcript_format: TranscriptFormat) -> bool:
         """Return whether the settings exclude the transcript's folder or the working folder in its first lines."""
         if not self._exclusion:
             return False
         if self._exclusion.covers(str(transcript.found.parent)):
             return True
         with opened(transcript.path) as file:
-            return self._exclusion.covers(folder_in(found, transcript.path, lines.head(file)))
+            return self._exclusion.covers(folder_in(transcript_format, transcript.path, lines.head(file)))
 
-    def _keeps_everything(self, known: Source, found: TranscriptFormat, path: Path) -> bool:
+    def _keeps_everything(self, source: Source, transcript_format: TranscriptFormat, path: Path) -> bool:
         """Return whether a rewritten document still contains all content of its copy."""
-        if path.suffix != DOCUMENT or known.agent != found.agent:
+        if path.suffix != DOCUMENT or source.agent != transcript_format.agent:
             return False
         try:
-            with self._raw.open(known.archived) as before, opened(path) as after:
-                return loses_nothing(found, Session(known.agent, ""), before, after)
+            with self._raw.open(source.archived) as before, opened(path) as after:
+                return loses_nothing(transcript_format, Session(source.agent, ""), before, after)
         except (OSError, CopyDamaged):
             return False
 
 
-def loses_nothing(known: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
+def loses_nothing(transcript_format: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
     """Return whether `after` contains every turn of `before` in the same order. Turns may be longer."""
-    later = _turns(known, session, after)
-    return all(any(_continues(new, old) for new in later) for old in _turns(known, session, before))
+    later = _turns(transcript_format, session, after)
+    return all(any(_continues(new, old) for new in later) for old in _turns(transcript_format, session, before))
 
 
 def _turns(known: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:

@@ -91,7 +91,7 @@ class ParallelParser:
                 self._submit()
 
     def _submit(self) -> None:
-        """Submit tasks until the pool has one more task than it has processes. The calling process does the others."""
+        """Submit tasks until the pool has one more task than it has processes. The caller parses the others."""
         with self._lock:
             while self._active <= self._pool.size and (name := self._next()) is not None:
                 self._active += 1

@@ -10,7 +10,7 @@ from ..store import Source, Store
 def stored_session(store: Store, session: Session) -> Session:
     """Return the stored session, or the given session if it is new.
 
-    If the parent session must not be indexed, the returned session is marked as not to be indexed either.
+    If the parent session is marked as not to be indexed, the returned session has the same mark.
     """
     number = store.sessions.find(session.agent, session.native_id)
     return with_parent_mark(store, session if number is None else store.sessions.load(number))

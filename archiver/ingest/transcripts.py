@@ -39,9 +39,10 @@ class Transcript(Struct, frozen=True):
         known = _recognised(self.path)
         return known if known is not None and known.may_be_transcript(self.found, self.root) else None
 
-    def archived(self, known: TranscriptFormat) -> str:
+    def archived(self, transcript_format: TranscriptFormat) -> str:
         """Return the preferred name of the raw copy for this format."""
-        return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
+        name = transcript_format.archive_name(self.found.absolute(), self.root.absolute())
+        return f"{transcript_format.agent}/{name}"
 
 
 def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
@@ -54,10 +55,10 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
     ]
 
 
-def roots(known: TranscriptFormat) -> list[Path]:
+def roots(transcript_format: TranscriptFormat) -> list[Path]:
     """Return the folders in which an agent stores transcripts, or an empty list if this user cannot read them."""
     try:
-        return known.roots()
+        return transcript_format.roots()
     except PermissionError:
         return []
 

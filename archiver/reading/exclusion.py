@@ -46,23 +46,23 @@ def _is_path(pattern: str) -> bool:
     return pattern.startswith(("/", "~")) or pattern[1:3] in {":\\", ":/"}
 
 
-def remove_excluded(found: ParsedLines, session: Session, exclusion: Exclusion) -> None:
+def remove_excluded(parsed: ParsedLines, session: Session, exclusion: Exclusion) -> None:
     """Remove exchanges that the user excluded, and count their lines by reason."""
-    folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
+    folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
-    for exchange in found.exchanges:
+    for exchange in parsed.exchanges:
         reason = Unindexed.EXCLUDED if exclusion.covers(exchange.cwd or folder) else _opt_out(exchange)
         if reason is None:
             kept.append(exchange)
         else:
-            found.count_as(reason, {turn.line for turn in exchange.turns})
-    found.exchanges = kept
+            parsed.count_as(reason, {turn.line for turn in exchange.turns})
+    parsed.exchanges = kept
 
 
-def remove_all(found: ParsedLines) -> None:
+def remove_all(parsed: ParsedLines) -> None:
     """Remove all content of a session that the user excluded, and count its lines."""
-    found.count_as(Unindexed.SESSION, range(found.start.line, found.start.line + len(found.outcomes)))
-    found.exchanges, found.notes = [], []
+    parsed.count_as(Unindexed.SESSION, range(parsed.start.line, parsed.start.line + len(parsed.outcomes)))
+    parsed.exchanges, parsed.notes = [], []
 
 
 def is_excluded(exchange: Exchange) -> bool:

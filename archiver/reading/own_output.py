@@ -26,15 +26,15 @@ _SHORTENED = {Kind.RESULT, Kind.INJECTED}
 """Kinds of turns that readers shorten to the head and the tail."""
 
 
-def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
+def remove_own_output(parsed: ParsedLines, session: Session, home: Path) -> None:
     """Remove Palaver's own output, and count its lines by the reason for removal.
 
     A line with other content keeps the outcome `parsed`.
     """
     homes = {home, home.resolve()}
-    folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
+    folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
-    for exchange in found.exchanges:
+    for exchange in parsed.exchanges:
         place = _own_place(exchange.cwd or folder, homes)
         if place is None and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
             kept.append(exchange)
@@ -44,10 +44,10 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
         for line, group in groupby(checked, key=lambda pair: pair[0].line):
             reasons = [own for _, own in group]
             if reasons[0] is not None and None not in reasons:
-                found.count_as(reasons[0], [line])
+                parsed.count_as(reasons[0], [line])
         if turns:
             kept.append(exchange if turns == exchange.turns else replace(exchange, turns=turns))
-    found.exchanges = kept
+    parsed.exchanges = kept
 
 
 def _own_place(folder: str, homes: Collection[Path]) -> Own | None:

@@ -40,7 +40,7 @@ class ParsedLines(Struct):
 
 
 def parse(
-    known: TranscriptFormat,
+    transcript_format: TranscriptFormat,
     session: Session,
     start: ResumePoint,
     file: BinaryIO,
@@ -49,11 +49,11 @@ def parse(
 ) -> ParsedLines:
     """Parse a file to its end, except a last line that is still being written.
 
-    Turns of `repeated` records are only counted. So are turns of records that occurred on an earlier line.
+    Turns of records in `repeated`, and of records that occurred on an earlier line, are counted but not kept.
     """
     found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
-    reader = _RepetitionFilter(known.reader(session), found, repeated)
+    reader = _RepetitionFilter(transcript_format.reader(session), found, repeated)
     for event in group_exchanges(reader, lines, first_ordinal=start.ordinal):
         match event:
             case Exchange():
@@ -66,10 +66,10 @@ def parse(
     return found
 
 
-def folder_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
+def folder_in(transcript_format: TranscriptFormat, path: Path, head: bytes) -> str:
     """Return the working folder recorded in the first lines of a file, or an empty string if none is recorded."""
-    session = known.identify(path, head)
-    events = known.reader(session).read(split(io.BytesIO(head)))
+    session = transcript_format.identify(path, head)
+    events = transcript_format.reader(session).read(split(io.BytesIO(head)))
     return session.cwd or next(
         (event.value for event in events if isinstance(event, Note) and event.fact is Fact.CWD), ""
     )

@@ -28,7 +28,7 @@ _PICTURES = ("[image", "[picture")
 
 
 class Suppression(Protocol):
-    """Protocol for a list of the lines that the user deleted. The list is false if nothing was deleted."""
+    """Protocol for a list of the lines that the user deleted. Its truth value is False if nothing was deleted."""
 
     def __bool__(self) -> bool: ...
 

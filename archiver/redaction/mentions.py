@@ -16,7 +16,7 @@ _CLOSED = r"[ \t\"'`*\\\]]*"
 _LINK = r"(?:=|:|：|->|=>|→|(?:is|was|ist|war|lautet|es|est|é|è|jest|är|to)[ \t:]|是|为|為|は|(?:은|는|이|가)[ \t:])"
 _OPEN = r"[ \t\"'`*\\]*"
 _WORDS = r"(?:[ \t]+[A-Za-zÀ-ɏ'@.-]+)"
-"""Words between the name and the value of a secret, as in "the password for anna on staging is …"."""
+"""Pattern for words between the name and the value of a secret: "the password for anna on staging is …"."""
 
 _CHARACTER = r"[!#$%*+./0-9:=?@A-Z^_a-z~-]"
 _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
@@ -57,7 +57,7 @@ NO_RANDOM = AllowList(
         r"^.{1,7}$",
     )
 )
-"""Names and models that follow words like `token`. After them, only random characters indicate a secret."""
+"""Patterns for class names and other words. After words such as `token`, only random characters are secrets."""
 
 _COMMANDS = (
     r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",

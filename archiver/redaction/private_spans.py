@@ -1,6 +1,6 @@
 """Private spans (`<private>…</private>`) and requests not to index a session or an exchange.
 
-Such text is stored only in the raw copies. Tags in backquotes are ignored. In a user's message, an unclosed span
+Private text is stored only in the raw copies. Tags in backquotes are ignored. In a user's message, an unclosed span
 extends to the end. In other text, such as program output, only closed spans count.
 """
 

@@ -79,6 +79,10 @@ class Redactor:
         self._names = Memo[str, str](_NAMES)
         self._tags = Memo[tuple[str, bytes], FoundSecret](_NAMES)
 
+    def __reduce__(self) -> "tuple[type[Redactor], tuple[bytes]]":
+        """Pickle the key only, without the cached names and tags."""
+        return Redactor, (self._key,)
+
     def redact(self, text: str) -> Redacted:
         """Replace each secret in a text with a placeholder. Redacting the result again changes nothing."""
         # JSON may contain lone surrogates, which stay unchanged.

@@ -18,7 +18,7 @@ KEYWORD_MEMORY = 32 << 20
 """Maximum memory in bytes for all keywords. With 8 MiB, RE2 drops cached states and takes twice the time."""
 
 _TAG = r"(?:<|u003c)[\\/]{0,3}private"
-"""Tags of private spans, including escaped tags."""
+"""Pattern for tags of private spans, including escaped tags."""
 
 Span = tuple[int, int]
 Found = tuple[int, int, str]

@@ -11,7 +11,7 @@ from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
-"""Number of turns checked together. Most turns have no secret, and one check costs less than many."""
+"""Number of turns whose names, or whose texts, are checked together, because one check costs less than many."""
 _BETWEEN = "\n\0\n"
 """Separator between names. No rule matches across it."""
 _REASON_LENGTH = 60

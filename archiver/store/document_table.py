@@ -4,12 +4,12 @@ A document is a file that is split into chunks. Each chunk is an item.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field, json
 from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
@@ -20,19 +20,24 @@ from ..redaction.quick import name_may_contain_secret
 from .database import AMONG, Database, Row, Value, listed, placeholders
 
 _CHUNK: Final = Chunk.__struct_fields__
-_SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at
+_SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at, metadata
     FROM chunk c JOIN document d ON d.id = c.document"""
+_BATCH: Final = 50
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
-    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser."""
+    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser.
+
+    `metadata` are named values in the file, such as `title` and `author`.
+    """
 
     path: Path
     namespace: str
     language: str
     digest: bytes
     at: Milliseconds
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class QueuedFile(Struct, frozen=True):
@@ -77,6 +82,41 @@ class DocumentTable:
         self._move(kept)
         return keys
 
+    def paths_of(self, digest: bytes, namespace: str, language: str) -> list[Path]:
+        """Return the files with this digest that have chunks, in path order."""
+        rows = self._db.rows(
+            """SELECT path FROM document d WHERE digest = ? AND namespace = ? AND language = ?
+               AND EXISTS (SELECT 1 FROM chunk WHERE document = d.id) ORDER BY path""",
+            (digest, namespace, language),
+        )
+        return [_path(path) for (path,) in rows]
+
+    def move(self, path: Path, namespace: str, target: Path, at: Milliseconds) -> list[int]:
+        """Change the path of a file, and return the keys of its chunks. `at` is the new modification time.
+
+        The chunks keep their IDs and vectors. `former_paths` returns the old path.
+        """
+        place = os.fsencode(path), namespace
+        self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (os.fsencode(target), namespace))
+        self._db.run(
+            """INSERT INTO former_path (document, path, at) SELECT id, path, at FROM document
+               WHERE path = ? AND namespace = ? ON CONFLICT DO UPDATE SET at = excluded.at""",
+            place,
+        )
+        self._db.run(
+            "UPDATE document SET path = ?, at = ? WHERE path = ? AND namespace = ?", (os.fsencode(target), at, *place)
+        )
+        return self.keys_of(target, namespace)
+
+    def former_paths(self, path: Path, namespace: str) -> list[Path]:
+        """Return the paths that a file had before it was moved, oldest first."""
+        rows = self._db.rows(
+            """SELECT f.path FROM former_path f JOIN document d ON d.id = f.document
+               WHERE d.path = ? AND d.namespace = ? ORDER BY f.at, f.path""",
+            (os.fsencode(path), namespace),
+        )
+        return [_path(former) for (former,) in rows]
+
     def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
@@ -84,8 +124,29 @@ class DocumentTable:
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
-        where, values = self._chunk_where(wanted)
+        where, values = self.conditions(wanted)
         return self._select(where, values, limit, offset)
+
+    def containing(self, text: str, wanted: DocumentFilter) -> Iterator[StoredChunk]:
+        """Yield the chunks that contain a text and satisfy a filter, ordered by file and position.
+
+        Upper and lower case of ASCII letters are equal.
+        """
+        where, values = self.conditions(wanted)
+        keys = self._db.numbers(
+            f"""SELECT c.item FROM chunk c JOIN document d ON d.id = c.document
+                WHERE {where} AND instr(lower(c.text), lower(?)) ORDER BY d.path, d.namespace, c.ordinal""",
+            (*values, text),
+        )
+        for start in range(0, len(keys), _BATCH):
+            yield from self.load(keys[start : start + _BATCH]).values()
+
+    def beside(self, stored: StoredChunk, start_line: int, end_line: int) -> list[StoredChunk]:
+        """Return the chunks of the same document that have some of these lines, in order."""
+        return self._select(
+            "d.id = (SELECT document FROM chunk WHERE item = ?) AND c.end_line >= ? AND c.start_line <= ?",
+            (stored.key, start_line, end_line),
+        )
 
     def keys_of(self, path: Path, namespace: str) -> list[int]:
         """Return the keys of the chunks of a document, in order."""
@@ -104,6 +165,12 @@ class DocumentTable:
         )
         return dict(rows)
 
+    def count_unparsed(self) -> int:
+        """Count the source files without units, because they have syntax errors or are too large to parse."""
+        return self._db.number(
+            "SELECT count(DISTINCT document) FROM chunk WHERE kind = ? AND unit = ''", (ChunkKind.CODE,)
+        )
+
     def unembedded(self, model: str) -> list[int]:
         """Return the keys of the chunks that have no vectors of this model yet."""
         return self._db.numbers(f"SELECT item.key {_UNEMBEDDED}", (model,))
@@ -119,13 +186,26 @@ class DocumentTable:
         """
         where, values = self._file_where(wanted or DocumentFilter())
         rows = self._db.rows(
-            f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
+            f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at, metadata
                 FROM document d WHERE {where} ORDER BY path, namespace""",
             values,
         )
         return [
-            StoredFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows
+            StoredFile(_path(path), namespace, language, count, at, _metadata(metadata))
+            for path, namespace, language, count, at, metadata in rows
         ]
+
+    def paths_named(self, names: Collection[str]) -> list[Path]:
+        """Return the paths of stored code files with one of these file names."""
+        rows = self._db.rows(
+            "SELECT DISTINCT path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> '')"
+        )
+        return [path for (each,) in rows if (path := _path(each)).name in names]
+
+    def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
+        """Return the modification time that each file had when it was read."""
+        where, values = _place(wanted)
+        return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
@@ -144,6 +224,8 @@ class DocumentTable:
     def delete(self, wanted: DocumentFilter) -> int:
         """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks.
 
+        Folders that match are no longer watched.
+
         Raises:
             ValueError: The filter has other conditions, which a queued file cannot be compared with.
         """
@@ -156,6 +238,7 @@ class DocumentTable:
         self._delete(keys)
         self._db.run(f"DELETE FROM document AS d WHERE {where}", values)
         self._db.run(f"DELETE FROM waiting_file AS d WHERE {where}", values)
+        self._db.run(f"DELETE FROM watched_folder AS d WHERE {where}", values)
         return len(keys)
 
     def queue(self, files: Iterable[QueuedFile]) -> None:
@@ -196,10 +279,11 @@ class DocumentTable:
     def _save(self, document: Document) -> int:
         place = (os.fsencode(document.path), document.namespace)
         self._db.run(
-            """INSERT INTO document (path, namespace, language, digest, at) VALUES (?, ?, ?, ?, ?)
+            """INSERT INTO document (path, namespace, language, digest, at, metadata) VALUES (?, ?, ?, ?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE
-               SET language = excluded.language, digest = excluded.digest, at = excluded.at""",
-            (*place, document.language, document.digest, document.at),
+               SET language = excluded.language, digest = excluded.digest, at = excluded.at,
+                   metadata = excluded.metadata""",
+            (*place, document.language, document.digest, document.at, json.encode(document.metadata).decode()),
         )
         return self._db.number("SELECT id FROM document WHERE path = ? AND namespace = ?", place)
 
@@ -225,7 +309,8 @@ class DocumentTable:
         )
         return [self._stored(row) for row in rows]
 
-    def _chunk_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+    def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
         where, values = self._file_where(wanted)
         return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
 
@@ -238,7 +323,7 @@ class DocumentTable:
         return where, values
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file with secrets in its names masked. All chunks and replies contain this form."""
+        """Return the path of a file with placeholders for secrets. Chunks and replies contain this form."""
         if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))
@@ -249,10 +334,11 @@ class DocumentTable:
         return Redactor(home.key() if home.key_file.is_file() else os.urandom(32))
 
     def _stored(self, row: Row) -> StoredChunk:
-        *values, key, path, namespace, language, index, at = row
+        *values, key, path, namespace, language, index, at, metadata = row
         fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
         fields["kind"] = ChunkKind(fields["kind"])
-        return StoredChunk(key, Chunk(**fields), self.shown(_path(path)), namespace, language, index, at)
+        chunk, shown = Chunk(**fields), self.shown(_path(path))
+        return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
@@ -277,6 +363,10 @@ def _lower(names: Sequence[str]) -> list[str]:
 
 def _without_place(chunk: Chunk) -> Chunk:
     return replace(chunk, start_line=0, end_line=0, page=0)
+
+
+def _metadata(value: str) -> dict[str, str]:
+    return json.decode(value, type=dict[str, str])
 
 
 def _path(value: bytes) -> Path:

@@ -1,6 +1,8 @@
 """Table of edits: the files that each exchange changed. It is used to find the exchange that wrote a line of code."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ...core.conversation import Milliseconds
@@ -22,6 +24,11 @@ class Edit(NamedTuple):
     started: Milliseconds | None
     ended: Milliseconds | None
 
+    @property
+    def absolute_path(self) -> str:
+        """Normalised absolute path. A relative path starts at the agent's folder."""
+        return os.path.normpath(Path(self.cwd) / self.path)
+
 
 class EditTable:
     """Table of the files that exchanges changed."""
@@ -40,6 +47,10 @@ class EditTable:
         whole = "d.path IN (SELECT value FROM json_each(?1))"
         ends = "substr(d.path, -length(value)) = value AND value GLOB '[/\\]*'"
         return self._select(f"{whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends})", (suffixes, limit))
+
+    def of_exchanges(self, exchanges: Sequence[int]) -> list[Edit]:
+        """Return the edits of these exchanges."""
+        return self._select("d.exchange IN (SELECT value FROM json_each(?1))", (listed(exchanges), -1))
 
     def newest(self, native_id: str | None) -> list[Edit]:
         """Return all edits, newest first. With `native_id`, return only edits of the sessions with this ID."""

@@ -133,10 +133,10 @@ class SessionTable:
         return native_id[: max(SHORTEST_ID, common + 1)]
 
     def beginning_with(self, start: str) -> list[int]:
-        """Return the sessions with entries whose IDs begin with `start`, or only those whose ID is equal to it.
+        """Return the sessions with entries whose ID equals `start` or, if there are none, begins with `start`.
 
-        Sessions with longer IDs are found if `start` has at least `SHORTEST_ID` characters. An ID may follow the name
-        of its agent: `codex/1234`.
+        Sessions with longer IDs are found if `start` has at least `SHORTEST_ID` characters. `start` may
+        also be the name of an agent and an ID: `codex/1234`.
         """
         rows = self._db.rows(
             """SELECT id, ?1 IN (native_id, agent || '/' || native_id) FROM session

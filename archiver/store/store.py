@@ -14,6 +14,7 @@ from .change_log import ChangeLog, ChangeTable, PublicationTable
 from .confirmation_table import ConfirmationTable
 from .database import Database
 from .deleted_row_table import DeletedRowTable
+from .document_folder_table import DocumentFolderTable
 from .document_table import DocumentTable
 from .edit_table import EditTable
 from .exchange_table import ExchangeTable
@@ -37,6 +38,7 @@ from .source_table import ContainerTable, SourceTable
 from .sqlite import REPAIR_HINT
 from .stage_table import StageTable
 from .summary_table import SummaryTable
+from .symbol_table import SymbolTable
 from .tombstone_table import TombstoneTable
 from .vector_table import VectorTable
 
@@ -66,6 +68,8 @@ class Store(Closing):
         self.mnemonics = MnemonicTable(database)
         self.projects = ProjectTable(database)
         self.documents = DocumentTable(database)
+        self.symbols = SymbolTable(database, self.documents)
+        self.document_folders = DocumentFolderTable(database)
         self.tombstones = TombstoneTable(database)
         self.deleted_rows = DeletedRowTable(database, self.summaries)
         self.leases = LeaseTable(database)
@@ -188,7 +192,7 @@ class Store(Closing):
         self._database.close()
 
     def _reconcile(self) -> None:
-        """Compare the database with the watermark and the tombstone file."""
+        """Record changes that the database has lost, and merge newer deletions from the tombstone file."""
         try:
             if not self._database.read_only:
                 with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.

@@ -24,7 +24,7 @@ from ...core.errors import StoreError
 
 _TITLE: Final = b"palaver-forgotten-2"
 _UNCHECKED: Final = b"palaver-forgotten-1"
-"""Prefix of a first line without a checksum."""
+"""Prefix of a first line without a checksum, as earlier versions wrote it."""
 _STATES: Final = ("kept", "erasing", "erased")
 
 

@@ -1,8 +1,8 @@
 """The watermark: the number of the last committed change, in a small file beside the raw copies.
 
 If the last change of a database is older, acknowledged writes were lost, for example because the write-ahead log was
-deleted. The file is written after each commit but not synced. So after a power failure its number can be too small, but
-never too large.
+deleted. The file is written after each commit but not synced. Therefore, its number can be too small after a power
+failure, but never too large.
 """
 
 import shutil

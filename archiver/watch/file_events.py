@@ -37,9 +37,11 @@ class FileEvents:
     If a folder sends no events, no error is raised. See `may_miss_changes`.
     """
 
-    def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare to listen for events, unless `poll` is true."""
-        self._poll, self._clock = poll, clock
+    def __init__(
+        self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic, seconds: float = _WAIT
+    ) -> None:
+        """Prepare to listen for events, unless `poll` is true. `seconds` is the maximum time of one wait."""
+        self._poll, self._clock, self._seconds = poll, clock, seconds
         self._folders: frozenset[WatchedFolder] = frozenset()
         self._events: Generator[set[FileChange]] | None = None
         self._on_network = self._failed = False
@@ -57,11 +59,11 @@ class FileEvents:
             self._folders, self._retry_at = frozenset(folders), 0.0
 
     def wait(self) -> Changes:
-        """Wait for changes for up to one second."""
+        """Wait for changes, by default for up to one second."""
         if self._events is None and not self._poll and self._clock() >= self._retry_at:
             self._listen()
         if self._events is None:
-            time.sleep(_WAIT)
+            time.sleep(self._seconds)
             return Changes()
         try:
             changes = next(self._events)
@@ -92,7 +94,7 @@ class FileEvents:
             watch_filter=None,
             debounce=_DEBOUNCE_MS,
             step=_STEP_MS,
-            rust_timeout=round(_WAIT * 1000),
+            rust_timeout=round(self._seconds * 1000),
             yield_on_timeout=True,
             force_polling=False,
             # Without this setting, the library silently skips every folder that it cannot listen to.

@@ -80,7 +80,7 @@ class TranscriptScan:
         around |= {root.resolve() for root in found.values()}
         # A link can point outside its root. Events of the root do not cover its target.
         linked = {path.parent for path in found if not around.intersection(path.parents)}
-        folders = map(_watched_folder, around | linked)
+        folders = map(watched_folder, around | linked)
         return frozenset(folder for folder in folders if folder is not None)
 
     def _changed(self, transcripts: Iterable[Transcript]) -> list[ScannedTranscript]:
@@ -102,7 +102,8 @@ def _state(transcript: Transcript) -> State | None:
         return None
 
 
-def _watched_folder(path: Path) -> WatchedFolder | None:
+def watched_folder(path: Path) -> WatchedFolder | None:
+    """Return a folder to watch, or None if it does not exist."""
     try:
         found = path.stat()
     except OSError:

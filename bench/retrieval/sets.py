@@ -11,6 +11,7 @@ import orjson
 
 from .. import shared
 from .corpus import DEPTH, Corpus, Metric, Passage, Question
+from .docstrings import described_functions
 from .metrics import hit_at, ndcg_at, recall_at, reciprocal_rank
 from .windows import windows
 
@@ -97,6 +98,14 @@ def cosqa() -> Corpus:
     return Corpus("cosqa", "6,267 functions; an item is a function", passages, questions, _RANKS, suffix=".py")
 
 
+def docstrings() -> Corpus:
+    """Load 1,200 functions of installed packages. The query is a docstring, which the function lacks."""
+    functions = described_functions()
+    passages = tuple(Passage(each.name, each.code, "") for each in functions)
+    questions = tuple(Question(each.name, each.summary, ("all",), {each.name: 1.0}) for each in functions)
+    return Corpus("docstrings", "1,200 functions; an item is a function", passages, questions, _RANKS, suffix=".py")
+
+
 _ABSTRACTS = 1400
 
 
@@ -135,5 +144,6 @@ SETS: Mapping[str, Callable[[], Corpus]] = {
     "coding-sessions": coding_sessions,
     "locomo": locomo,
     "cosqa": cosqa,
+    "docstrings": docstrings,
     "cranfield": cranfield,
 }

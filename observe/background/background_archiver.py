@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import Final
 
 from ...archiver.copies.raw import RawArchive
+from ...archiver.documents.document_scan import DocumentScan
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, WATCHER, Store
+from ...archiver.watch.document_watcher import DocumentWatcher
 from ...archiver.watch.file_events import FileEvents
 from ...archiver.watch.transcript_scan import TranscriptScan
 from ...archiver.watch.transcript_watcher import TranscriptWatcher
@@ -51,8 +53,11 @@ class BackgroundArchiver:
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
         check_stop: Callable[[], None] = lambda: None,
+        document_events: FileEvents | None = None,
     ) -> None:
         """Prepare to archive. `settings` returns the current settings and is called in each step.
+
+        `document_events` announces changes in the watched folders of documents. Without it, they are polled.
 
         `model_command` returns the command that sends quiet sessions to the language model, or nothing. `check_stop` is
         called often, and raises KeyboardInterrupt if the archiver must stop.
@@ -61,6 +66,7 @@ class BackgroundArchiver:
             ConfigInvalid: The settings are invalid.
         """
         self._home, self._events, self._listener = home, events, listener
+        self._document_events = document_events or FileEvents(poll=True, seconds=0.0)
         self._settings, self._clock, self._wait, self._check_stop = settings, clock, wait, check_stop
         self._excluded = settings().exclude
         self._exclusion = Exclusion(self._excluded)
@@ -89,6 +95,7 @@ class BackgroundArchiver:
             self._worker.stop()
             self._model_schedule.stop()
             self._events.close()
+            self._document_events.close()
 
     def _watch(self) -> None:
         self._holds_lease = False
@@ -107,17 +114,21 @@ class BackgroundArchiver:
                 self._exclusion,
                 progress=lambda _done, _total: self._check_stop(),
             )
+            scan = DocumentScan(store, without=[self._home.root.resolve()])
+            documents = DocumentWatcher(store, scan, self._document_events, self._clock)
             schedule = IndexSchedule(store, self._worker, self._model, self._clock)
             if "watch" not in self._failures:
                 self._listener("watching", {})
             while True:
                 self._check_stop()
-                self._step(store, watcher, schedule)
+                self._step(store, watcher, documents, schedule)
                 self._retry = _RETRY[0]
                 if self._failures.pop("watch", None):
                     self._listener("watching", {})
 
-    def _step(self, store: Store, watcher: TranscriptWatcher, schedule: IndexSchedule) -> None:
+    def _step(
+        self, store: Store, watcher: TranscriptWatcher, documents: DocumentWatcher, schedule: IndexSchedule
+    ) -> None:
         self._home.check()
         self._apply_settings(watcher)
         ingested = watcher.step()
@@ -125,6 +136,9 @@ class BackgroundArchiver:
             self._report_ingest(ingested)
             if ingested.exchanges:
                 self._model_schedule.note_ingest()
+        changes = documents.step()
+        if changes is not None:
+            self._listener("documents", {"changed": changes.queued, "deleted": changes.gone})
         result = schedule.step()
         if result is not None:
             self._report_index(store, result, schedule.next_in)

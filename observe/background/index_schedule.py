@@ -10,9 +10,9 @@ from .index_worker import IndexWorker, WorkerResult
 _QUIET: Final = 4.0
 """Seconds without a change after which changes are indexed."""
 _LONGEST: Final = 30.0
-"""Maximum delay in seconds while changes continue. It is long because a growing exchange is observed again."""
+"""Maximum delay in seconds while changes continue. A shorter delay would observe a growing exchange more often."""
 _MANY: Final = 300
-"""Number of changes that are indexed immediately."""
+"""Minimum number of waiting changes that are indexed without further delay."""
 _SETTLED: Final = 60.0
 """Seconds without a change after which the last few changes are published."""
 _IDLE: Final = 3600.0

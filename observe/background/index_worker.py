@@ -32,14 +32,11 @@ from ..learn import learn
 _LONGEST: Final = 60.0
 """Seconds after which a worker finishes the current batch and publishes its results."""
 _BEHIND: Final = 300
-"""Maximum number of unindexed changes while more arrive. Search reads these changes from the database."""
+"""Minimum number of changes to publish while more arrive. Search reads unpublished changes from the database."""
 _VERIFY_COPIES: Final = 50 * 60 * 1000
+"""Milliseconds between two verifications of raw copies. Idle workers start every hour, so each verifies some copies."""
 _VERIFY_INDEX: Final = 24 * 3600 * 1000
-"""Milliseconds between two checks for damage.
-
-The checks cover some raw copies, and the whole index and database. Idle workers start once an hour. The interval is
-shorter than an hour, so that each idle worker checks some copies.
-"""
+"""Milliseconds between two checks of the whole index and database for damage."""
 _ORPHANED: Final = 60.0
 """Seconds that a worker continues after its caller died, so that even a frequently killed caller gets an index."""
 _NICE: Final = 10

@@ -27,13 +27,13 @@ from ..rules.touched_files import relative_path
 PAGES: Final = 4
 """Maximum number of pages of exchanges that are searched for an error."""
 _SHARE_MIN: Final = 0.7
-"""Minimum share of the words of an error that two adjacent lines of an output contain."""
+"""Minimum share of the words of an error that two adjacent lines of a matching output contain."""
 _SHARE_BELOW: Final = 0.1
-"""Maximum gap to the best match. Outputs that contain fewer words of the error than that are about another error."""
+"""Maximum difference between the share of words in a match and the largest share in any output."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
 _WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
-"""Words and codes such as `TS2739`. Plain numbers differ between equal errors."""
+"""Pattern for words and codes such as `TS2739`. Numbers do not match, because they vary between equal errors."""
 _OPERATORS: Final = re.compile(r'["“”„*]')
 
 
@@ -61,7 +61,7 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
 
 
 def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequence[str]) -> Iterator[StoredExchange]:
-    """Yield the exchanges with failed tool output that is most similar to an error."""
+    """Yield the exchanges whose failed tool output is most similar to an error."""
     text = " ".join(_OPERATORS.sub(" ", error).split())
     query = Query.parse(
         text, mode="text", limit=LIMIT_MAX, weak=True, projects=projects, kinds=[HitKind.EXCHANGE], roles=[Role.TOOL]

@@ -121,7 +121,7 @@ def _newest(store: Store, projects: Sequence[str]) -> Iterator[tuple[StoredExcha
 
 
 def _count(usage: _Usage, stored: StoredExchange, run: ShellRun, segment: Segment) -> None:
-    """Count one run. A filter hides the exit status, but not the message that a command was wrong."""
+    """Count a run as a success or a failure. After a filter, the output shows whether the command was wrong."""
     failed = run.failed or (segment.filtered and is_misused(run.result.text))
     usage.failed += failed
     usage.succeeded += not failed

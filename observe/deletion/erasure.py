@@ -81,7 +81,7 @@ def is_unfinished(store: Store) -> bool:
 def finish(
     home: Home, store: Store, exclusion: Exclusion, model: str | None = None, report: Reporter = silent
 ) -> ErasureResult:
-    """Remove erased content from all files. Requires the archiver's lease. Further calls are harmless.
+    """Remove erased content from all files. Requires the archiver's lease. Repeated calls are harmless.
 
     Raises:
         LeaseHeld: Another process is building an index.

@@ -28,7 +28,7 @@ OBSERVATION: Final = "observation"
 """Metadata key of the observation that a memory is based on, in memories of earlier versions."""
 _IMPORTANCE: Final = 0.7
 _SIMILARITY_MIN: Final = 0.6
-"""Minimum share of common words of two sentences that count as the same correction."""
+"""Minimum share of words that two sentences have in common if they count as the same correction."""
 _BEGINNING: Final = 30
 """Number of characters compared at the beginning of two prompts, to detect prompts from the same template."""
 
@@ -114,7 +114,7 @@ def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | N
 
 
 def _beginning(found: _Statement) -> str:
-    """Return the first words of a prompt without the sentence itself."""
+    """Return the first words of the prompt of a sentence, without the sentence itself."""
     return found.prompt.text.replace(found.sentence.text, "").strip()[:_BEGINNING]
 
 

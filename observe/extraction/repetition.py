@@ -20,7 +20,7 @@ _SHORT = 12
 """Maximum number of words of a text that repeats another text only if both are equal."""
 
 _WORD = re.compile(r"(?:(?<![\w*])[-+!.~/]+(?=\w))?\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
-"""Words with their joining characters and leading sign, and symbols that carry meaning.
+"""Pattern for words with their joining characters and leading sign, and for symbols that carry meaning.
 
 For example, `a > b` differs from `a < b`, and `-1` from `1`.
 """

@@ -28,7 +28,7 @@ _QUESTION: Final = re.compile(
 
 
 class Certainty(IntEnum):
-    """How certain it is that a sentence states a lasting preference."""
+    """Certainty that a sentence states a lasting preference."""
 
     NONE = 0
     CORRECTION = 1

@@ -1,8 +1,7 @@
 """Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
 
 The agent gets the prompt on standard input and runs in an empty folder. It may write a transcript. Palaver recognises
-this transcript as its own by the prompt, by the folder, and by the variable `OWN_RUN`, which also turns Palaver's hooks
-and server off.
+this transcript as its own by the prompt and the folder. The variable `OWN_RUN` turns Palaver's hooks and server off.
 """
 
 import os
@@ -29,7 +28,7 @@ from .provider import Answer
 from .reply_limits import BYTES_MAX, too_large
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
-"""Environment variables by which an agent detects that another session of it is running. It would refuse to start."""
+"""Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
 _KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
 """Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
 _MESSAGE_MAX: Final = 300

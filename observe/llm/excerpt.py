@@ -142,7 +142,7 @@ def _voice(turn: Turn) -> str:
 
 
 def _truncate(text: str, chars: int) -> str:
-    """Keep the beginning and the end of a text, because they usually contain the question and the conclusion."""
+    """Return the beginning and the end of a text, which usually contain the question and the conclusion."""
     if len(text) <= chars:
         return text
     end = chars // 3

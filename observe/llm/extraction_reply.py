@@ -180,7 +180,7 @@ def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Exc
 def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | None:
     """Find the quote on its stated line, or else on the only line that contains it.
 
-    Return it as written in the source.
+    Return the quote as written in the source.
     """
     quote = " ".join(fact.quote.split())
     if not fact.text.strip() or not _QUOTE_MIN <= len(quote) <= _QUOTE_MAX:

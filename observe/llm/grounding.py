@@ -21,11 +21,11 @@ from typing import Final
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>\"“”„«»‘|=→…—–*`]+")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)*")
 _GROUPED: Final = re.compile(r"(?<=\d)[,\u202f\u00a0'’_](?=\d{3}(?!\d))")
-"""Separators of thousands."""
+"""Pattern for separators of thousands."""
 _CJK: Final = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _IN_CJK: Final = re.compile(f"[{_CJK}]")
 _SCRIPT_CHANGE: Final = re.compile(f"(?<=[{_CJK}])(?=[!-~])|(?<=[!-~])(?=[{_CJK}])")
-"""Positions between Chinese, Japanese or Korean text and ASCII text, which are written without a space."""
+"""Pattern for positions between Chinese, Japanese or Korean text and ASCII text, where no space is written."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _HUMP: Final = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;…—–|]|\n)[\s\"“”„«»‘’'(\[*`-]*\Z")
@@ -35,24 +35,24 @@ _GERMAN_MIN: Final = 2
 _ENDING: Final = re.compile(r"(?:['’]s|['’])\Z")
 _EDGES: Final = ".:'’&+~$@#%/\\"
 _INITIALS: Final = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
-"""Abbreviations such as `e.g`."""
+"""Pattern for abbreviations such as `e.g`."""
 _ALTERNATIVES: Final = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
-"""Words joined by slashes, such as `read/write`. They are alternatives or a path."""
+"""Pattern for words joined by slashes, such as `read/write`. The words are alternatives or parts of a path."""
 _AMOUNT: Final = re.compile(r"[^\W\d_]?\d+(?:\.\d+)*[^\W\d_]{0,3}")
-"""Number with a unit, such as `12ms`, or version, such as `v2.1`."""
+"""Pattern for a number with a unit, such as `12ms`, or a version, such as `v2.1`."""
 _CAPITALS_MAX: Final = 0.5
 """Maximum share of capitalised words in a sentence in which capitals indicate names."""
 _VERB_AFTER: Final = re.compile(
     r"[ ](?:(?:is|was|has|does|needs|uses|stores|supports|requires|provides|replaces|returns|handles|runs)"
     r"|(?P<also_plural>had|did|can|cannot|could|will|would|should|must|may|might|now|no longer|never|replaced))\b"
 )
-"""Verb or adverb after a subject. In the singular, only a name has no article."""
+"""Pattern for a verb or adverb after a subject. Before a singular verb, a subject without an article is a name."""
 _NO_NAME: Final = re.compile(
     r"(?:it|this|that|there|here|nothing|everything|something|anything|nobody|everyone|one|none|another|either|neither"
     r"|each|all|both|what|which|who|where|how|when|why|from|i|he|she|you|we|they|only|.+(?:ed|ing|ly|tion|sion|ment|ness|ity|[ae]nc[ey]))\Z",
     re.IGNORECASE,
 )
-"""Words other than names that can be a singular subject without an article."""
+"""Pattern for words other than names that can be a singular subject without an article."""
 _LONG: Final = 4
 _SHARED_MIN: Final = 0.5
 

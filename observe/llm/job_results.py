@@ -126,7 +126,7 @@ class JobResults:
     def _protected(self, stored: StoredExchange) -> tuple[Observation, ...]:
         """Return the observations to keep if the model finds nothing. They come from exchanges with external text.
 
-        Such text could have instructed the model to answer `nothing`.
+        The external text could have instructed the model to answer `nothing`.
         """
         if not includes_external(stored.exchange):
             return ()

@@ -19,7 +19,7 @@ toolName = "*"
 decision = "deny"
 priority = 999
 """
-"""Policy for `gemini --admin-policy`."""
+"""Content of a policy file for `gemini --admin-policy` that forbids all tools."""
 
 
 class KnownAgent(Struct, frozen=True):

@@ -39,7 +39,7 @@ class RefusedRequests:
 
     @property
     def unanswered(self) -> ModelRefused | None:
-        """Error of a run in which all requests were refused."""
+        """Error of a run in which all requests were refused, or None for any other run."""
         if not self._held or self._answered:
             return None
         last = self._held[-1][2]

@@ -67,7 +67,7 @@ def verify_session_reply(
     modified = Counter(path for exchange in every for path in exchange.writes)
     source = SourceText((*(passage.turn.text for passage in excerpt.passages), *read, *modified))
     if not reply.title.strip() or not source.contains_names_of(reply.title):
-        raise ReplyInvalid("the session contains no such name as the title of the reply", raw)
+        raise ReplyInvalid("the title of the reply contains a name that does not occur in the session", raw)
     facts = reply.facts[:_FACTS_MAX]
     proven = sorted(prove_facts(facts, excerpt, source), key=lambda each: _KINDS.index(each[0].kind))
     if not proven:

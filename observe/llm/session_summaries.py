@@ -50,7 +50,7 @@ class SessionSummaries:
     def keep(self, request: ExtractionRequest, answer: Answer) -> tuple[bool, int]:
         """Store the summary in an answer, inside a transaction.
 
-        Return whether the answer contains a summary, and the rejected facts.
+        Return whether the answer contains a summary, and the number of rejected facts.
 
         Raises:
             ReplyInvalid: The answer has no usable summary.

@@ -24,7 +24,7 @@ SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
 DECAY_FLOOR = 0.15
 DEMOTED_TO = 0.7
 STRIKES = 3
-"""Number of consecutive failures that demotes a golden rule."""
+"""Number of consecutive failures after which a golden rule is demoted."""
 UNTRUSTED_CAP = 0.85
 """Maximum confidence of a memory with low trust, below the threshold of a golden rule."""
 IDLE = 30 * 86_400_000

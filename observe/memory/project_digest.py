@@ -1,8 +1,8 @@
 """Digest of a project's past sessions, shown at the start of a new session.
 
 It lists decisions in force, the last sessions, and the files they modified. Only observations of trusted origin are
-used. The weight of a session depends on its place among the latest sessions of the project, not on its age. So a
-project that was inactive for months still has a digest.
+used. The weight of a session depends on its place among the latest sessions of the project, not on its age. Therefore,
+a project that was inactive for months still has a digest.
 """
 
 import re
@@ -30,13 +30,13 @@ _CANDIDATES = 60
 _SHOWN = 6
 """Maximum lines under a heading."""
 _HALF_LIFE = 16
-"""Number of later sessions after which the weight of a session is halved. Values of 4 and 8 performed equally."""
+"""Number of later sessions after which the weight of a session is halved. Values of 4 and 8 gave equal results."""
 _SHARED_FILE = 0.03
 """Weight added for each other recent session that modified the same file."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
-"""Labels of facts in a session summary: one for open work, one for finished work."""
+"""Labels of facts in a session summary: those of open work, and those of finished work."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
-"""Factor of a decision by the user, increase for each repetition, and factor if all cited files no longer exist."""
+"""Factor for decisions by the user, increase for each repetition, and factor if none of the cited files exists."""
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
 """Weight of a session with an unknown outcome, relative to other sessions."""
@@ -45,7 +45,7 @@ _ANSWER = " → "
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
 _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
-"""Prefix of a path outside the project. Paths within the project are relative."""
+"""Pattern for the prefix of a path outside the project. Paths within the project are relative."""
 
 
 class _Past(Struct, frozen=True):
@@ -205,7 +205,7 @@ def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> 
 def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
     """Return the last observation with modified files, or else the last observation.
 
-    Decisions are listed separately.
+    Decisions are ignored, because they are listed separately.
     """
     others = [one for one in parts if one.observation.type is not ObservationType.DECISION]
     results = [one for one in others if one.observation.files_modified]

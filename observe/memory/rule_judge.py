@@ -102,8 +102,8 @@ JudgeFactory: TypeAlias = Callable[[Store], Judge]
 class RuleJudge:
     """Judge that compares pairs of memories by rules.
 
-    The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`. The
-    README states the measured precision and recall.
+    The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`.
+    `docs/memories.md` states the measured precision and recall.
     """
 
     name = "rules"
@@ -207,7 +207,7 @@ def _conflicting_words(
     if not _is_one_subject(*rest):
         return None
     one, other = conflicting[0]
-    return f"{one.text!r} against {other.text!r}"
+    return f"{one.text!r} conflicts with {other.text!r}"
 
 
 def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
@@ -222,7 +222,7 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
-    """Return whether one statement has no other words and the other statement has at most two."""
+    """Return whether one statement has no further words and the other statement has at most two."""
     return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
 
 
@@ -237,7 +237,8 @@ def _conflicting_holders(
     if len(only_old) != 1 or len(only_new) != 1 or not exclusive:
         return None
     one, other = only_old[0], only_new[0]
-    return f"{one.text!r} against {other.text!r}" if one.text[:1].isupper() and other.text[:1].isupper() else None
+    are_names = one.text[:1].isupper() and other.text[:1].isupper()
+    return f"{one.text!r} conflicts with {other.text!r}" if are_names else None
 
 
 _GONE = "dropped|removed|replaced|deprecated|retired|gone|not used anymore"
@@ -252,7 +253,7 @@ _OLD_VALUE = tuple(
         r"\bnot longer (?:use|uses|used|kept?|keep|need|needs|run|runs|want|wants) (?P<old>[^,.;]{2,60})",
     )
 )
-"""Phrases in which a newer statement mentions the value that it replaces."""
+"""Patterns for phrases in which a newer statement mentions the value that it replaces."""
 
 
 def _replaced_value(older: str, newer: str) -> str | None:

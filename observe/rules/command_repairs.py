@@ -45,12 +45,12 @@ _MISUSED: Final = re.compile(
     |zsh:.{0,6}\ no\ matches\ found""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern for lines of output that say that the command itself was wrong. Problems that it found do not match."""
+"""Pattern for output that says that the command itself was wrong. Problems that the command found do not match."""
 _STOPPED: Final = re.compile(
     r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
     r"|exec_command failed|Command (?:aborted|timed out)"
 )
-"""Results of commands that the agent or the user stopped."""
+"""Pattern for the results of commands that the agent or the user stopped."""
 _ERROR: Final = re.compile(
     r"(?!hint:).*(?:\b(?:errors?|fatal|failed|failure|rejected|issues? found|cannot|could not|not found|denied)\b"
     r"|ERR!)",
@@ -62,7 +62,7 @@ _FILE_CHANGE: Final = re.compile(r"(?:rm|mv|cp|mkdir|touch|kill|pkill)\s")
 _SHOWING: Final = re.compile(r"git (?:status|log|diff|show|add|branch|rev-parse|ls-)|gh \w+ (?:view|list|status)")
 _CHECKS: Final = frozenset(("test", "lint", "type check", "check"))
 _BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
-"""Options that skip a check instead of passing it, or only print help."""
+"""Pattern for options that skip a check instead of passing it, or only print help."""
 _PATH: Final = re.compile(r"[\w.@~-]*/\S*|[\w@-]+\.\w{1,5}\b\S*")
 _PREPARATION: Final = anywhere(
     r"""
@@ -70,7 +70,7 @@ _PREPARATION: Final = anywhere(
     | format | fmt | git (?:pull|rebase|fetch|submodule) | docker | (?:re)?start | chmod | playwright
     """
 )
-"""Commands that prepare or repair what another command needs."""
+"""Pattern for commands that prepare or repair what another command needs."""
 _RUN: Final = {
     "test": "Run tests with", "lint": "Lint with", "format": "Format with", "type check": "Check types with",
     "build": "Build with", "install": "Install with", "run": "Start with", "release": "Release with",

@@ -14,14 +14,14 @@ from .statements import Statement
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?i:there|it|i|you|we|they|this|that|yes|no|ok|okay|hm+|the)\b|[a-z]")
-"""Beginning of an answer that was typed rather than chosen."""
+"""Pattern for the beginning of an answer that was typed rather than chosen."""
 _PROCEDURAL = anywhere(
     r"""
     (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
     | what (?:would|do) you (?:like|want) to do | which (?:areas?|topics?) | (?:proceed|continue) with
     """
 )
-"""Questions about the next step. Their answers have no lasting effect."""
+"""Pattern for questions about the next step, whose answers have no lasting effect."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t

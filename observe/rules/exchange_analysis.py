@@ -23,14 +23,14 @@ _MESSAGE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
-"""Groups of a commit message on a command line: a here document, quotes of both shells, or standard input."""
+"""Groups of `_MESSAGE` that can contain the commit message, one for each way of quoting it on a command line."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
 MINOR = re.compile(
     r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
     |(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Beginning of the subject of a minor commit, for example about tests or documents."""
+"""Pattern for the beginning of the subject of a minor commit, for example about tests or documents."""
 _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,
@@ -57,10 +57,10 @@ _CHANGING = re.compile(
     |\.write_text\(|open\([^)\n]*,\s*['"]w""",
     re.MULTILINE | re.VERBOSE,
 )
-"""Commands that change files without an edit tool."""
+"""Pattern for shell commands that change files."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
-"""Minimum salience of the sentences of a conclusion."""
+"""Minimum salience of the most salient sentence in a reply that counts as the conclusion."""
 
 
 class CommitMessage(Struct, frozen=True):
@@ -110,7 +110,7 @@ class ExchangeAnalysis(Struct, frozen=True):
     """Text that the user entered when stopping a tool call."""
     plan: ProposedPlan | None
     failures: tuple[Turn, ...]
-    """Failed checks: tests, linters, builds."""
+    """Calls of checks that failed: tests, linters, builds."""
     left_failing: str
     """Command of the last check if it failed, otherwise empty."""
     interrupted: bool
@@ -173,7 +173,7 @@ def _interrupted(turns: Sequence[Turn]) -> bool:
 def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement]]) -> int:
     """Return the position where the conclusion starts.
 
-    The conclusion is the last reply if that is salient. Otherwise it is the text after the last edit or commit.
+    The conclusion is the last reply if it is salient. Otherwise it is the text after the last edit or commit.
     """
     replies = [n for n, turn in enumerate(turns) if turn.kind is Kind.PROSE]
     last = replies[-1] if replies else 0

@@ -170,7 +170,7 @@ def _label(heading: re.Match[str]) -> NoteLabel | None:
 
 
 def _usable(turn: Turn, text: str) -> Iterator[Statement]:
-    """Yield the statements of a text that name an unfinished item."""
+    """Yield the statements of a text that are specific, and not about finished work."""
     shown = Turn(turn.line, turn.speaker, turn.kind, text)
     for stated in with_valid_quotes(statements(shown), turn):
         if (

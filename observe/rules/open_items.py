@@ -33,7 +33,7 @@ _LEFT = anywhere(
 )
 _NEXT = at_start(r"(?:the )?(?:suggested|recommended|logical)? ?next (?:steps?|actions?|up)(?:\s(?:is|are))? ?(?:to)?")
 _OTHERS = anywhere("pre-existing | unrelated | untouched | nothing left")
-"""Words of sentences about changes that are not part of the session."""
+"""Pattern for words of sentences about changes that are not part of the session."""
 _LENGTHS = range(20, 241)
 _TEXT = {Kind.PROSE, Kind.RECAP, Kind.COMPACTION}
 

@@ -18,10 +18,10 @@ from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
 EXPLAINED = 8
-"""Minimum total salience of an answer that changed nothing."""
+"""Minimum total salience of an answer that becomes an observation although no file was changed."""
 
 _POOR, _WEAK = 0.05, 0.30
-"""Scores of titles. Below these scores, an exchange needs three or two facts to become an observation."""
+"""Title scores below which an exchange needs at least three facts, or at least two, to become an observation."""
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
 
 
@@ -108,7 +108,7 @@ def _facts(
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
-    """Yield a statement for each of the first five edited files. It is used if the exchange has no other facts."""
+    """Yield a statement for each of the first five edited files. Used only if the exchange has no other facts."""
     seen: set[str] = set()
     calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
     for turn in exchange.turns:
@@ -122,9 +122,9 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
 
 
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
-    """Return whether an exchange has nothing worth an observation.
+    """Return whether an exchange has too few facts for an observation, given the score of its best title.
 
-    Neither its facts nor the score of its best title say what was learned. The conversation stays searchable.
+    An exchange without an observation stays searchable.
     """
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 

@@ -25,7 +25,7 @@ class PartOrigin(StrEnum):
     DOCUMENT = "document"
     """Headings, lists, tables and hard-wrapped paragraphs."""
     PROGRAM = "program"
-    """Hooks, bots, reminders of the agent program."""
+    """Text of hooks and bots, and reminders by the agent's program."""
     AGENT = "agent"
     """Plans, prompts and transcripts of agents."""
 

@@ -37,7 +37,7 @@ The title of a carried-out plan must contain the first share, the title of a cor
 
 
 class Replacement(Struct, frozen=True):
-    """Positions of a replaced observation and of its replacement, and the line that says so."""
+    """Positions of a replaced observation and of its replacement, and the line that proves the replacement."""
 
     earlier: int
     later: int

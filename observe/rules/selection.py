@@ -29,7 +29,7 @@ def select(
 
 
 def _distinct(candidates: Iterable[Statement]) -> list[Statement]:
-    """Keep the first wording of each statement. A statement that adds a word is different."""
+    """Return the statements without repetitions. A statement that adds a word to another is not a repetition."""
     kept: list[Statement] = []
     known: list[frozenset[str]] = []
     for statement in candidates:

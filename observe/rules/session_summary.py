@@ -198,10 +198,7 @@ def _line(fact: SummaryFact) -> int:
 def _title(
     parts: Sequence[Observation], reported: HandoffNote | None, session: Session, exchanges: Sequence[Exchange]
 ) -> str:
-    """Return the title.
-
-    It is the reported outcome, or else the main commit, the plan that was carried out, or the largest result.
-    """
+    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result."""
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
     if commit := most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done]):

@@ -38,7 +38,7 @@ _SHELLS: Final = frozenset(
 )
 """Names of tools that run a shell command, in lower case."""
 _PURPOSE: Final = re.compile(r"  # [^\n]*\Z")
-"""Description that an agent gives beside its command."""
+"""Pattern for the description that an agent appends to its command as a comment."""
 _MESSAGE: Final = re.compile(
     r"""(?<=\s)(-a?m|--message|--body|--title)[ =](?:"\$\(cat\ <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.VERBOSE | re.DOTALL,
@@ -51,7 +51,7 @@ _FILTERS: Final = frozenset(
 )
 _PLAIN: Final = re.compile(r"[A-Za-z][\w:-]*")
 _PLAIN_MAX: Final = 4
-"""Maximum number of words in the base of a command without a task."""
+"""Maximum number of leading words that identify a command without a task."""
 _FOLDER: Final = re.compile(r"""(?:cd|Set-Location|pushd) ("[^"]+"|'[^']+'|\S+)\Z""")
 _RUNNERS: Final = frozenset("cargo deno dotnet go swift".split())
 """Programs whose subcommand `run` starts the project itself, rather than one of its scripts."""

@@ -29,7 +29,7 @@ _LEADING_ON = re.compile(
     |(?:so\ )?when(?:\ \w+){0,4}|where)$|[.!]\ (?:this|that|it)\ \w+$""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words at the end of a line that introduce a list."""
+"""Pattern for words at the end of a line that introduce a list."""
 _GENERIC = re.compile(
     r"(?:summary|overview|result|change|new file|file|modified|what|here|backend|frontend|verification|key |"
     r"main |all |done|the |implementation|context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)",
@@ -40,7 +40,7 @@ _SENTENCE = re.compile(
     r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
     re.IGNORECASE,
 )
-"""Pattern of a sentence. The name of a section does not match."""
+"""Pattern for a sentence. The name of a section does not match."""
 
 
 class Statement(Struct, frozen=True):

@@ -41,7 +41,7 @@ _LEAD_IN: Final = re.compile(
     |but\ (?=there)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Introductory words that say nothing about the result, such as `Worth noting: `."""
+"""Pattern for introductory words that say nothing about the result, such as `Worth noting: `."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 _DEPENDENT: Final = at_start(
     r"""
@@ -58,7 +58,7 @@ _ASIDE: Final = at_start(
     | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
     """
 )
-"""Beginning of a sentence that is not part of the result."""
+"""Pattern for the beginning of a sentence that is not part of the result."""
 _NO_SUBJECT: Final = at_start(
     r"""
     (?:in\s[^,]{3,60},\s)?(?:it|this|that|these|those|they|here)\b(?!\s(?:repo(?:sitory)?|project|package)\b)
@@ -66,14 +66,14 @@ _NO_SUBJECT: Final = at_start(
     | [^,]{0,20}\balso\b
     """
 )
-"""Beginning of a sentence whose subject only the conversation names."""
+"""Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
 _GENERIC: Final = re.compile(
     r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|requirements|feedback|findings|learnings)\b(?:\sare\b|\sin\b|$)
     |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
     |\bissues\sfrom\b|^checked\s(?:all|the)\b|^(?:updated?|add(?:ed)?)\s(?:the\s)?(?:docs?|documentation|tests?|todo)$""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words of a title that names no specific result."""
+"""Pattern for words of a title that names no specific result."""
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w{4,}")
 _SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4

@@ -75,11 +75,11 @@ _BRANCHING = at_start(
 _SUBJECT = re.compile(
     r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
 )
-"""Pattern for a verb that is the subject of a reported failure, as in `publish to npm failed`."""
+"""Pattern for a report that begins like an instruction, as in `publish to npm failed`."""
 _ORDERED_BY = 4
 """Number of sentences of a prompt that are searched for an instruction."""
 _LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
-"""End of a sentence in a text without capital letters."""
+"""Pattern for the end of a sentence in a text without capital letters."""
 _WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
 
 

@@ -1,4 +1,4 @@
-"""Verification: a fact is kept only if its quote occurs on its line. The origin of each observation is set here.
+"""Verification of observations, which keeps only facts whose quotes occur on their lines, and sets the origins.
 
 Both extractors, the rules and the language model, use this module.
 """
@@ -15,15 +15,15 @@ from ...core.observation import Evidence, Observation
 from ...core.origin import Origin, least
 
 _EXTERNAL_TOOL: Final = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
-"""Parts of names of tools whose output comes from outside this machine. Each agent and MCP server has its own names."""
+"""Pattern for names of tools whose output comes from outside this machine. Agents and MCP servers differ in names."""
 _EXTERNAL_COMMAND: Final = re.compile(
     r"""(?<![\w./-])(?:(?:curl|wget)\s(?![^\n|;&]*(?:localhost|127\.0\.0\.1|\[::1\]))
     |gh\s+(?:(?:issue|pr)\s+(?:view|list|diff)|api|search)\b)""",
     re.VERBOSE,
 )
-"""Shell commands that fetch text from outside this machine."""
+"""Pattern for shell commands that fetch text from outside this machine."""
 _QUOTE_IGNORED: Final = re.compile(r"[\s*_`~#>|\\\"'“”„«»‘’]")
-"""Characters that are ignored when a quote is compared: white space, Markdown and quotation marks."""
+"""Pattern for characters that are ignored in a comparison of quotes: white space, Markdown and quotation marks."""
 _ELLIPSIS: Final = re.compile(r"\[?(?:…|\.{3,})\]?")
 _PIECE_MIN: Final = 8
 """Minimum length of each piece of a quote with an ellipsis."""
@@ -126,7 +126,8 @@ def _occurs(evidence: Evidence, lines: dict[int, list[Turn]]) -> bool:
 def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external: bool) -> Origin:
     """Return the least trusted origin of all quotes.
 
-    If only the user is quoted, the origin is `human`. Other quotes may repeat external text that a tool fetched.
+    If only the user is quoted, the origin is `human`. If the exchange contains `external` text, any other observation
+    is external, because its quotes may repeat this text.
     """
     speakers = {_speaker(evidence, lines) for evidence in observation.evidence} | {Origin(observation.origin)}
     fetched = [Origin.EXTERNAL] if external and speakers != {Origin.HUMAN} else []

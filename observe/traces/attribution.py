@@ -8,16 +8,15 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.reading.recorded_edits import written_lines
+from ...archiver.reading.written_edit import read_written_lines
 from ...archiver.store import Edit, Store
-from ...core.conversation import Kind, Milliseconds, Turn
-from ...core.errors import PalaverError
+from ...core.conversation import Milliseconds
 from .blame import BlamedLine, Commit
 
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
 _DISTINCTIVE_MIN = 3
-"""Minimum number of letters and digits of a line that its text alone attributes. A bracket has fewer."""
+"""Minimum number of letters and digits of a line whose text alone identifies the edit. A bracket has fewer."""
 
 
 class Certainty(StrEnum):
@@ -108,20 +107,7 @@ def read_edit(store: Store, raw: RawArchive, edit: Edit, *, same_file: bool) -> 
     stored = store.exchanges.load([edit.exchange]).get(edit.exchange)
     if stored is None:
         return WrittenFile(edit, edit.started, frozenset(), same_file)
-    turns, span = stored.exchange.turns, stored.exchange.span
-
-    def raw_line(turn: Turn) -> bytes:
-        try:
-            return b"".join(raw.lines(edit.archived, turn.line, turn.line, (span.start_line, span.start_byte)))
-        except (PalaverError, OSError):
-            return b""
-
-    wrote = [turn for turn in turns if edit.path in turn.writes and not turn.failed]
-    calls = {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call}
-    lines = frozenset[str]()
-    for turn in wrote:
-        lines |= written_lines(raw_line(calls.get(turn.call, turn)), edit.path, raw_line(turn))
-    at = min((turn.at for turn in wrote if turn.at is not None), default=edit.started)
+    at, lines = read_written_lines(stored.exchange, edit, raw)
     return WrittenFile(edit, at, lines, same_file)
 
 

@@ -16,7 +16,7 @@ from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.home import Home
 from .attribution import SURE, Attribution, Certainty, LineAuthor, WrittenFile, read_edit
 from .blame import BlamedLine, Commit, blame, unversioned
-from .commit_lookup import CommitGroup, CommitLookup, absolute_path
+from .commit_lookup import CommitGroup, CommitLookup
 from .git_repository import Repository
 from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
@@ -123,7 +123,7 @@ class CodeTraces(Closing):
         paths = {str(file), *(str(repository.root / tail) for tail in tails if repository)}
         written: list[WrittenFile] = []
         for edit in reversed(found):
-            path = absolute_path(edit)
+            path = edit.absolute_path
             same_file = path in paths or os.path.realpath(path) in paths
             if same_file or any(path.replace("\\", "/").endswith(f"/{tail}") for tail in tails):
                 written.append(read_edit(self._store, self._raw, edit, same_file=same_file))

@@ -1,6 +1,5 @@
 """Lookup of the commits that contain archived edits, for repositories that still exist."""
 
-import os
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -15,11 +14,6 @@ from .git_repository import Repository
 _COMMITS_MAX = 5_000
 _SLACK = 60_000
 _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
-
-
-def absolute_path(edit: Edit) -> str:
-    """Return the normalised absolute path of an edited file. Relative paths start at the agent's folder."""
-    return os.path.normpath(Path(edit.cwd) / edit.path)
 
 
 class CommitGroup(Struct):
@@ -57,7 +51,7 @@ class CommitLookup:
         """Return the edits by commit or by conversation, newest first."""
         found: dict[object, CommitGroup] = {}
         for edit in self._edits:
-            file, at = Path(absolute_path(edit)), edit.ended or edit.started
+            file, at = Path(edit.absolute_path), edit.ended or edit.started
             repository = self._repository(file.parent)
             path = repository.relative_path(file) if repository else str(file)
             commit = self._commit(repository, path, at) if repository and at is not None else None

@@ -10,7 +10,7 @@ from msgspec import Struct
 _SECONDS = 60
 _QUIET = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "core.quotePath=false")
 _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_EXTERNAL_DIFF")
-"""Variables of a git hook that would redirect a command to another repository."""
+"""Environment variables that git sets for hooks and that would redirect a command to another repository."""
 
 
 class Repository(Struct, frozen=True):

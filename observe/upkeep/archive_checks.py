@@ -141,7 +141,7 @@ def agents(context: HealthContext) -> Findings:
         be = "is" if count == 1 else "are"
         state_of_files = "not archived yet" if new[agent] == count else "not completely archived"
         problem = f"{count:,} of {many(found[agent], f'{agent} file')} {be} {state_of_files}"
-        yield HealthProblem("agents", problem, f"{ARCHIVE} To archive automatically, run `palaver setup service`.")
+        yield HealthProblem("agents", problem, f"{ARCHIVE} To archive automatically, run `palaver install service`.")
 
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:

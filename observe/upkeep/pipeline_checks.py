@@ -51,7 +51,7 @@ def background(context: HealthContext) -> Findings:
     """Report whether the background archiver is running."""
     watcher = context.status.watcher
     since = f"running since {show_minute(watcher.since)} UTC" if watcher else ""
-    yield "watcher", since or "not running (start it with `palaver setup service`)"
+    yield "watcher", since or "not running (start it with `palaver install service`)"
 
 
 def failed_requests(context: HealthContext) -> Findings:

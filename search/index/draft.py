@@ -12,11 +12,11 @@ from .text_entry import TextWriter
 from .text_index import TextIndex
 
 _SUFFIX = ".draft"
-"""Suffix without a number. The draft of a killed process is therefore removed like the oldest generation."""
+"""Suffix of a draft's folder. It contains no number, so cleanup treats leftover drafts as the oldest generation."""
 
 
 class Draft(Closing):
-    """Text index of an initially empty store, updated while the store grows. Discarded unless `publish` is called."""
+    """Text index of an initially empty store, updated while the store grows. Without `publish`, it is discarded."""
 
     def __init__(self, store: Store, root: Path) -> None:
         """Prepare a draft in `root`, the folder of generations. The first entry creates the files."""

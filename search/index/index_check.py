@@ -37,7 +37,7 @@ class IndexDifferences(Struct, frozen=True):
 
 
 class IndexCheck:
-    """Comparison of index and store. Ignores items that change during the comparison."""
+    """Comparison of index and store. Items that change during the comparison are ignored."""
 
     def __init__(self, store: Store, generations: Generations) -> None:
         self._store, self._generations = store, generations

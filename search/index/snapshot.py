@@ -33,14 +33,14 @@ from .vector_segment import ALL_PARTS, Array, PartFilter
 _FILTERS_KEPT = 64
 """Maximum number of filters whose results are cached. A result takes one byte per item."""
 _LIST_OR_FILTER = 2
-"""Number of items that can be listed by the filters in the time that filtering one candidate takes."""
+"""Cost of filtering one search candidate, relative to the cost of listing one item that satisfies the filters."""
 _LISTED, _OF_ALL = 500, 200
-"""Limits for listing the entries that satisfy filters.
+"""Limits for listing the entries that satisfy filters while they are counted.
 
-Counting these entries also lists them if they are at most `_LISTED`, or at most one in `_OF_ALL` of all entries.
+The entries are listed if their number is at most `_LISTED`, or at most the number of all entries divided by `_OF_ALL`.
 """
 _FEW = 5
-"""Minimum sum of the entry counts of all terms. Below it, the spelling of the query is corrected."""
+"""Minimum sum of the entry counts of all terms. Below this sum, the spelling of the query is corrected."""
 _PER_SPELLING = 5
 """Number of items read per similar spelling."""
 _LARGE = 1_000
@@ -73,7 +73,7 @@ class Snapshot:
         return self._model
 
     def refresh(self) -> None:
-        """Include later changes of the store and a newly published generation. Costs one query if nothing changed."""
+        """Include later changes of the store and a newly published generation. Takes one query without changes."""
         name = self._generations.name()
         if name != self._name:
             self._name = name
@@ -241,7 +241,7 @@ class Snapshot:
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
     def share(self, filters: Filters) -> float:
-        """Return the share of published entries that satisfy the filters, 0 to 1. Ignores unpublished entries."""
+        """Return the share of published entries that satisfy the filters, 0 to 1. Unpublished entries are ignored."""
         return self._shares.get_or_make(filters, self._share)
 
     def is_narrow(self, filters: Filters) -> bool:

@@ -16,6 +16,12 @@ WINDOW = 1_500
 OVERLAP = 200
 """Number of characters shared by consecutive entries. A phrase up to this length is therefore within one entry."""
 _MEMORY_WINDOWS = 32
+_NAMES = 3
+"""Number of times that the name of a unit of code is added to its indexed text, so that words of the name count more.
+
+It raises the MRR of text search from 0.349 to 0.361 on CoSQA and from 0.613 to 0.644 on docstrings. Embedded texts have
+no added name: it lowers CoSQA by 0.013 (bench/RESULTS.md).
+"""
 
 
 def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
@@ -77,7 +83,8 @@ def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
 
 def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
     chunk = stored.chunk
-    for text in pieces(_chunk_text(stored), WINDOW - OVERLAP):
+    names = f"{chunk.name}\n" * (_NAMES if chunk.name else 0)
+    for text in pieces(names + _chunk_text(stored), WINDOW - OVERLAP):
         yield TextEntry(
             key=stored.key,
             event=stored.key,

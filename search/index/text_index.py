@@ -26,7 +26,7 @@ _EXPANSIONS = 100
 _SINGLY = 2_000
 """Maximum number of values for which one query per value is faster than a single query."""
 _ENTRIES = 50
-"""Maximum average number of entries per item for which the best entry of each item is found."""
+"""Number of entries to read per item when the best entry of each item is searched."""
 _SPARSE, _CHAINED = 300, 64
 """Conditions for scoring all entries that satisfy the filters, instead of all entries that contain a query term.
 
@@ -90,7 +90,7 @@ class TextIndex:
 
     @property
     def entries(self) -> int:
-        """Number of entries for BM25. Includes deleted entries until they are merged."""
+        """Number of entries for BM25. Deleted entries are included until they are merged."""
         return self._entries
 
     @property
@@ -150,7 +150,7 @@ class TextIndex:
         return list(zip(ats, events, strict=True))
 
     def entries_with(self, term: str) -> int:
-        """Return the number of entries with a term. Includes deleted entries until they are merged."""
+        """Return the number of entries with a term. Deleted entries are included until they are merged."""
         return self._entry_counts.get_or_make(term, partial(self._searcher.doc_freq, BODY))
 
     def contains_phrase(self, phrase: str) -> bool:
@@ -191,11 +191,11 @@ class TextIndex:
         return [key for query in wanted for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
-        """Return all values of a filter field such as `project`. Includes deleted entries until they are merged."""
+        """Return all values of a filter field such as `project`. Deleted entries are included until they are merged."""
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
 
     def _term_queries(self, query_: AnalyzedQuery, larger: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
-        """Return a query and its maximum score for each term of the query."""
+        """Return a Tantivy query and its maximum score, for each term of the user's query."""
         scored = [(self._scaled(term, larger), self._max_score(term, larger)) for term in terms(query_.text)]
         for prefix in query_.prefixes:
             words = [self._term(BODY, term) for term, _ in self._terms_from(BODY, prefix.lower(), _EXPANSIONS)]

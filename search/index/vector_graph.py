@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from usearch.index import Index
 
 _EXPANSION = 64
-"""Number of candidates per vector while building, and minimum per query. Recall is 0.996 of an exact scan."""
+"""Number of candidates per vector while the graph is built, and minimum number per query. The recall is 0.996."""
 _SMALL = 25_000
 """Maximum number of rows for a search without extra candidates.
 

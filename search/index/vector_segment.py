@@ -27,7 +27,7 @@ _SCAN_OR_WALK = 20
 _SPARE = 1.5
 """Number of graph candidates per expected result of a filtered search."""
 _LIKELY = 1.1
-"""Number of candidates per expected result in the first batch to filter. Usually, enough of them pass."""
+"""Number of candidates per expected result in the first batch to filter, which is usually large enough."""
 _TEXTS = 16
 """Maximum number of texts per item that late interaction compares."""
 
@@ -213,7 +213,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return places if self.alive is None else places[self.alive[places]]
 
     def _passed(self, allowed: Flags | None, part_filter: PartFilter) -> Flags | None:
-        """Return a flag per row: True if the search can return the row. None if it can return all rows."""
+        """Return a flag per row: True if the search can return the row. Return None if it can return all rows."""
         passed = self.alive
         if allowed is not None:
             # Keys beyond the end get the last flag, False. This avoids a comparison per row.
@@ -245,7 +245,7 @@ def _in_parts(rows: Integers, part_filter: PartFilter) -> Flags:
 
 
 def _highest(values: Floats, limit: int) -> Integers:
-    """Return the positions of the highest values, ascending."""
+    """Return the positions of the highest values, in ascending order."""
     return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
 
 

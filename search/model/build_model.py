@@ -56,7 +56,7 @@ AGREEMENT = 0.985
 """Minimum mean cosine of the int8 and float32 vectors of a text."""
 SAMPLED = 10
 SAMPLE = f"every {SAMPLED}th docstring of the standard library's top-level modules, Python {python_version()}"
-"""Sample texts for the comparison and the projection. They contain English, code and names."""
+"""Description of the sample texts for the comparison and the projection. They contain English, code and names."""
 
 
 def main(folder: Path = FOLDER) -> None:

@@ -27,7 +27,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
 """Name of the packaged model."""
 
 _PIPELINE, _PACKAGED_PIPELINE = 1, 2
-"""Versions of the embedding pipelines. Part of the embedder's name, so a new version re-embeds all items."""
+"""Versions of the embedding pipelines. An embedder's name contains its version, so a new one re-embeds all items."""
 _REINSTALL = "Reinstall Palaver."
 _CHOOSE = "Give the absolute path of a model folder, or download one with `palaver model use NAME`."
 _LOAD_ERRORS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)

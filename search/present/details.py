@@ -134,44 +134,45 @@ _TYPES = {
 }
 
 
-def of_memory(held: StoredMemory) -> Observation:
+def of_memory(stored: StoredMemory) -> Observation:
     """Return a memory as an observation. The facts contain the statistics of the memory."""
-    memory, stats = held.memory, held.stats
+    memory, stats = stored.memory, stored.stats
     outcomes = f"{many(stats.successes, 'success', 'successes')}, {many(stats.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
-    mark += "(superseded) " if held.state is MemoryState.SUPERSEDED else ""
+    mark += "(superseded) " if stored.state is MemoryState.SUPERSEDED else ""
     earned = f"confidence {stats.confidence:.2f}: {outcomes}"
     return Observation(
-        type=_TYPES.get(held.family, ObservationType.GENERAL),
+        type=_TYPES.get(stored.family, ObservationType.GENERAL),
         title=f"{mark}{memory.title or one_line(memory.content, _TITLE)}",
         subtitle=f"{memory.type} in {memory.namespace}",
         narrative=memory.content,
-        facts=(earned, f"state: {state_label(held.state)}", f"importance {memory.importance:.2f}"),
+        facts=(earned, f"state: {state_label(stored.state)}", f"importance {memory.importance:.2f}"),
         concepts=memory.tags,
-        at=held.created,
+        at=stored.created,
         origin=memory.origin,
     )
 
 
-def of_chunk(held: StoredChunk) -> Observation:
+def of_chunk(stored: StoredChunk) -> Observation:
     """Return a chunk as an observation."""
-    chunk = held.chunk
+    chunk = stored.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
     facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
+    facts += tuple(f"{name}: {value}" for name, value in stored.metadata.items())
     return Observation(
         type=ObservationType.GENERAL,
-        title=_title(held),
+        title=_title(stored),
         subtitle=place,
         narrative=chunk.text,
         facts=facts,
-        at=held.at,
+        at=stored.at,
         origin=Origin.DOCUMENT,
     )
 
 
-def _title(held: StoredChunk) -> str:
+def _title(stored: StoredChunk) -> str:
     """Return the title of a chunk: its name or heading and the file name, or else the beginning of its text."""
-    chunk, file = held.chunk, held.source_file.name
+    chunk, file = stored.chunk, stored.source_file.name
     if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
         return one_line(f"{name}, {file}", _TITLE)
     return one_line(f"{file}, page {chunk.page}: {chunk.text}" if chunk.page else f"{file}: {chunk.text}", _TITLE)

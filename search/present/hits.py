@@ -100,7 +100,7 @@ class Hits:
         return answer, tuple(islice(nearest, _WEAK))
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Move each replaced observation behind the one that replaces it. The cursors keep their order on the page."""
+        """Return the hits with each replaced observation after its replacement. The cursors keep their positions."""
         keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
@@ -159,7 +159,7 @@ class Hits:
         return ZeroResultExplainer(self._store, self._engine)
 
     def _with_phrases_as_words(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
-        """Return hits for the query without its quotation marks. Empty for a query without quotation marks."""
+        """Return hits for the query without its quotation marks, or no hits for a query without quotation marks."""
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()

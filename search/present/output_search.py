@@ -29,7 +29,7 @@ from .transcript_reader import TranscriptReader
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters before a match, and of each line that is shown."""
 _ASCII = re.compile(r"[a-z0-9]+")
-"""Characters that JSON never escapes."""
+"""Pattern for characters that JSON never escapes."""
 _WORD = re.compile(r"\w+")
 
 
@@ -129,7 +129,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _words(text: str) -> tuple[tuple[bytes, ...], ...]:
     """Return the words that a raw line with the text must contain, each in its possible spellings.
 
-    Without ASCII words, other words are used, because raw lines contain them in UTF-8 or escaped.
+    If the text has no ASCII words, its other words are used. Raw lines contain these words in UTF-8 or JSON-escaped.
     """
     if words := set(_ASCII.findall(text.lower())):
         return tuple((word.encode(),) for word in words)

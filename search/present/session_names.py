@@ -31,7 +31,7 @@ class SessionNames:
         return {number: self.of(number, summaries.get(number)) for number in wanted}
 
     def of(self, number: int, summary: StoredObservation | None) -> SessionName:
-        """Return the name of a session, whose `summary` is None if it has none."""
+        """Return the name of a session. `summary` is None if the session has no summary."""
         session = self._store.sessions.load(number)
         own = "" if session.title.endswith("?") else session.title
         title = summary.observation.title.removeprefix(SUMMARY) if summary else own

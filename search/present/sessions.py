@@ -85,7 +85,7 @@ class Sessions:
         return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
 
     def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:
-        """Return an observation for a session without a summary, titled like its first observation or exchange."""
+        """Return an observation for a session without a summary, titled by its first observation or exchange."""
         if learned:
             known = learned[0].observation
             return Observation(type=ObservationType.GENERAL, title=known.title, at=known.at, origin=known.origin)

@@ -119,7 +119,7 @@ class TranscriptReader:
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
 
     def _gone(self, excerpt: _Excerpt) -> set[int]:
-        """Return the numbers of deleted lines."""
+        """Return the numbers of the deleted lines within an excerpt."""
         source, near = excerpt.source, excerpt.near
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)

@@ -28,7 +28,7 @@ _MOST, _WORDS = 5, 50
 _DATES = ("after", "before")
 _NAMED = {
     "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
-    "files": "file",
+    "files": "file", "languages": "language", "units": "unit",
 }  # fmt: skip
 """Index fields by name of the filter."""
 
@@ -43,12 +43,12 @@ class ZeroResultExplainer:
         """Return the reasons why a query has no relevant result. `weak` contains the nearest hits."""
         missing = self._missing(query, analyzed)
         undated = _without_filters(query.filters, _DATES)
-        whenever = self._events(query, undated) if undated != query.filters else []
-        earlier, later = self._dates(query.filters, whenever)
+        without_dates = self._events(query, undated) if undated != query.filters else []
+        earlier, later = self._dates(query.filters, without_dates)
         present, apart = self._concept_hits(query)
         return ZeroResultExplanation(
             weak=tuple(weak),
-            without=tuple(self._without(query, len(whenever))),
+            without=tuple(self._without(query, len(without_dates))),
             earlier=earlier,
             later=later,
             similar=tuple(islice(self._spelling(analyzed), _MOST)),
@@ -80,14 +80,14 @@ class ZeroResultExplainer:
         )
 
     def _having(self, query: Query, filters: Filters, *concepts: str) -> list[int]:
-        """Return the best event of each conversation that contains all concepts, or nothing if none is relevant."""
+        """Return the best event of each conversation that contains all concepts, or no event if none is relevant."""
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
 
-    def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
+    def _without(self, query: Query, without_dates: int) -> Iterator[tuple[str, int]]:
         """Yield each filter with the number of events found without that filter.
 
-        `whenever` is the number of events found without the date range.
+        `without_dates` is the number of events found without the date range.
         """
         nothing = Filters()
         given = [
@@ -96,15 +96,15 @@ class ZeroResultExplainer:
             if getattr(query.filters, field.name) != getattr(nothing, field.name)
         ]
         if any(name in _DATES for name in given):
-            yield "dates", whenever
+            yield "dates", without_dates
         for name in given:
             if name not in _DATES:
                 yield name, len(self._events(query, _without_filters(query.filters, [name])))
 
-    def _dates(self, filters: Filters, whenever: Sequence[int]) -> tuple[int | None, int | None]:
-        """Return the instant of the last event before the date range, and of the first event after it."""
+    def _dates(self, filters: Filters, events: Sequence[int]) -> tuple[int | None, int | None]:
+        """Return the instant of the last of these events before the date range, and of the first one after it."""
         after, before = filters.after, filters.before
-        items = self._store.items.load(whenever)
+        items = self._store.items.load(events)
         at = sorted(item.at for item in items.values() if item.at is not None)
         earlier = [one for one in at if after is not None and one < after]
         later = [one for one in at if before is not None and one >= before]
@@ -124,7 +124,7 @@ class ZeroResultExplainer:
     def _missing(self, query: Query, analyzed: AnalyzedQuery) -> tuple[str, ...]:
         """Return the words of a short query that occur in no entry.
 
-        Empty for vector search and for queries with quoted phrases or prefixes.
+        The result is empty for vector search and for queries with quoted phrases or prefixes.
         """
         if query.mode is Mode.VECTOR or analyzed.phrases or analyzed.prefixes or len(analyzed.words) > _FEW:
             return ()

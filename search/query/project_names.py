@@ -12,7 +12,7 @@ from ...core.text import similar_names
 from .tokenizer import label, project_labels
 
 _NEAREST: Final = 3
-"""Maximum number of names to suggest. If no more names are known, all are suggested."""
+"""Maximum number of names to suggest. If at most this many names exist, all of them are suggested."""
 _SIMILARITY: Final = 60
 """Minimum similarity of a suggested name, 0 to 100."""
 

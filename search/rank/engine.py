@@ -42,7 +42,7 @@ on the train split of questions about coding sessions. They remove no answer fro
 _EVIDENCE = 0.13
 """Relevance threshold of the evidence in a large archive. The factor for short queries is the same.
 
-Chosen on the train split of the same questions, for at most one point of hit@5 (bench/RESULTS.md).
+The value was chosen on the train split of the same questions, and costs at most one point of hit@5 (bench/RESULTS.md).
 """
 _RELEVANT_WORDS = PRESENT_WORDS
 """Minimum text score that makes an entry relevant regardless of the threshold, if all query terms are known."""
@@ -300,7 +300,7 @@ class Engine:
         return best
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
-        """Return the vectors nearest to a text, best first. Empty if the model is unavailable.
+        """Return the vectors nearest to a text, best first. There are none if the model is unavailable.
 
         The filters apply only to the published index, as in `Snapshot.near`.
 
@@ -318,7 +318,7 @@ class Engine:
         return self.snapshot.near(query, filters, limit)
 
     def _waiting(self, found: Sequence[Wording]) -> Integers:
-        """Return the events that are not embedded yet, ascending."""
+        """Return the events that are not embedded yet, in ascending order."""
         (matches, vectors), *others = found
         if others:  # each wording has the same events in its vectors
             matches = TextMatches.concatenated([each.matches for each in found])
@@ -356,7 +356,7 @@ def _within(time: TimeExpression) -> Filters:
 
 
 def _every(words: Callable[[int], TextMatches]) -> TextMatches:
-    """Return all matches. Increase the limit until the number of matches is below it."""
+    """Return all matches of a search function, by calling it with higher limits until it returns fewer matches."""
     limit = _DEEP
     while len(found := words(limit)) == limit:
         limit *= _GROWTH

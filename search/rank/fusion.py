@@ -59,7 +59,7 @@ _PROJECT = 0.06
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
 _RERANKED_REWORDED = 20
-"""Value of `_RERANKED` for several wordings, which have more tokens. hit@1 and hit@5 are equal (bench/RESULTS.md)."""
+"""Value of `_RERANKED` for several wordings, to save time. A value of 40 gives equal results (bench/RESULTS.md)."""
 _NONE = np.empty(0, dtype=np.int64)
 PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date", "project")
 """Names of the parts of a score in the order of summation. `date` and `project` are left out if they do not apply."""
@@ -158,7 +158,7 @@ class Event(Struct, eq=False):
 
 
 def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
-    """Return the best of the events that match one concept each, with the mean of their scores."""
+    """Return the best of the events of several concepts (one each), with the mean of their scores."""
     parts = tuple(
         ScorePart(concept, event.score, event.score / len(events))
         for concept, event in zip(concepts, events, strict=True)

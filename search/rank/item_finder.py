@@ -76,7 +76,7 @@ class FoundChunk(Struct, frozen=True):
 
 
 class _ItemFinder:
-    """Search in items of one kind. Loads the engine and the model on first use."""
+    """Search in items of one kind. The engine and the model are loaded on first use."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
@@ -158,7 +158,7 @@ class MemoryFinder(_ItemFinder):
     ) -> list[NearMemory]:
         """Return the memories with a cosine of at least `min_similarity` to a memory, best first.
 
-        Empty if the model is unavailable.
+        The result is empty if the model is unavailable.
         """
         best: dict[int, float] = {}
         filters, count = _filters(wanted), _SPARE + 4 * limit

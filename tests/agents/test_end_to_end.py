@@ -1,7 +1,7 @@
 """Tests of `palaver mcp` in a real process with an MCP client and a real archive."""
 
+import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -178,15 +178,14 @@ def test_an_archive_created_later_is_found(tmp_path: Path, home: Home) -> None:
     served(tmp_path / "later", scenario)
 
 
-def test_the_server_command_of_up_works() -> None:
-    """The command that `palaver up` prints for Claude Code serves the new archive."""
+def test_the_install_command_of_up_works() -> None:
+    """The command that `palaver up` prints connects a client to the new archive."""
     shown = subprocess.run([*PALAVER[:-1], "up"], capture_output=True, text=True, check=True).stdout
-    line = next(line for line in shown.splitlines() if "claude mcp add" in line)
-    options, _, command = line.partition(" -- ")
-    home = shlex.split(options)[-1].removeprefix("PALAVER_HOME=")
+    line = next(line for line in shown.splitlines() if line.endswith(" install"))
+    subprocess.run(f"{line} cursor --yes", shell=True, check=True, capture_output=True)
+    entry = json.loads((Path.home() / ".cursor" / "mcp.json").read_text())["mcpServers"]["palaver"]
 
     async def scenario(client: Client) -> None:
         assert "obs-" in text(await client.call_tool("search", {"query": "sqlite"}))
 
-    assert options.strip().startswith("claude mcp add palaver -e PALAVER_HOME=")
-    served(Path(home), scenario, command=tuple(shlex.split(command)))
+    served(Path(entry["env"]["PALAVER_HOME"]), scenario, command=(entry["command"], *entry["args"]))

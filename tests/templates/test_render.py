@@ -265,19 +265,13 @@ def test_snippets_are_optional() -> None:
 
 def test_next_steps_fit_the_archive() -> None:
     """Next steps differ between the user's archive and demo data."""
-    real = RENDERER.render("next_steps", command="palaver", server="-- /bin/palaver mcp", about='"the newest"', own="")
-    tried = RENDERER.render(
-        "next_steps",
-        command="PALAVER_HOME=/x palaver",
-        server="-e PALAVER_HOME=/x -- /bin/palaver mcp",
-        about="",
-        own="palaver",
-    )
+    real = RENDERER.render("next_steps", command="palaver", about='"the newest"', own="")
+    tried = RENDERER.render("next_steps", command="PALAVER_HOME=/x palaver", about="", own="palaver")
 
     assert '\n  palaver search "the newest"\n' in real
     assert "\n  PALAVER_HOME=/x palaver search WORDS\n" in tried
-    assert "\n  claude mcp add --scope user palaver -- /bin/palaver mcp\n" in real
-    assert "\n  claude mcp add palaver -e PALAVER_HOME=/x -- /bin/palaver mcp\n" in tried
+    assert "\n  palaver install\n" in real
+    assert "\n  PALAVER_HOME=/x palaver install\n" in tried
     assert ("archive FOLDER" in real, tried.endswith("\n  palaver archive FOLDER\n")) == (False, True)
 
 

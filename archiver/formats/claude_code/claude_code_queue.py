@@ -1,8 +1,8 @@
 """Queue of prompts that the user typed while the assistant was busy.
 
 Claude Code records a queued prompt when it is typed, and again when it is sent. If the assistant reads the prompt in
-the middle of its work, there is no second record. So the reader delays the prompt until the next exchange begins. If no
-other line contains the prompt by then, the prompt belongs to the exchange in which it was typed.
+the middle of its work, there is no second record. Therefore, the reader delays the prompt until the next exchange
+begins. If no other line contains the prompt by then, the prompt belongs to the exchange in which it was typed.
 """
 
 from msgspec import Struct, field

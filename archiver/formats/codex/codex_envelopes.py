@@ -51,7 +51,7 @@ def _bare_type(record: Record) -> str:
 def without_history(line: Line) -> list[Record] | None:
     """Return a compaction record without its copy of the conversation, or None for other lines.
 
-    Such copies can make up most of a file.
+    These copies can make up most of a file.
     """
     if _COMPACTED not in line.data[:_KIND_WITHIN]:
         return None

@@ -1,7 +1,7 @@
 """Reader of Gemini CLI conversations.
 
-The file is a journal. Later lines can correct a message, and the user can go back to any message. So the reader yields
-the replies of an exchange when the exchange ends.
+The file is a journal. Later lines can correct a message, and the user can go back to any message. Therefore, the reader
+yields the replies of an exchange when the exchange ends.
 """
 
 import re

@@ -22,7 +22,7 @@ from palaver.templates.json_output import to_json
 from .demo import DEMO_FOLDER, refuse_demo
 from .options import as_json, not_empty
 from .output import print_json, print_message, print_page, progress_bars, renderer
-from .program import command_of, server_of
+from .program import command_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,9 +67,7 @@ def up(*, as_json: bool) -> None:
     if first and not as_json:
         click.echo()
         about = _DEMO_QUERY if demo else _suggested_query(home)
-        print_page(
-            renderer().render("next_steps", command=command_of(home), server=server_of(home), about=about, own=own)
-        )
+        print_page(renderer().render("next_steps", command=command_of(home), about=about, own=own))
     if not complete:
         sys.exit(1)
 

@@ -26,9 +26,8 @@ SECTIONS: Final = {
         "up": ("archive", "Archive and index all your agents' history."),
         "archive": ("archive", "Archive files or folders of transcripts."),
         "watch": ("watch", "Archive transcripts as agents write them."),
-        "setup": ("setup", "Run Palaver as a background service."),
         "index": ("documents", "Index documents and code for search."),
-        "documents": ("documents", "List and forget indexed documents."),
+        "documents": ("documents", "Add, list and remove documents."),
     },
     "Search": {
         "search": ("search", "Search, with about 30 tokens per hit."),
@@ -49,6 +48,7 @@ SECTIONS: Final = {
         "observe": ("observe", "Extract observations by rules or by a model."),
     },
     "Agent integration": {
+        "install": ("install", "Connect MCP clients and archive in the background."),
         "mcp": ("mcp", "Serve tools to an agent."),
         "toolsets": ("mcp", "List the toolsets of `palaver mcp`."),
     },
@@ -59,7 +59,7 @@ SECTIONS: Final = {
         "fsck": ("fsck", "Verify all stored data and repair damage."),
         "rebuild": ("rebuild", "Rebuild the index, or re-parse the archive."),
         "model": ("model", "Show or change the embedding model."),
-        "export": ("export", "Restore the agents' own files."),
+        "export": ("export", "Export the agents' original files."),
         "redact": ("redact", "List redacted secrets by kind and location."),
         "forget": ("forget", "Delete conversations or memories."),
     },
@@ -78,7 +78,7 @@ _SYNONYMS: Final = {
     "add": "remember", "save": "remember", "memory": "memories",
     "delete": "forget", "remove": "forget", "rm": "forget",
     "import": "archive", "ingest": "archive", "sync": "archive",
-    "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
+    "init": "up", "setup": "install", "connect": "install", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
 """Names that similar tools use, each with the Palaver command that does the same."""
 

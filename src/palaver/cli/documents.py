@@ -1,6 +1,7 @@
 """`palaver index` and `palaver documents`: index the user's files."""
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from palaver.core.errors import (
     UnsupportedDocument,
 )
 from palaver.core.home import Home
+from palaver.core.progress import Reporter
 from palaver.search.document_library import DocumentLibrary
 from palaver.templates.json_output import to_json
 
@@ -36,23 +38,27 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
     help="Namespace for the indexed documents.",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
+@click.option("--once", is_flag=True, help="Do not keep folders current after this run.")
 @as_json
-def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) -> None:
-    """Index files or folders of Markdown, text, Python and PDF documents for search.
+def index(paths: Sequence[str], *, namespace: str, flat: bool, once: bool, as_json: bool) -> None:
+    """Index documents and source code for search, and keep folders current.
+
+    From then on, `palaver watch` indexes new, changed, moved and deleted files of a folder within seconds. Formats:
+    Markdown, reStructuredText, Org, text, HTML, Jupyter notebooks, DOCX, PDF, and source code of 15 languages.
 
     `palaver search` also searches indexed documents. --project NAME restricts a search to one namespace. Unchanged
-    files are skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages are
-    ignored. Secrets are redacted. You can interrupt the command at any time.
+    files are skipped, changed files replaced, moved files keep their IDs, and deleted files are removed. Links, hidden
+    files, files in .gitignore, installed packages, and large, generated or binary files are ignored. Secrets are
+    redacted. You can interrupt the command at any time: files that were read stay searchable.
     """
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
+    watched: list[str] = []
     with _documents(targets) as documents, progress_bars() as report:
         for target in targets:
             try:
                 if target.is_dir():
-                    found = documents.index_directory(
-                        target, namespace, recursive=not flat, async_mode=False, report=report
-                    )
-                    _add(done, found)
+                    _add(done, _index_folder(documents, target, namespace, report, flat=flat, once=once))
+                    watched += [] if once else [str(target)]
                 else:
                     _add_file(done, documents.index_file(target, namespace))
             except DocumentUnreadable as problem:
@@ -67,20 +73,23 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
     if as_json:
         print_json({"namespace": namespace, **to_json(done)})
     else:
-        print_page(renderer().render("indexed", indexed=done, namespace=namespace))
+        print_page(renderer().render("indexed", indexed=done, namespace=namespace, watched=watched))
     if done.failed:
         sys.exit(2 if wrong == len(targets) else 1)
 
 
 @click.group()
 def documents() -> None:
-    """List and forget documents that `palaver index` added."""
+    """Add, list and remove documents."""
+
+
+documents.add_command(index, "add")
 
 
 @documents.command(name="list", short_help="List indexed files.")
 @as_json
 def list_(*, as_json: bool) -> None:
-    """List indexed files with their number of chunks, queued files, and files that could not be read."""
+    """List watched folders, indexed files with their number of chunks, queued files, and unreadable files."""
     with _open_existing() as library:
         stats = library.stats()
     if as_json:
@@ -89,27 +98,52 @@ def list_(*, as_json: bool) -> None:
         print_page(renderer().render("documents", stats=stats))
 
 
-@documents.command(short_help="Remove files from the index.")
+@documents.command(short_help="Remove files or folders from the index.")
 @click.argument("paths", nargs=-1, metavar="[PATH...]", callback=not_empty)
 @namespaced
 @as_json
-def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:
-    """Remove files, folders or a whole namespace from the index. The files on disk are not deleted."""
+def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:
+    """Remove files, folders or a whole namespace from the index. The files on disk are not deleted.
+
+    Removed folders are no longer watched. To leave out a part of a watched folder, list it in .gitignore instead.
+    """
     if not paths and namespace is None:
         raise click.UsageError("Give files or folders to remove, or a --namespace.")
     with _open_existing() as library:
+        before = len(library.stats().watched)
         if paths:
+            for path in paths:
+                if (folder := library.watched_above(path, namespace)) is not None:
+                    hint = f"Remove {folder}, or list the path in its .gitignore."
+                    raise InvalidInput(f"{path} is in the watched folder {folder}", hint=hint)
             gone = sum(
                 library.delete_file(path, namespace) + library.delete_directory(path, namespace) for path in paths
             )
         else:
             gone = library.delete_namespace(str(namespace))
-    if not gone:
+        unwatched = before - len(library.stats().watched)
+    if not gone and not unwatched:
         raise InvalidInput("No indexed document matches", hint="Run `palaver documents list` to see indexed documents.")
     if as_json:
         print_json({"deleted_chunks": gone})
     else:
-        click.echo(f"Removed {many(gone, 'chunk')} from the index. The files on disk are unchanged.")
+        also = f" {many(unwatched, 'folder')} no longer watched." if unwatched else ""
+        click.echo(f"Removed {many(gone, 'chunk')} from the index.{also} The files on disk are unchanged.")
+
+
+def _index_folder(
+    documents: DocumentLibrary, folder: Path, namespace: str, report: Reporter, *, flat: bool, once: bool
+) -> IndexedDirectory:
+    """Index a folder, and watch it afterwards, so that the watcher does not index the same files at the same time."""
+    try:
+        found = documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
+    except KeyboardInterrupt:
+        if not once:  # The watcher indexes the remaining files.
+            documents.watch(folder, namespace, recursive=not flat)
+        raise
+    if not once:
+        documents.watch(folder, namespace, recursive=not flat)
+    return found
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
@@ -121,7 +155,10 @@ def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
 def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
     done.indexed += more.indexed
     done.chunks += more.chunks
+    done.moved += more.moved
     done.unchanged += more.unchanged
+    done.unparsed += more.unparsed
+    done.skipped = dict((Counter(done.skipped) + Counter(more.skipped)).most_common())
     done.gone += more.gone
     done.queued, done.unembedded = more.queued, more.unembedded
     done.failed += more.failed

@@ -80,7 +80,7 @@ def forget(
 ) -> None:
     """Delete conversations or memories. The command shows a preview first.
 
-    WHAT is an ID from `palaver search`, a session ID (or its first 6 characters), or the path of a transcript. Append
+    WHAT is an ID from `palaver search`, a session ID (or its first characters), or the path of a transcript. Append
     `:FIRST-LAST` to select lines. Exchanges are always deleted completely. Options narrow the selection. Without WHAT,
     they select from the whole archive: `palaver forget --mentions TEXT`.
 

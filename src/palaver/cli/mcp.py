@@ -41,7 +41,7 @@ from .output import print_json
 def mcp(*, toolset: str, prefix: bool, read_only: bool) -> None:
     """Serve search or other toolsets to an agent over MCP on standard input and output.
 
-    Agents start this command themselves. `palaver up` prints how to add it to Claude Code.
+    Agents start this command themselves, after `palaver install` added it to their configuration.
     """
     # The SDK takes seconds to load, and the thread that waits for stdin cannot be interrupted. So Ctrl-C ends the
     # process immediately. No data is lost, because all data is stored in transactions.

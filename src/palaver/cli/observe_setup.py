@@ -91,7 +91,7 @@ def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice
 
 
 def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
-    """Return a choice for each server whose key is set."""
+    """Return a choice for each server whose API key is set."""
     cost = f"{dollars(estimate.cost)}, or {dollars(estimate.batch)} in batches ({estimate.priced})"
     tokens = f"the price of about {estimate.tokens_in:,} input and {estimate.tokens_out:,} output tokens"
     found = list[ModelChoice]()

@@ -16,7 +16,7 @@ _Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name
-    """Return an option for a time expression, which stands for its first day, or with `last` for its last day."""
+    """Return an option for a date. A time expression means its first day or, with `last`, its last day."""
     parse = end_of if last else start_of
 
     def check(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:

@@ -22,15 +22,6 @@ def command_of(home: Home) -> str:
     return " ".join((*_home_setting(home), program))
 
 
-def server_of(home: Home) -> str:
-    """Return the arguments of `claude mcp add NAME` that run the server from any folder and environment.
-
-    Options follow the name, because `-e` reads every word up to `--` as an environment variable.
-    """
-    option = ["-e", *_home_setting(home)] if _home_setting(home) else []
-    return " ".join((*option, "--", shlex.join([*program_words(), "mcp"])))
-
-
 def program_words() -> list[str]:
     """Return the words of the command that runs Palaver from any folder."""
     called = Path(sys.argv[0]).absolute()

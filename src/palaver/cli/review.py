@@ -168,7 +168,7 @@ def _ask(proposals: Sequence[ReviewItem]) -> None:
                 click.echo("Declined. It will not be proposed again.")
             case "q":
                 left = len(proposals) - number + 1
-                click.echo(f"Stopped. {many(left, 'proposal')} left. Run `palaver memories review` to go on.")
+                click.echo(f"Stopped. {many(left, 'proposal')} left. Run `palaver memories review` to continue.")
                 return
             case _:
                 click.echo("Skipped. It will be proposed again.")

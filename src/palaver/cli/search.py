@@ -74,6 +74,12 @@ _FILTERS = (
         "--origin", "origins", multiple=True, metavar="WHO", help="Only this source: human, assistant, tool, ..."
     ),
     click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by human, assistant or tool."),
+    click.option(
+        "--language", "languages", multiple=True, metavar="NAME", help="Only files in this language: python, go, ..."
+    ),
+    click.option(
+        "--unit", "units", multiple=True, metavar="KIND", help="Only code units of this kind: function, class, ..."
+    ),
 )
 _budget = click.option(
     "--budget",
@@ -100,7 +106,7 @@ _budget = click.option(
     "--also",
     multiple=True,
     metavar="TEXT",
-    help="Search for these other words for WORDS too, as one question; up to 4 times.",
+    help="Another wording of WORDS, searched as part of the same query (up to 4 times).",
 )
 @click.option("--all-of", is_flag=True, help="Find conversations that contain each of the given texts (2 to 5).")
 @click.option(
@@ -126,10 +132,10 @@ _budget = click.option(
 @click.option(
     "--in",
     "place",
-    type=click.Choice(["conversations", "output"]),
+    type=click.Choice(["conversations", "output", "code"]),
     default="conversations",
     show_default=True,
-    help="Search conversations, or the output of tools for the exact WORDS.",
+    help="Search conversations, or the output of tools or indexed code for the exact WORDS.",
 )
 @click.option(
     "--context",
@@ -137,8 +143,9 @@ _budget = click.option(
     default=2,
     show_default=True,
     metavar="N",
-    help="With --in output: lines to show before and after a match.",
+    help="With --in output or code: lines to show before and after a match.",
 )
+@click.option("--symbol", metavar="NAME", help="Find functions, classes and other code units with this name.")
 @click.option("--fix", is_flag=True, help="Show what repaired the error in WORDS, as `palaver fix` does.")
 @click.option("--how", is_flag=True, help="Show the commands for the task in WORDS, as `palaver how` does.")
 @click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
@@ -160,6 +167,7 @@ def search(
     as_json: bool,
     place: str,
     context: int,
+    symbol: str | None,
     **options: Any,
 ) -> None:
     """Search conversations, memories and documents, one line per hit.
@@ -171,6 +179,9 @@ def search(
     Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for the exact WORDS
     in it, newest first, for at most 10 seconds.
 
+    Code that `palaver index` indexed is found by words with --kind code, by exact text with `--in code`, and by name
+    with --symbol. A name may be qualified, as in `Store.open`. Similar names are shown only if none is equal or longer.
+
     On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
     titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next` is
     the cursor of the next page.
@@ -179,6 +190,14 @@ def search(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if fix or how:
         _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
+        return
+    if symbol is not None or place == "code":
+        from .code import print_code_lines, print_symbols
+
+        if symbol is not None:
+            print_symbols(symbol, options, budget=budget, as_json=as_json)
+        else:
+            print_code_lines(" ".join(query), options, context=context, budget=budget, as_json=as_json)
         return
     if place == "output":
         from .tool_output import print_output

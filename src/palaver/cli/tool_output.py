@@ -1,6 +1,6 @@
 """`palaver search --in output`: search for a literal text in the output of tools."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import click
@@ -29,12 +29,9 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
         InvalidInput: The text or a filter is invalid.
         UsageError: The text is missing, or an option does not apply to tool output.
     """
-    command = click.get_current_context()
-    given = {name for name in command.params if command.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if not text:
         raise click.UsageError("--in output takes WORDS.")
-    if extra := sorted(given - _USABLE):
-        raise click.UsageError(f"--in output cannot be combined with {_option(command, extra[0])}.")
+    refuse_others(_USABLE, "--in output")
     home = Home.find()
     refuse_demo_only(home, "search WORDS")
     named: dict[str, Any] = {name: options[name] for name in _FILTERS}
@@ -48,6 +45,11 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
         print_page(renderer(budget).output(found, filtered=bool(filters)))
 
 
-def _option(command: click.Context, name: str) -> str:
-    """Return the first option string of a parameter."""
-    return next(each.opts[0] for each in command.command.params if each.name == name)
+def refuse_others(usable: Container[str], option: str) -> None:
+    """Raise `UsageError` if the command line has an option that cannot be combined with `option`."""
+    command = click.get_current_context()
+    given = {name for name in command.params if command.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    for each in command.command.params:
+        if each.name in given and each.name not in usable:
+            name = each.opts[0] if isinstance(each, click.Option) else "WORDS"
+            raise click.UsageError(f"{option} cannot be combined with {name}.")

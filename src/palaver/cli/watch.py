@@ -25,6 +25,7 @@ from .options import as_json
 from .output import print_message
 from .stop_signal import StopSignal
 
+_DOCUMENT_WAIT: Final = 0.05
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
 """Names of counts in the log, in words that users understand."""
@@ -35,12 +36,12 @@ _log = logging.getLogger(__name__)
 @click.option("--poll", is_flag=True, help="Scan every second, for folders without change notifications.")
 @as_json
 def watch(*, poll: bool, as_json: bool) -> None:
-    """Archive transcripts while agents write them, until interrupted.
+    """Archive transcripts while agents write them, and keep indexed documents current, until interrupted.
 
     A session is sent to the language model after ten minutes without activity, if `palaver observe` has a model. Search
     finds a line two seconds after it was written. Only one background archiver can run. All other commands can be used
-    in the meantime. `palaver setup service` starts the archiver at login, and `palaver status` shows its state. Folders
-    on network file systems are scanned every second, because they send no change notifications.
+    in the meantime. `palaver install service` starts the archiver at login, and `palaver status` shows its state.
+    Folders on network file systems are scanned every second, because they send no change notifications.
     """
     home = Home.find()
     refuse_demo(home)
@@ -51,7 +52,17 @@ def watch(*, poll: bool, as_json: bool) -> None:
     try:
         listener = _listener(home, as_json=as_json)
         events, settings = FileEvents(poll=poll), _settings(home)
-        BackgroundArchiver(home, events, listener, settings, _model_command, check_stop=stop_signal.check).run()
+        # Both listeners wait in turn, so this one waits shortly.
+        document_events = FileEvents(poll=poll, seconds=_DOCUMENT_WAIT)
+        BackgroundArchiver(
+            home,
+            events,
+            listener,
+            settings,
+            _model_command,
+            check_stop=stop_signal.check,
+            document_events=document_events,
+        ).run()
     except LeaseHeld as held:
         hint = "Run `palaver status` to see its state. Stop it before you start another."
         raise PalaverError(f"the background archiver is already running: {held}", hint=hint) from None

@@ -472,12 +472,12 @@ def test_a_path_with_lines_selects_exchanges(history: History) -> None:
 
 
 def test_unknown_names_are_refused(history: History) -> None:
-    """Unknown names, incomplete IDs and empty requests raise an error."""
+    """Unknown names, IDs of fewer than four characters and empty requests raise an error."""
     history.write(talk("one"), at=1)
     history.write(talk("other", session=OTHER), OTHER, at=2)
     history.ingest()
 
-    for target in ("ex-999", "mem_1", "obs-1", "nowhere.jsonl", "1111", "../../etc/passwd", "'; DROP TABLE item"):
+    for target in ("ex-999", "mem_1", "obs-1", "nowhere.jsonl", "111", "../../etc/passwd", "'; DROP TABLE item"):
         with pytest.raises(InvalidInput, match="No match in the archive for"):
             plan(history, DeletionRequest((target,)))
     with pytest.raises(InvalidInput, match="No content to delete was given"):

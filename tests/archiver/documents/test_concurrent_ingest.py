@@ -24,7 +24,7 @@ with Store.create(database) as store:
     ingest = DocumentIngest(store, Redactor(b"k" * 32))
     print(run_with_crash(lambda: ingest.index_directory(folder, "docs", DocumentRoots([folder])), at))
 """
-FILES, SECTIONS = 40, 5
+FILES, SECTIONS = 90, 5
 
 
 def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.documents import document_roots
-from palaver.archiver.documents.document_roots import DocumentRoots, read, regular_files
+from palaver.archiver.documents.document_roots import DocumentRoots, read
 from palaver.core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, PalaverError
 
 from ...shared import SHARED
@@ -107,36 +107,6 @@ def test_excluded_folders_are_refused(root: Path) -> None:
         DocumentRoots([root], without=[root / "deep"]).find(root / "deep" / "a.md")
 
 
-def test_a_walk_finds_regular_files_only(root: Path) -> None:
-    """A walk skips links, hidden files, third-party packages, virtual environments and excluded folders."""
-    for folder in (".git", "node_modules", "venv", "deep/kept", "left"):
-        (root / folder).mkdir()
-        (root / folder / "b.md").write_text("b")
-    (root / "venv" / "pyvenv.cfg").touch()
-    (root / ".hidden.md").touch()
-    (root / "link.md").symlink_to(root / "deep" / "a.md")
-    (root / "way").symlink_to(root.parent / "outside")
-    os.mkfifo(root / "pipe.md")
-
-    found, _ = regular_files(root, recursive=True, without=[root / "left"])
-
-    assert [path.relative_to(root).as_posix() for path in found] == ["deep/a.md", "deep/kept/b.md"]
-    assert regular_files(root / "deep", recursive=False) == ([root / "deep" / "a.md"], [])
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_an_unreadable_folder_is_reported_by_the_walk(root: Path) -> None:
-    """A walk reports an unreadable folder and continues with the other folders."""
-    closed = [root / "closed", root / "deep" / "closed", root / "next" / "closed"]
-    for folder in closed:
-        folder.mkdir(mode=0, parents=True)
-
-    files, problems = regular_files(root, recursive=True)
-
-    assert files == [root / "deep" / "a.md"]
-    assert sorted(problem.path for problem in problems) == closed
-
-
 def payloads() -> Iterator[str]:
     with tarfile.open(PAYLOADS) as tar:
         for member in tar:
@@ -161,13 +131,11 @@ def test_no_known_payload_leads_out_of_a_root(root: Path) -> None:
 
 
 def test_nothing_in_a_home_is_a_document(root: Path) -> None:
-    """Folders with Palaver marker files are skipped by walks and refused as explicit paths."""
+    """Folders with Palaver marker files are refused."""
     home = root / "deep" / "home"
     home.mkdir()
     (home / "notes.md").write_text("# Notes")
-    before = {path.name for path in regular_files(root, recursive=True)[0]}
     (home / "redaction.key").touch()
 
-    assert {path.name for path in regular_files(root, recursive=True)[0]} == before - {"notes.md"}
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root]).find(home / "notes.md")

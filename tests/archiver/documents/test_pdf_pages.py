@@ -1,19 +1,28 @@
 """Text of PDF files, parsed in a separate process."""
 
+import random
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import pdf_pages
+from palaver.archiver.documents.document_formats import format_of
+from palaver.archiver.documents.document_reader import DocumentContent
+from palaver.archiver.documents.isolated_parser import IsolatedParser
 from palaver.core.errors import DocumentUnreadable
 
 from ...shared import SHARED
 
 SAMPLES = SHARED / "hostile" / "pdf-samples.tar.gz"
 HERE = Path("/here.pdf")
+
+
+def read(data: bytes) -> DocumentContent:
+    """Return the content of a PDF."""
+    with IsolatedParser() as parser:
+        return parser.read(data, HERE)
 
 
 def pdf(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
@@ -42,7 +51,7 @@ def pdf_with_texts(*pages: str) -> bytes:
 
 def test_each_page_is_a_chunk() -> None:
     """Each page is a chunk numbered from 1, except that empty pages have no chunk."""
-    found = pdf_pages.chunks(pdf_pages.texts(pdf_with_texts("First things", "", "Third things"), HERE))
+    found = format_of(HERE).chunks(read(pdf_with_texts("First things", "", "Third things")).sections)
 
     assert [(one.page, one.text) for one in found] == [(1, "First things"), (3, "Third things")]
 
@@ -51,7 +60,7 @@ def test_each_page_is_a_chunk() -> None:
 def test_a_damaged_file_is_an_error(data: bytes) -> None:
     """A damaged file raises an error with a hint."""
     with pytest.raises(DocumentUnreadable, match="the file is damaged or not a PDF") as error:
-        pdf_pages.texts(data, HERE)
+        read(data)
 
     assert error.value.hint
 
@@ -59,7 +68,7 @@ def test_a_damaged_file_is_an_error(data: bytes) -> None:
 def test_a_pdf_without_text_is_an_error() -> None:
     """A PDF without text, such as a scan, raises an error."""
     with pytest.raises(DocumentUnreadable, match="no text") as error:
-        pdf_pages.texts(pdf_with_texts(""), HERE)
+        read(pdf_with_texts(""))
 
     assert "scanned" in error.value.hint
 
@@ -70,28 +79,7 @@ def test_a_decompression_bomb_is_refused() -> None:
     bomb = b"".join(packer.compress(b" " * (1 << 24)) for _ in range(24)) + packer.flush()
 
     with pytest.raises(DocumentUnreadable):
-        pdf_pages.texts(pdf([bomb], b"/Filter/FlateDecode"), HERE)
-
-
-def test_a_parser_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A parser process that hangs is killed after its time limit."""
-    forever = tmp_path / "forever.py"
-    forever.write_text("while True: pass")
-    monkeypatch.setattr(pdf_pages, "_PROCESS", forever)
-    monkeypatch.setattr(pdf_pages, "_SECONDS", 0.3)
-
-    with pytest.raises(DocumentUnreadable, match="too much time"):
-        pdf_pages.texts(b"", HERE)
-
-
-def test_a_parser_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A parser process that exits early, for example at its CPU limit, raises an error."""
-    dying = tmp_path / "dying.py"
-    dying.write_text("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
-    monkeypatch.setattr(pdf_pages, "_PROCESS", dying)
-
-    with pytest.raises(DocumentUnreadable, match="too much time"):
-        pdf_pages.texts(b"", HERE)
+        read(pdf([bomb], b"/Filter/FlateDecode"))
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="no samples")
@@ -109,14 +97,37 @@ def test_a_parser_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_pat
 )
 def test_real_files_have_text_or_one_reason(name: str, outcome: str) -> None:
     """Each file of a PDF library's test suite yields text or one failure reason."""
-    with tarfile.open(SAMPLES) as tar:
-        member = next(one for one in tar if one.name.endswith(f"/{name}"))
-        file = tar.extractfile(member)
-        assert file is not None
-        data = file.read()
+    [data] = [data for path, data in samples() if path.endswith(f"/{name}")]
 
+    assert outcome in text_or_reason(data)
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="no samples")
+@pytest.mark.timeout(300)
+def test_every_hostile_file_and_mutant_ends_within_the_limits() -> None:
+    """Each file of two PDF libraries' test suites, and a damaged copy of each, yields text or one failure reason."""
+    damage = random.Random(7)
+    with IsolatedParser() as parser:
+        for name, data in samples():
+            broken = bytearray(data)
+            for _ in range(20):
+                broken[damage.randrange(len(broken))] = damage.randrange(256)
+            for variant in (data, bytes(broken)):
+                assert text_or_reason(variant, parser), name
+
+
+def samples() -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the hostile PDFs."""
+    with tarfile.open(SAMPLES) as tar:
+        for member in tar:
+            if member.name.endswith(".pdf") and (file := tar.extractfile(member)) is not None:
+                yield member.name, file.read()
+
+
+def text_or_reason(data: bytes, parser: IsolatedParser | None = None) -> str:
+    """Return the text of a PDF, or the reason why it has none."""
     try:
-        told = "\n".join(pdf_pages.texts(data, HERE))
+        content = parser.read(data, HERE) if parser else read(data)
     except DocumentUnreadable as problem:
-        told = problem.reason
-    assert outcome in told
+        return problem.reason if problem.hint else ""
+    return "\n".join(section.text for section in content.sections)

@@ -115,7 +115,7 @@ def test_the_holder_of_a_lease_is_known(store: Store, path: Path) -> None:
     assert found
     assert found.who == f"process {holder.pid}"
     assert abs(found.since - now()) < 60_000
-    with pytest.raises(LeaseHeld, match=f"process {holder.pid} holds the archiver lease since "):
+    with pytest.raises(LeaseHeld, match=f"process {holder.pid} has held the archiver lease since "):
         store.leases.hold("archiver").__enter__()
 
     holder.communicate()

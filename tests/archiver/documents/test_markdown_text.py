@@ -1,6 +1,23 @@
-"""Markdown is split into chunks at headings."""
+"""Markdown is split into chunks at headings, and its front matter is metadata."""
 
-from palaver.archiver.documents.markdown_chunks import chunks
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.documents.document_formats import format_of
+from palaver.core.document import Chunk
+
+READER = format_of(Path("x.md"))
+
+
+def chunks(text: str) -> list[Chunk]:
+    """Return the chunks of a text."""
+    return READER.chunks(READER.read(text.encode(), Path("x.md")).sections)
+
+
+def metadata(text: str) -> dict[str, str]:
+    """Return the metadata of a text."""
+    return READER.read(text.encode(), Path("x.md")).metadata
 
 
 def outline(text: str) -> list[tuple[str, str, int, int]]:
@@ -57,3 +74,31 @@ def test_long_sections_are_several_chunks() -> None:
 def test_an_empty_file_has_no_chunk() -> None:
     """Empty files and files with empty lines only have no chunks."""
     assert chunks("") == chunks("\n\n") == []
+
+
+def test_front_matter_is_metadata() -> None:
+    """Front matter is metadata: texts as written, lists joined, nested values omitted. Its rows stay in a chunk."""
+    text = "---\ntitle: Tides\ndate: 2026-02-03\ntags: [sea, moon]\nauthor: {name: Ann}\n---\n# A\na\n"
+
+    assert metadata(text) == {"title": "Tides", "date": "2026-02-03", "tags": "sea, moon", "author": ""}
+    assert "title: Tides" in chunks(text)[0].text
+
+
+@pytest.mark.parametrize(
+    "front_matter",
+    [
+        "a: [",
+        "- a list",
+        "!!python/object/apply:os.system ['true']",
+        "[" * 5_000,
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]",
+        "a: " + "x" * 20_000,
+    ],
+    ids=["damaged", "list", "object", "nested", "aliases", "long"],
+)
+def test_hostile_front_matter_does_no_harm(front_matter: str) -> None:
+    """Front matter that is damaged, nested or too long gives no metadata, or empty values, but the text is read."""
+    text = f"---\n{front_matter}\n---\n# A\na\n"
+
+    assert not "".join(value for name, value in metadata(text).items() if name != "a")
+    assert chunks(text)[-1].header_path == "A"

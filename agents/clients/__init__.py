@@ -1,0 +1,1 @@
+"""Configuration files of MCP clients: add, update and remove the entry of Palaver's server."""

@@ -1,0 +1,190 @@
+"""Changes of clients' configuration files: plan a change, show it, apply it.
+
+A change is planned from the current file and checked before it is offered: the new file parses to the old values plus
+the entry, or minus the entry.
+"""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from ...core.errors import ChangedMeanwhile, ClientConfigUnusable
+from . import json_text, toml_text, yaml_text
+from .client_file import backup_of, read_config, remove_config, write_config
+from .client_table import Client
+from .config_format import ConfigFormat, UnusableText, as_table
+from .server_entry import NAME, ServerEntry
+
+Action = Literal["add", "update", "keep", "remove", "absent"]
+"""Kind of a change. `keep` and `absent` change nothing: the entry is already as planned."""
+
+
+_FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_text, "yaml": yaml_text}
+
+
+class ConfigChange(Struct, frozen=True):
+    """Planned change of a client's configuration file. None stands for a missing file."""
+
+    client: Client
+    path: Path
+    action: Action
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def is_needed(self) -> bool:
+        """True if the change modifies the file."""
+        return self.action in {"add", "update", "remove"}
+
+    @property
+    def keeps_backup(self) -> bool:
+        """True if the change leaves a copy of the previous file beside it."""
+        return self.action in {"add", "update"} and self.before is not None
+
+    @property
+    def diff(self) -> list[str]:
+        """Rows of a unified diff without context, because neighbouring lines can contain keys."""
+        old, new = ((content or b"").decode().splitlines() for content in (self.before, self.after))
+        return list(difflib.unified_diff(old, new, lineterm="", n=0))[2:]
+
+
+def plan(client: Client, server: ServerEntry) -> ConfigChange:
+    """Plan to add the server to a client's configuration, or to update its entry. Nothing is written.
+
+    Raises:
+        ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
+    """
+    path, place, form = client.path, (client.section, NAME), _FORMATS[client.format]
+    before = read_config(path)
+    try:
+        text = (before or b"").decode()
+        known = form.read(text)
+        entry = _entry(known, client)
+        wanted = client.shape.fields(server) if entry is None else client.shape.updated(entry, server)
+        if wanted == entry:
+            return ConfigChange(client, path, "keep", before, before)
+        after = form.put(text, place, wanted) if entry is None else _updated(form, text, place, entry, wanted)
+        others = as_table(known.get(client.section) or {}, client.section)
+        expected = {**known, client.section: {**others, NAME: wanted}}
+        _check(form, after, expected, client.section)
+        return ConfigChange(client, path, "add" if entry is None else "update", before, after.encode())
+    except ValueError as error:
+        raise ClientConfigUnusable(path, _reason(error)) from None
+
+
+def plan_removal(client: Client) -> ConfigChange:
+    """Plan to remove the entry of the server. Nothing is written.
+
+    A file that nobody changed since the entry was added gets its previous bytes back, and a file that did not exist
+    before is deleted.
+
+    Raises:
+        ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
+    """
+    path, place, form = client.path, (client.section, NAME), _FORMATS[client.format]
+    before = read_config(path)
+    try:
+        text = (before or b"").decode()
+        known = form.read(text)
+        entry = _entry(known, client)
+        if before is None or entry is None:
+            return ConfigChange(client, path, "absent", before, before)
+        backup = read_config(backup_of(path))
+        if _with_entry(form, backup, client, entry) == before:
+            return ConfigChange(client, path, "remove", before, backup)
+        rest = {name: value for name, value in known[client.section].items() if name != NAME}
+        after = form.drop(text, place)
+        if not rest and client.section in form.read(after) and _lacks(form, backup, client.section):
+            after = form.drop(after, (client.section,))
+        _check(form, after, {**known, client.section: rest}, client.section)
+        return ConfigChange(client, path, "remove", before, after.encode())
+    except ValueError as error:
+        raise ClientConfigUnusable(path, _reason(error)) from None
+
+
+def apply(change: ConfigChange) -> None:
+    """Write a planned change.
+
+    Before the first change, the file is copied to the backup. The removal of the entry deletes the backup.
+
+    Raises:
+        ChangedMeanwhile: Another program changed the file after the plan. Nothing was written.
+        ClientConfigUnusable: The file cannot be written. It is unchanged.
+    """
+    if not change.is_needed:
+        return
+    if read_config(change.path) != change.before:
+        raise ChangedMeanwhile
+    backup = backup_of(change.path)
+    if change.before is not None and change.action != "remove" and not (change.action == "update" and backup.exists()):
+        write_config(backup, change.before)
+        if change.path.exists():
+            backup.chmod(change.path.stat().st_mode & 0o777)
+    if change.after is None:
+        remove_config(change.path)
+    else:
+        write_config(change.path, change.after)
+    if change.action == "remove":
+        remove_config(backup)
+
+
+def snippet(client: Client, server: ServerEntry) -> str:
+    """Return the text of a configuration file that contains only the server."""
+    return _FORMATS[client.format].put("", (client.section, NAME), client.shape.fields(server))
+
+
+def _entry(known: Mapping[str, Any], client: Client) -> dict[str, Any] | None:
+    """Return the entry of the server in a parsed file, or None.
+
+    Raises:
+        UnusableText: The section or the entry is not a table.
+    """
+    section = known.get(client.section)
+    if section is None and (client.section not in known or client.format == "yaml"):
+        return None
+    entry = as_table(section, client.section).get(NAME)
+    return None if entry is None else as_table(entry, f"{client.section}.{NAME}")
+
+
+def _updated(
+    form: ConfigFormat, text: str, place: tuple[str, ...], entry: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> str:
+    """Change only the fields that differ."""
+    for name in entry.keys() - wanted.keys():
+        text = form.drop(text, (*place, name))
+    for name, value in wanted.items():
+        if name not in entry or entry[name] != value:
+            text = form.put(text, (*place, name), value)
+    return text
+
+
+def _check(form: ConfigFormat, after: str, expected: Mapping[str, Any], section: str) -> None:
+    """Raise `UnusableText` if the new text does not parse to the expected values. An empty section may be missing."""
+    found = form.read(after)
+    if {**found, section: found.get(section) or {}} != expected:
+        raise UnusableText("an automatic change would alter other settings")
+
+
+def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry: Mapping[str, Any]) -> bytes | None:
+    """Return a backup with the entry added, or None if this is impossible. A missing backup is an empty file."""
+    try:
+        text = (backup or b"").decode()
+        is_new = _entry(form.read(text), client) is None
+        return form.put(text, (client.section, NAME), entry).encode() if is_new else None
+    except ValueError:
+        return None
+
+
+def _lacks(form: ConfigFormat, backup: bytes | None, section: str) -> bool:
+    """Return whether a backup shows that the section was added with the entry."""
+    try:
+        return backup is not None and section not in form.read(backup.decode())
+    except ValueError:
+        return False
+
+
+def _reason(error: ValueError) -> str:
+    return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)

@@ -1,0 +1,83 @@
+"""Server entry: the command by which a client starts Palaver's MCP server."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ...core.home import Home
+from .config_format import as_table
+
+NAME: Final = "palaver"
+"""Name of the server in every client's configuration."""
+HOME_VARIABLE: Final = "PALAVER_HOME"
+IMAGE: Final = "palaver-archive"
+"""Tag of the image that the Dockerfile builds."""
+_MOUNTED: Final = "/data"
+"""Folder of the home in the image, as the Dockerfile sets it."""
+
+
+class ServerEntry(Struct, frozen=True):
+    """Command, arguments and environment of the server."""
+
+    command: str
+    args: tuple[str, ...]
+    env: dict[str, str]
+
+
+class EntryShape(Struct, frozen=True):
+    """Names of the fields in which a client stores a server."""
+
+    command: str = "command"
+    joined: bool = False
+    """True if the command and its arguments are one list."""
+    env: str = "env"
+    fixed: dict[str, Any] = {}
+    """Fields with the same value for every server."""
+    initial: dict[str, Any] = {}
+    """Fields that only a new entry gets, because the user may change them."""
+
+    def fields(self, server: ServerEntry) -> dict[str, Any]:
+        """Return the fields of a new entry."""
+        return {**self._launch(server), **({self.env: server.env} if server.env else {}), **self.initial}
+
+    def updated(self, entry: Mapping[str, Any], server: ServerEntry) -> dict[str, Any]:
+        """Return an existing entry that starts `server`. Other fields and variables are kept.
+
+        Raises:
+            UnusableText: The environment of the entry is not a table.
+        """
+        known = as_table(entry.get(self.env) or {}, f"{NAME}.{self.env}")
+        env = {name: value for name, value in known.items() if name != HOME_VARIABLE} | server.env
+        changed = {**entry, **self._launch(server), self.env: env}
+        is_kept = env or (self.env in entry and not known)
+        return changed if is_kept else {name: value for name, value in changed.items() if name != self.env}
+
+    def _launch(self, server: ServerEntry) -> dict[str, Any]:
+        if self.joined:
+            return {**self.fixed, self.command: [server.command, *server.args]}
+        return {**self.fixed, self.command: server.command, "args": list(server.args)}
+
+
+def own_server(program: Sequence[str], home: Home, toolset: str = "") -> ServerEntry:
+    """Return the entry of the server that `program` starts.
+
+    The environment selects the home if the current environment does. Programs that are not started from a shell have
+    none of its variables.
+    """
+    selected = os.environ.get(HOME_VARIABLE) or os.environ.get("XDG_DATA_HOME")
+    env = {HOME_VARIABLE: str(home.root)} if selected else {}
+    return ServerEntry(program[0], (*program[1:], *_served(toolset)), env)
+
+
+def docker_server(home: Home, toolset: str = "") -> ServerEntry:
+    """Return the entry of a server in a container, without network and with the home mounted."""
+    user = f"{os.getuid()}:{os.getgid()}"
+    mount = f"type=bind,source={home.root},target={_MOUNTED}"
+    run = ("run", "--rm", "--interactive", "--network", "none", "--user", user, "--mount", mount, IMAGE)
+    return ServerEntry("docker", (*run, *_served(toolset)), {})
+
+
+def _served(toolset: str) -> tuple[str, ...]:
+    return ("mcp", "--toolset", toolset) if toolset else ("mcp",)

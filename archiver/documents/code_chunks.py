@@ -1,0 +1,114 @@
+"""Chunks of source code: one for each unit, and others for the lines between units."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+from ...core import tokens
+from ...core.document import Chunk, ChunkKind
+from .code_languages import CodeLanguage
+from .code_units import CONTAINERS, CodeUnit, units
+from .text_windows import windows
+
+_TOKENS: Final = 512
+"""Maximum tokens of a chunk. A larger function is split into the units inside it, or else into blocks."""
+_BLOCK: Final = 100
+"""Maximum lines of a block."""
+_CHARACTERS: Final = 4_000
+"""Maximum characters of a chunk, because a single line, such as literal data, can be very long."""
+_PARSED: Final = 4 << 20
+"""Maximum characters of a file that is parsed. Parsing takes about 70 times the memory of the file."""
+_CLOSING: Final = re.compile(r"(?:[\s)}\];,]|\bend\b)*")
+
+
+def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
+    """Return the chunks of a file. Together they contain every line that is not blank.
+
+    A file without a unit that is too large or has syntax errors is split like prose. Its chunks have no `unit`.
+    """
+    found, whole = units(text, language) if len(text) <= _PARSED else ([], False)
+    if not (found or whole):
+        return [Chunk(piece, ChunkKind.CODE, start, end) for piece, start, end in windows(text)]
+    rows = _Rows(text.split("\n"))
+    module = CodeUnit(0, len(rows.texts), "module")
+    return [chunk for unit in _with_gaps(found, module, rows) for chunk in _chunks(unit, rows)]
+
+
+class _Rows:
+    """Lines of a file."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._lengths = [0, *accumulate(len(text) + 1 for text in texts)]
+
+    def join(self, start: int, end: int) -> str:
+        return "\n".join(self.texts[start:end])
+
+    def too_large(self, start: int, end: int) -> bool:
+        """Return whether lines exceed the limit of a chunk. Tokens are counted only if their length leaves doubt."""
+        length = self._lengths[end] - self._lengths[start]
+        if end - start > _BLOCK or length > _CHARACTERS:
+            return True
+        return length > _TOKENS and tokens.count(self.join(start, end)) > _TOKENS
+
+
+def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[CodeUnit]:
+    """Return units that cover `whole` completely.
+
+    They are the given units and, for each gap between them, a copy of `whole` limited to that gap. A gap that only
+    closes blocks belongs to the unit before it. A unit within the lines of the previous one is left out.
+    """
+    covering: list[CodeUnit] = []
+    start, doc = whole.start, whole.doc
+    for unit in [*found, CodeUnit(whole.end, whole.end, "")]:
+        if unit.start > start:
+            if covering and _CLOSING.fullmatch(rows.join(start, unit.start)):
+                covering[-1] = covering[-1]._replace(end=unit.start)
+            else:
+                covering.append(whole._replace(start=start, end=unit.start, doc=doc, inside=()))
+                doc = ""
+        if unit.end > max(unit.start, start):
+            covering.append(unit._replace(start=max(unit.start, start)))
+        start = max(start, unit.end)
+    return covering
+
+
+def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
+    large = rows.too_large(unit.start, unit.end)
+    if unit.inside and (large or unit.kind in CONTAINERS):
+        for inside in _with_gaps(unit.inside, unit, rows):
+            yield from _chunks(inside, rows)
+        return
+    doc = unit.doc
+    for start, end in _blocks(unit, rows) if large else [(unit.start, unit.end)]:
+        first = next((index for index in range(start, end) if rows.texts[index].strip()), None)
+        if first is None:
+            continue
+        text = rows.join(first, end).rstrip()
+        last = first + text.count("\n") + 1
+        for cut in range(0, len(text), _CHARACTERS):
+            piece = text[cut : cut + _CHARACTERS]
+            yield Chunk(
+                piece,
+                ChunkKind.CODE,
+                first + 1,
+                last,
+                unit=unit.kind,
+                name=unit.name,
+                signature=unit.signature,
+                doc=doc,
+            )
+            doc = ""
+
+
+def _blocks(unit: CodeUnit, rows: _Rows) -> Iterator[tuple[int, int]]:
+    """Yield the row range of a unit, split into blocks within the limits. A block has at least one row."""
+    start, size = unit.start, 0
+    for index in range(unit.start, unit.end):
+        count = tokens.count(rows.texts[index]) + 1
+        if index > start and (size + count > _TOKENS or index - start == _BLOCK):
+            yield start, index
+            start, size = index, 0
+        size += count
+    yield start, unit.end

@@ -1,0 +1,87 @@
+"""Scan of the watched folders for new, changed and deleted documents. It queues the files and reads none."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ...core.document import DocumentFilter, DocumentFolder
+from ..copies.raw import Stat
+from ..formats.folders import is_gone
+from ..store import QueuedFile, Store
+from .folder_scan import scan
+
+_Files: TypeAlias = dict[Path, Stat]
+
+
+class DocumentChanges(Struct):
+    """Counts of queued files and of deleted files.
+
+    `waiting` is true if deleted files stay indexed until all queued files are read. A moved file is both, and keeps its
+    chunks only if its new path is read before its old path is removed.
+    """
+
+    queued: int = 0
+    gone: int = 0
+    waiting: bool = False
+
+
+class DocumentScan:
+    """Record of the state of each document in the watched folders."""
+
+    def __init__(self, store: Store, without: Sequence[Path]) -> None:
+        """Create a record without files. Files below the folders in `without`, such as Palaver's home, are skipped."""
+        self._store, self._without = store, without
+        self._known: dict[DocumentFolder, _Files] = {}
+
+    def run(self) -> DocumentChanges:
+        """Queue new and changed files, and remove deleted files from the index.
+
+        A folder that does not exist, such as one on an unmounted disk, keeps its documents.
+        """
+        done, folders = DocumentChanges(), self._store.document_folders.all()
+        self._known = {folder: files for folder, files in self._known.items() if folder in folders}
+        for folder in folders:
+            if folder.path.is_dir():
+                self._run(folder, done)
+        return done
+
+    def _run(self, folder: DocumentFolder, done: DocumentChanges) -> None:
+        found = scan(folder.path, recursive=folder.recursive, without=self._without)
+        states = {path: state for path in found.files if (state := _state(path)) is not None}
+        stored = self._store.documents.modified(DocumentFilter((folder.namespace,), under=folder.path))
+        known = self._known.get(folder)
+        changed = [
+            path
+            for path, state in states.items()
+            # The first scan compares with the index, because files may have changed while nothing watched them.
+            if (known.get(path) != state if known is not None else stored.get(path) != state.mtime // 1_000_000)
+        ]
+        excluded = frozenset(found.excluded)
+        gone = [
+            path
+            for path in stored
+            if path not in states
+            and (folder.recursive or path.parent == folder.path)
+            and (is_gone(path) or not excluded.isdisjoint((path, *path.parents)))
+        ]
+        documents = self._store.documents
+        if changed:
+            with self._store.transaction():
+                documents.queue(QueuedFile(path, folder.namespace, folder.path) for path in changed)
+            done.queued += len(changed)
+        self._known[folder] = states
+        if gone and documents.count_queued():
+            done.waiting = True
+        elif gone:
+            with self._store.transaction():
+                documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
+            done.gone += len(gone)
+
+
+def _state(path: Path) -> Stat | None:
+    try:
+        return Stat.of(path)
+    except OSError:
+        return None

@@ -1,0 +1,86 @@
+"""Scan of a folder for documents and source files."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from ...core.errors import DocumentUnreadable
+from ...core.home import MARKERS
+from .document_formats import SUFFIXES
+from .document_roots import SYSTEM_FOLDERS
+from .generated_files import VENDORED_FOLDERS, reason_by_name
+from .ignore_rules import IgnoreRules
+
+
+class FolderScan(Struct):
+    """Files to index in a folder, sorted by name.
+
+    `excluded` are the files and folders that are skipped on purpose, and `skipped` counts them by reason. Links, hidden
+    files, virtual environments and Palaver homes are left out without a count. `problems` has an error for each
+    unreadable folder.
+    """
+
+    files: list[Path] = field(default_factory=list[Path])
+    excluded: list[Path] = field(default_factory=list[Path])
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
+
+    def skip(self, path: Path, reason: str) -> None:
+        """Leave out a file or folder."""
+        self.excluded.append(path)
+        self.skipped[reason] += 1
+
+
+def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> FolderScan:
+    """Return the files to index in a folder. Folders in `without` are left out."""
+    found = FolderScan()
+    errors: list[OSError] = []
+    rules = {folder: IgnoreRules.of(folder)}
+    for top, folders, names in os.walk(folder, onerror=errors.append):
+        current = Path(top)
+        own = rules.pop(current)
+        if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and current != folder):
+            folders.clear()
+            continue
+        for name in sorted(names):
+            _add_file(found, current / name, own)
+        kept = [current / name for name in sorted(folders) if recursive and not name.startswith(".")]
+        wanted = [path for path in kept if path not in (*without, *SYSTEM_FOLDERS) and _is_wanted(found, path, own)]
+        rules |= {path: own.enter(path) for path in wanted}
+        folders[:] = [path.name for path in wanted]
+    hint = "Check its permissions."
+    found.problems = [DocumentUnreadable(Path(each.filename), each.strerror or str(each), hint=hint) for each in errors]
+    return found
+
+
+def _add_file(found: FolderScan, path: Path, rules: IgnoreRules) -> None:
+    if path.name.startswith("."):
+        return
+    try:
+        status = path.lstat()
+    except OSError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        return
+    if path.suffix.lower() not in SUFFIXES:
+        found.skipped["unsupported"] += 1
+    elif rules.match(path):
+        found.skip(path, "ignored")
+    elif reason := reason_by_name(path, status.st_size):
+        found.skip(path, reason)
+    else:
+        found.files.append(path)
+
+
+def _is_wanted(found: FolderScan, folder: Path, rules: IgnoreRules) -> bool:
+    """Return whether a subfolder is scanned. Links are never followed."""
+    if folder.is_symlink():
+        return False
+    reason = "vendored" if folder.name in VENDORED_FOLDERS else "ignored" * rules.match(folder, is_folder=True)
+    if reason:
+        found.skip(folder, reason)
+    return not reason

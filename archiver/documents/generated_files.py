@@ -1,0 +1,49 @@
+"""Recognition of files that nobody wrote by hand: binary, generated, minified and vendored files."""
+
+import codecs
+import re
+from pathlib import Path
+from typing import Final
+
+from .code_languages import CODE_LANGUAGES
+
+VENDORED_FOLDERS: Final = frozenset(
+    {"node_modules", "site-packages", "bower_components", "third_party", "vendor", "Pods", "__pycache__"}
+)
+"""Names of folders with packages of others, or with compiled files."""
+CODE_BYTES_MAX: Final = 1 << 20
+"""Maximum size of a source file in a folder. Larger files are bundles or data."""
+_GENERATED_NAME: Final = re.compile(r".*\.(?:min|bundle)\.\w+|.*[._]pb2?(?:_grpc)?\.\w+|.*-lock\.\w+")
+_GENERATED_HEADER: Final = re.compile(
+    rb"^[^\w\n]*(?:@generated\b|code generated\b.{0,200}\bdo not edit|(?:this file (?:is|was) )?auto-?generated\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HEADER: Final = 1_500
+"""Bytes at the beginning of a file that may contain the header."""
+_MINIFIED_BYTES: Final = 2_000
+_MINIFIED_LINE: Final = 300
+"""Minimum size, and minimum average bytes per line, of minified code."""
+_SAMPLE: Final = 8_000
+_WITH_NUL: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"%PDF", b"PK\x03\x04")
+"""Beginnings of readable files that contain NUL bytes: UTF-16 text, PDF and Office documents."""
+
+
+def reason_by_name(path: Path, size: int) -> str:
+    """Return the reason to skip a file of a folder by its name and size, or "" to read it."""
+    if _GENERATED_NAME.fullmatch(path.name):
+        return "generated"
+    if size > CODE_BYTES_MAX and path.suffix.lower() in CODE_LANGUAGES:
+        return "too large"
+    return ""
+
+
+def reason_by_content(path: Path, data: bytes) -> str:
+    """Return the reason to skip a file of a folder by its content, or "" to index it."""
+    if b"\0" in data[:_SAMPLE] and not data.startswith(_WITH_NUL):
+        return "binary"
+    if path.suffix.lower() not in CODE_LANGUAGES:
+        return ""
+    if _GENERATED_HEADER.search(data, 0, _HEADER):
+        return "generated"
+    minified = len(data) > _MINIFIED_BYTES and len(data) > _MINIFIED_LINE * (data.count(b"\n") + 1)
+    return "minified" if minified else ""

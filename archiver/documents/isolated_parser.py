@@ -1,0 +1,107 @@
+"""Parser of documents in a separate process with limits of memory and time.
+
+Third-party parsers can hang, crash or exhaust the memory on hostile files. Then only that process ends.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Timer
+from typing import IO, Final
+
+import msgspec
+
+from ...core.closing import Closing
+from ...core.errors import DocumentUnreadable
+from .document_reader import DocumentContent
+
+HEADER: Final = 8
+"""Bytes of the size before each request and reply."""
+_COMMAND: Final = (sys.executable, "-P", "-m", f"{__package__}.parser_process")
+_SECONDS: Final = 60.0
+"""Maximum seconds of one document. The process itself limits the CPU time and the memory."""
+_TOO_LARGE: Final = "parsing takes too much time or memory"
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Document to parse. The suffix of its path determines the reader."""
+
+    path: bytes
+    data: bytes
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """Content of a document, or the problem with it and a hint."""
+
+    content: DocumentContent | None = None
+    problem: str = ""
+    hint: str = ""
+
+
+class IsolatedParser(Closing):
+    """Parser that starts its process for the first document, and again after a document that ended it."""
+
+    def __init__(self, command: Sequence[str] = _COMMAND, seconds: float = _SECONDS) -> None:
+        self._command, self._seconds = command, seconds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def read(self, data: bytes, path: Path) -> DocumentContent:
+        """Return the content of a file. Raises `DocumentUnreadable`."""
+        reply = self._exchange(msgspec.msgpack.encode(Request(os.fsencode(path), data)))
+        if reply is None:
+            raise self._ended(path)
+        parsed = msgspec.msgpack.decode(reply, type=Parsed)
+        if parsed.content is None:
+            raise DocumentUnreadable(path, parsed.problem, hint=parsed.hint)
+        return parsed.content
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _exchange(self, request: bytes) -> bytes | None:
+        """Send a request and return the reply, or None if the process ended."""
+        process = self._process = self._process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        timer = Timer(self._seconds, process.kill)
+        timer.start()
+        try:
+            process.stdin.write(len(request).to_bytes(HEADER) + request)
+            process.stdin.flush()
+            size = _exactly(process.stdout, HEADER)
+            return _exactly(process.stdout, int.from_bytes(size)) if size is not None else None
+        except BrokenPipeError:
+            return None
+        finally:
+            timer.cancel()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        # The process has its own group, so Ctrl-C reaches only this process, which then ends the parser.
+        return subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+
+    def _ended(self, path: Path) -> DocumentUnreadable:
+        assert self._process is not None
+        status = self._process.wait()
+        self.close()
+        if status in {-signal.SIGKILL, -signal.SIGPROF}:
+            return DocumentUnreadable(path, _TOO_LARGE, hint="Split it into smaller files.")
+        return DocumentUnreadable(path, "the parser crashed", hint="Open the file in its program and save it again.")
+
+
+def _exactly(file: IO[bytes], size: int) -> bytes | None:
+    """Read this number of bytes, or return None if the file ends before."""
+    found = file.read(size)
+    return found if len(found) == size else None

@@ -1,0 +1,96 @@
+"""Outline of a document: headings, and the sections between them."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ...core.document import ChunkKind
+from .document_reader import Section
+
+
+class Heading(NamedTuple):
+    """Heading in a text. Level 1 is the highest. `line` is the 0-based number of the first of its `rows`."""
+
+    level: int
+    title: str
+    line: int
+    rows: int = 1
+
+
+class HeadingStack:
+    """Headings above the current position."""
+
+    def __init__(self) -> None:
+        self._above: list[tuple[int, str]] = []
+
+    def enter(self, level: int, title: str) -> None:
+        """Add a heading. It ends all sections of its own and deeper levels."""
+        self._above = [*(each for each in self._above if each[0] < level), (level, title)]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Titles of the headings, the highest first."""
+        return tuple(title for _, title in self._above)
+
+
+class SectionBuilder:
+    """Builder of sections from the headings and texts of a document in reading order."""
+
+    def __init__(self) -> None:
+        self._sections: list[Section] = []
+        self._path, self._level = HeadingStack(), 0
+        self._title, self._texts = "", list[str]()
+
+    def heading(self, level: int, title: str) -> None:
+        """Begin a section. A heading that is followed directly by a deeper heading has no section of its own."""
+        self._finish(next_level=level)
+        self._path.enter(level, title)
+        self._title, self._level = title, level
+
+    def text(self, text: str) -> None:
+        """Add text to the current section."""
+        self._texts.append(text)
+
+    def paragraph(self) -> None:
+        """End a paragraph, unless the current section has no text yet."""
+        if self._texts and self._texts[-1] != "\n":
+            self._texts.append("\n")
+
+    def code(self, text: str) -> None:
+        """Add a section of code below the current heading."""
+        self._finish(next_level=self._level + 1)
+        self._add(text, ChunkKind.CODE)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return all sections that contain text."""
+        self._finish(next_level=0)
+        return tuple(self._sections)
+
+    def _finish(self, *, next_level: int) -> None:
+        body = "".join(self._texts).strip("\n")
+        if body.strip() or next_level <= self._level:
+            self._add("\n\n".join(filter(None, (self._title, body))))
+        self._title, self._texts = "", []
+
+    def _add(self, text: str, kind: ChunkKind = ChunkKind.DOCUMENT) -> None:
+        if text.strip():
+            self._sections.append(Section(text, self._path.titles, kind=kind))
+
+
+def split_at(headings: Iterable[Heading], text: str) -> Iterator[Section]:
+    """Yield the sections of a text with lines.
+
+    A heading that is followed directly by a deeper heading has no section of its own.
+    """
+    rows, path = text.split("\n"), HeadingStack()
+    known = list(headings)
+    for number, heading in enumerate([None, *known]):
+        start = heading.line if heading else 0
+        following = known[number] if number < len(known) else None
+        end = following.line if following else len(rows)
+        section_rows = rows[start:end]
+        if heading is not None:
+            path.enter(heading.level, heading.title)
+            deeper = following is not None and following.level > heading.level
+            if deeper and not any(row.strip() for row in section_rows[heading.rows :]):
+                continue
+        yield Section("\n".join(section_rows), path.titles, line=start + 1)

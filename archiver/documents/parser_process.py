@@ -1,0 +1,68 @@
+"""Program that parses documents for `IsolatedParser`, with limits of memory and time for each.
+
+It reads requests from standard input and writes replies to standard output. Each is preceded by its size in 8 bytes. It
+ends with its input.
+"""
+
+import logging
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from ...core.errors import DocumentUnreadable
+from .document_formats import format_of
+from .isolated_parser import HEADER, Parsed, Request
+
+_MEMORY: Final = 1 << 30
+_SECONDS: Final = 20.0
+"""Maximum CPU seconds of one document."""
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    _limit_memory()
+    logging.disable()
+    requests, replies = sys.stdin.buffer, _replies()
+    while header := requests.read(HEADER):
+        request = msgspec.msgpack.decode(requests.read(int.from_bytes(header)), type=Request)
+        # The default action of this signal ends the process even while native code runs.
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+        reply = msgspec.msgpack.encode(_parsed(request))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        replies.write(len(reply).to_bytes(HEADER) + reply)
+        replies.flush()
+
+
+def _parsed(request: Request) -> Parsed:
+    path = Path(os.fsdecode(request.path))
+    try:
+        return Parsed(format_of(path).read(request.data, path))
+    except DocumentUnreadable as problem:
+        return Parsed(problem=problem.reason, hint=problem.hint)
+    except MemoryError:
+        os.kill(os.getpid(), signal.SIGKILL)  # As the operating system does.
+        raise
+
+
+def _replies() -> BinaryIO:
+    """Return the standard output, and redirect what parsers print to nowhere."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return replies
+
+
+def _limit_memory() -> None:
+    # Some systems define a memory limit but refuse to set it.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,2 @@
+(function_definition name: (word) @name) @function
+(comment) @comment

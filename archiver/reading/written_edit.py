@@ -1,0 +1,25 @@
+"""Lines that an archived exchange wrote into a file."""
+
+from ...core.conversation import Exchange, Kind, Milliseconds, Turn
+from ...core.errors import PalaverError
+from ..copies.raw import RawArchive
+from ..store import Edit
+from .recorded_edits import written_lines
+
+
+def read_written_lines(exchange: Exchange, edit: Edit, raw: RawArchive) -> tuple[Milliseconds | None, frozenset[str]]:
+    """Return the time of an edit and its stripped lines, or no lines if the raw copy is unreadable."""
+    turns, span = exchange.turns, exchange.span
+
+    def raw_line(turn: Turn) -> bytes:
+        try:
+            return b"".join(raw.lines(edit.archived, turn.line, turn.line, (span.start_line, span.start_byte)))
+        except (PalaverError, OSError):
+            return b""
+
+    wrote = [turn for turn in turns if edit.path in turn.writes and not turn.failed]
+    calls = {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call}
+    lines = frozenset[str]()
+    for turn in wrote:
+        lines |= written_lines(raw_line(calls.get(turn.call, turn)), edit.path, raw_line(turn))
+    return min((turn.at for turn in wrote if turn.at is not None), default=edit.started), lines

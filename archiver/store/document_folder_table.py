@@ -1,0 +1,32 @@
+"""Table of watched folders: the folders whose documents the watcher keeps indexed.
+
+`DocumentTable.delete` removes watched folders together with their documents.
+"""
+
+import os
+from pathlib import Path
+
+from ...core.document import DocumentFolder
+from .database import Database
+
+
+class DocumentFolderTable:
+    """Table of the folders whose documents are kept indexed."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, folder: DocumentFolder) -> None:
+        """Watch a folder, or change whether its subfolders are included."""
+        self._db.run(
+            """INSERT INTO watched_folder (path, namespace, recursive) VALUES (?, ?, ?)
+               ON CONFLICT (path, namespace) DO UPDATE SET recursive = excluded.recursive""",
+            (os.fsencode(folder.path), folder.namespace, folder.recursive),
+        )
+
+    def all(self) -> list[DocumentFolder]:
+        """Return the watched folders in path order."""
+        rows = self._db.rows("SELECT path, namespace, recursive FROM watched_folder ORDER BY path, namespace")
+        return [
+            DocumentFolder(Path(os.fsdecode(path)), namespace, bool(recursive)) for path, namespace, recursive in rows
+        ]

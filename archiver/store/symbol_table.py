@@ -1,0 +1,67 @@
+"""Table of the named units of code. It is a view of the chunks of documents."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ...core import ids
+from ...core.code import Symbol, last_name
+from ...core.document import DocumentFilter
+from .database import Database, Row, Value
+from .document_table import DocumentTable
+
+_KEY: Final = "lower(replace(substr(name, 1 + length(rtrim(name, replace(name, '.', '')))), '_', ''))"
+"""Expression of the index `chunk_symbol`. SQLite uses an index only if the expression is the same."""
+_NAMED: Final = "c.name <> '' AND c.unit NOT IN ('', 'module')"
+_LAST: Final = "\U0010ffff"
+_ASCII_UPPER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def symbol_key(name: str) -> str:
+    """Return the last part of a name without case and underscores, as in the index. SQLite lowers only ASCII."""
+    return last_name(name).replace("_", "").translate(_ASCII_UPPER)
+
+
+class SymbolTable:
+    """Named units of code in the indexed documents. The chunks of one unit are one symbol."""
+
+    def __init__(self, database: Database, documents: DocumentTable) -> None:
+        self._db, self._documents = database, documents
+
+    def with_keys(self, keys: Sequence[str], wanted: DocumentFilter) -> list[Symbol]:
+        """Return the units with these keys of `symbol_key`."""
+        condition = f"{_KEY} IN ({','.join('?' * len(keys))})"
+        return self._select(condition, tuple(keys), wanted)
+
+    def beginning_with(self, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+        """Return units whose key begins with `key`, those with the shortest names first."""
+        return self._select(f"{_KEY} > ? AND {_KEY} < ?", (key, key + _LAST), wanted, limit)
+
+    def of_file(self, path: Path) -> list[Symbol]:
+        """Return the units of a file in order."""
+        found = self._select("d.path = ?", (os.fsencode(path),), DocumentFilter())
+        return sorted(found, key=lambda each: (each.start_line, -each.end_line))
+
+    def keys(self) -> list[str]:
+        """Return the distinct keys of all units."""
+        return [key for (key,) in self._db.rows(f"SELECT DISTINCT {_KEY} FROM chunk WHERE name <> ''")]
+
+    def _select(
+        self, condition: str, values: tuple[Value, ...], wanted: DocumentFilter, limit: int = -1
+    ) -> list[Symbol]:
+        where, more = self._documents.conditions(wanted)
+        rows = self._db.rows(
+            f"""SELECT min(c.item), c.name, c.unit, c.signature, d.path, d.namespace, d.language, min(c.start_line),
+                       max(c.end_line), max(c.doc)
+                FROM chunk c JOIN document d ON d.id = c.document
+                WHERE {_NAMED} AND {condition} AND {where}
+                GROUP BY d.id, c.unit, c.name, c.signature ORDER BY length(c.name), c.name LIMIT ?""",
+            (*values, *more, limit),
+        )
+        return list(map(self._symbol, rows))
+
+    def _symbol(self, row: Row) -> Symbol:
+        key, name, unit, signature, path, namespace, language, start, end, doc = row
+        shown = self._documents.shown(Path(os.fsdecode(path)))
+        return Symbol(ids.show("chunk", key), name, unit, signature, shown, namespace, language, start, end, doc)

@@ -1,0 +1,134 @@
+"""Results of code search: symbols, lines, and the conversations that edited a unit."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from .conversation import Milliseconds
+
+
+class SymbolMatch(StrEnum):
+    """Agreement of a name with the name that was searched, best first.
+
+    Case and underscores are ignored, so `parseArgs` also finds `parse_args`. Among exact matches, equal spelling is
+    first. `PART` and `SIMILAR` names are searched only if there are no others.
+    """
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    PART = "part"
+    SIMILAR = "similar"
+
+
+class Symbol(Struct, frozen=True):
+    """Named unit of code.
+
+    Attributes:
+        id: ID of the first chunk of the unit.
+        name: Qualified name, such as `Store.open`.
+        unit: Kind of the unit, such as `method`.
+        start_line: First line when the file was indexed, 1-based.
+        doc: Documentation comment.
+        match: Agreement with the name that was searched.
+    """
+
+    id: str
+    name: str
+    unit: str
+    signature: str
+    source_file: Path
+    namespace: str
+    language: str
+    start_line: int
+    end_line: int
+    doc: str = ""
+    match: SymbolMatch = SymbolMatch.EXACT
+
+    @property
+    def last_name(self) -> str:
+        """Name without the names of the units that enclose it."""
+        return last_name(self.name)
+
+
+class Symbols(Struct, frozen=True):
+    """Units with the name `name`, or with similar names, best first. `limited` is true if there are more."""
+
+    name: str
+    symbols: tuple[Symbol, ...] = ()
+    limited: bool = False
+
+
+class CodeLine(Struct, frozen=True):
+    """Line of a file that contains a text literally.
+
+    Attributes:
+        id: ID of the chunk with the line.
+        name: Qualified name of the unit with the line, or an empty text. `unit` is its kind.
+        line: Number of the line when the file was indexed, 1-based.
+        before: Lines before the line.
+        after: Lines after the line.
+    """
+
+    id: str
+    name: str
+    unit: str
+    source_file: Path
+    namespace: str
+    language: str
+    line: int
+    before: tuple[str, ...]
+    text: str
+    after: tuple[str, ...]
+
+
+class CodeLines(Struct, frozen=True):
+    """Lines that contain `text`, by file. `limited` is true if there may be more."""
+
+    text: str
+    lines: tuple[CodeLine, ...] = ()
+    limited: bool = False
+
+
+class EditBasis(StrEnum):
+    """Evidence that an edit belongs to a unit. Line numbers change, so they are never used.
+
+    `TEXT`: the edit wrote a line that only this unit of the file contains. `NAME`: the edit wrote the declaration of
+    the unit, but none of its lines remains.
+    """
+
+    TEXT = "text"
+    NAME = "name"
+
+
+class UnitEdit(Struct, frozen=True):
+    """Exchange that edited a unit of code.
+
+    Attributes:
+        id: ID of the exchange.
+        lines: Number of the unit's lines that the exchange wrote.
+    """
+
+    id: str
+    session_id: str
+    session_title: str
+    at: Milliseconds | None
+    basis: EditBasis
+    lines: int = 0
+
+
+class EditedUnit(Struct, frozen=True):
+    """Unit of code that an exchange edited. `id` is the ID of its first chunk, if the file is still indexed."""
+
+    id: str
+    name: str
+    unit: str
+    source_file: Path
+    start_line: int
+    end_line: int
+    basis: EditBasis
+
+
+def last_name(name: str) -> str:
+    """Return the last part of a qualified name."""
+    return name.rpartition(".")[2]

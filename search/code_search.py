@@ -1,0 +1,227 @@
+"""Code search: literal lines, symbols by name, and units by meaning. Every surface uses the index of documents."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..archiver.redaction import placeholders_in
+from ..archiver.store import Store
+from ..archiver.store.symbol_table import symbol_key
+from ..core.code import CodeLine, CodeLines, Symbol, SymbolMatch, Symbols, last_name
+from ..core.document import ChunkKind, DocumentFilter, StoredChunk
+from ..core.errors import InvalidInput, InvalidLimit
+from ..core.query import CONTEXT_MAX, LIMIT_MAX, Mode
+from .rank.item_finder import DocumentFinder, FoundChunk
+
+_SEPARATORS: Final = ("::", "->", "#", "/")
+"""Separators of qualified names in other notations."""
+_UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
+"""Kinds of units in the order of equally good matches."""
+_PACKAGE_FILES: Final = frozenset({"__init__", "index", "mod"})
+"""Names of files whose units belong to the module of their folder."""
+_PART_MIN: Final = 3
+"""Minimum number of characters that a name must share to be a `PART` match."""
+_SIMILARITY: Final = 0.7
+"""Minimum similarity of a `SIMILAR` name, 0 to 1. A name of six characters with one wrong character has 0.83."""
+_CANDIDATES: Final = 200
+"""Maximum number of names and units to compare for matches that are not exact."""
+_CODE: Final = DocumentFilter(kinds=(ChunkKind.CODE,))
+_LINE: Final = 200
+"""Maximum number of characters of a line that is shown."""
+
+
+class CodeSearch:
+    """Search in the indexed code.
+
+    All three modes take the filters of `DocumentFilter`. Without `kinds`, only code is searched.
+    """
+
+    def __init__(self, store: Store, finder: Callable[[], DocumentFinder]) -> None:
+        """Use `finder` for semantic search. It is called on the first one, since it loads the index."""
+        self._store, self._finder = store, finder
+        self._keys: tuple[int, list[str]] = (-1, [])
+        """Keys of all symbols, and the sequence number of the last change that they include."""
+
+    def symbols(self, name: str, wanted: DocumentFilter | None = None, *, limit: int = 10) -> Symbols:
+        """Return the units with a name, best first: equal names, then names that begin with it, else similar ones.
+
+        The name may be qualified, as in `Store.open`, `Store::open` or `Store#open()`.
+
+        Raises:
+            InvalidInput: The name has no letter or digit, or the limit is not 1 to `LIMIT_MAX`.
+        """
+        _check_limit(limit)
+        plain, filter_ = _normalised(name), _of_code(wanted)
+        key = symbol_key(plain)
+        if not key:
+            raise InvalidInput(f"Invalid name: {name!r}", hint="Give the name of a function, class or other unit.")
+        found = self._found(plain, key, filter_, limit)
+        return Symbols(name, tuple(found[:limit]), limited=len(found) > limit)
+
+    def lines(self, text: str, wanted: DocumentFilter | None = None, *, limit: int = 10, context: int = 2) -> CodeLines:
+        """Return the lines that contain a text literally, ordered by file, each with the lines around it.
+
+        Upper and lower case are equal. The lines are those of the index, even if the file changed since.
+
+        Raises:
+            InvalidInput: The text is empty, has several lines or contains a secret, or a number is out of range.
+        """
+        _check_limit(limit)
+        if not 0 <= context <= CONTEXT_MAX:
+            raise InvalidInput(f"{context} context lines: the number must be 0 to {CONTEXT_MAX}")
+        if not text.strip() or "\n" in text:
+            raise InvalidInput("The text must be part of one line", hint="Give some characters of the line.")
+        if placeholders_in(text):
+            raise InvalidInput("The text contains a secret, which is redacted", hint="Search for the text beside it.")
+        found = list(islice(self._lines(text, _of_code(wanted), context), limit + 1))
+        return CodeLines(text, tuple(found[:limit]), limited=len(found) > limit)
+
+    def units(
+        self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 10, mode: Mode = Mode.BOTH
+    ) -> list[FoundChunk]:
+        """Return the chunks of code that match a description, best first, by words and embeddings.
+
+        Raises:
+            InvalidInput: The query is empty, or the limit is not 1 to `LIMIT_MAX`.
+        """
+        _check_limit(limit)
+        if not query.strip():
+            raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
+        return list(islice(self._finder().find(query, _of_code(wanted), mode), limit))
+
+    def _found(self, plain: str, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+        """Return the units of the first kind of match that any unit has, regardless of the filter.
+
+        A filter therefore never adds results: it does not turn an equal name elsewhere into a similar name here.
+        """
+        kinds: list[Callable[[DocumentFilter], list[Symbol]]] = [
+            lambda chosen: self._named(key, chosen, limit),
+            lambda chosen: self._similar(key, chosen),
+        ]
+        if "." in plain:
+            kinds.insert(0, lambda chosen: [each for each in self._named(key, chosen, limit) if _within(plain, each)])
+        for kind in kinds:
+            if found := kind(wanted):
+                return sorted(found, key=lambda each: _rank(plain, each))
+            if wanted != _CODE and kind(_CODE):
+                break
+        return []
+
+    def _named(self, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+        """Return the units with this key, and if the limit allows, those whose key begins with it."""
+        found = [replace(each, match=SymbolMatch.EXACT) for each in self._store.symbols.with_keys([key], wanted)]
+        if len(found) <= limit:
+            longer = self._store.symbols.beginning_with(key, wanted, _CANDIDATES)
+            found += [replace(each, match=SymbolMatch.PREFIX) for each in longer]
+        return found
+
+    def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:
+        """Return the units whose names contain the key, or else those with similar names."""
+        if containing := [each for each in self._all_keys() if len(key) >= _PART_MIN and key in each]:
+            near = sorted(containing, key=lambda each: (len(each), each))[:_CANDIDATES]
+            match = SymbolMatch.PART
+        else:
+            from rapidfuzz import process  # few searches need it
+            from rapidfuzz.distance import OSA
+
+            scorer = OSA.normalized_similarity
+            alike = process.extract(key, self._all_keys(), scorer=scorer, score_cutoff=_SIMILARITY, limit=_CANDIDATES)
+            alike.sort(key=lambda each: (-each[1], abs(len(each[0]) - len(key)), each[0]))
+            near, match = [each for each, _, _ in alike], SymbolMatch.SIMILAR
+        places = {each: place for place, each in enumerate(near)}
+        found = self._store.symbols.with_keys(near, wanted)
+        found.sort(key=lambda each: places[symbol_key(each.name)])
+        return [replace(each, match=match) for each in found]
+
+    def _all_keys(self) -> list[str]:
+        last = self._store.changes.last()
+        if self._keys[0] != last:
+            self._keys = last, self._store.symbols.keys()
+        return self._keys[1]
+
+    def _lines(self, text: str, wanted: DocumentFilter, context: int) -> Iterator[CodeLine]:
+        done: tuple[Path, str, int] | None = None
+        for stored in self._store.documents.containing(text, wanted):
+            for number, row in _numbered(stored):
+                place = stored.source_file, stored.namespace, number
+                # Consecutive chunks of prose overlap.
+                repeated = done is not None and done[:2] == place[:2] and done[2] >= number
+                if text.lower() in row.lower() and not repeated:
+                    yield self._line(stored, number, row, context)
+                    done = place
+
+    def _line(self, stored: StoredChunk, number: int, row: str, context: int) -> CodeLine:
+        around: dict[int, str] = {}
+        if context:
+            for each in self._store.documents.beside(stored, number - context, number + context):
+                around.update(_numbered(each))
+        return CodeLine(
+            id=stored.id,
+            name=stored.chunk.name,
+            unit=stored.chunk.unit,
+            source_file=stored.source_file,
+            namespace=stored.namespace,
+            language=stored.language,
+            line=number,
+            before=tuple(_shortened(around.get(at, "")) for at in range(max(1, number - context), number)),
+            text=_shortened(row),
+            after=tuple(_shortened(around[at]) for at in range(number + 1, number + context + 1) if at in around),
+        )
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidLimit(limit)
+
+
+def _of_code(wanted: DocumentFilter | None) -> DocumentFilter:
+    """Return a filter that admits only code, unless it names other kinds."""
+    wanted = wanted or _CODE
+    return wanted if wanted.kinds else replace(wanted, kinds=(ChunkKind.CODE,))
+
+
+def _normalised(name: str) -> str:
+    """Return a name with points between its parts, and without the brackets of a call."""
+    name = name.strip().removesuffix("()")
+    for separator in _SEPARATORS:
+        name = name.replace(separator, ".")
+    return name.strip(".")
+
+
+def _within(wanted: str, each: Symbol) -> bool:
+    """Return whether a unit is in the units and modules that a qualified name requires, as in `json.dumps`."""
+    modules = [part for part in each.source_file.with_suffix("").parts if part not in _PACKAGE_FILES]
+    parts = [symbol_key(part) for part in (*modules, *each.name.split(".")[:-1])]
+    owners = [symbol_key(part) for part in wanted.split(".")[:-1]]
+    return parts[-len(owners) :] == owners
+
+
+def _rank(wanted: str, each: Symbol) -> tuple[object, ...]:
+    """Return the sort key of a match. Similar names keep their order, except by the kind of match."""
+    order = tuple(SymbolMatch).index(each.match)
+    if each.match in {SymbolMatch.PART, SymbolMatch.SIMILAR}:
+        return (order,)
+    spelled = each.name == wanted or each.name.endswith(f".{wanted}")
+    unit = _UNITS.index(each.unit) if each.unit in _UNITS else len(_UNITS)
+    length = len(last_name(each.name)) if each.match is SymbolMatch.PREFIX else 0
+    place = (each.name.count("."), len(each.name), str(each.source_file), each.start_line)
+    return (order, not spelled, each.name != wanted, length, unit, *place)
+
+
+def _numbered(stored: StoredChunk) -> Sequence[tuple[int, str]]:
+    """Return the lines of a chunk with their numbers.
+
+    A chunk that was split within very long lines does not tell where it begins. All of it has its first line's number.
+    """
+    chunk, rows = stored.chunk, stored.chunk.text.split("\n")
+    if len(rows) != chunk.end_line - chunk.start_line + 1:
+        return [(chunk.start_line, row) for row in rows]
+    return list(enumerate(rows, chunk.start_line))
+
+
+def _shortened(row: str) -> str:
+    row = row.rstrip()
+    return row if len(row) <= _LINE else f"{row[: _LINE - 1]}…"

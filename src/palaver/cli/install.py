@@ -1,0 +1,341 @@
+"""`palaver install`: connect MCP clients and start the background service."""
+
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+from msgspec import Struct
+
+from palaver.agents.clients.client_file import backup_of
+from palaver.agents.clients.client_setup import ConfigChange, apply, plan, plan_removal, snippet
+from palaver.agents.clients.client_table import CLIENTS, Client, find_client
+from palaver.agents.clients.server_entry import ServerEntry, docker_server, own_server
+from palaver.agents.toolset import find_toolset
+from palaver.archiver.redaction.redactor import Redactor
+from palaver.core.errors import ChangedMeanwhile, InvalidInput, PalaverError
+from palaver.core.home import Home
+from palaver.templates.quote import clean, line
+
+from .demo import is_demo
+from .failures import failure_of
+from .options import as_json
+from .output import print_json
+from .program import program_words
+from .service import Service
+
+_ROW: Final = 160
+"""Maximum characters of a row of a diff."""
+_SERVICE: Final = "service"
+_TEXTS: Final = ("generic", "docker")
+"""Names that print text to copy, instead of a change."""
+_NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE)
+_PLANNED: Final = {
+    "add": "add to {}",
+    "update": "update {}",
+    "keep": "already connected in {}",
+    "remove": "remove from {}",
+    "absent": "not connected in {}",
+}
+_DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
+
+ServiceAction = Literal["add", "keep", "remove", "absent", "unavailable"]
+
+
+class _Step(Struct):
+    """Change of one client, or the error that prevents it."""
+
+    client: Client
+    change: ConfigChange | None = None
+    error: PalaverError | None = None
+    done: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        return self.change is not None and self.change.is_needed
+
+
+class _ServiceStep(Struct):
+    """Change of the background service, or the error that prevents it."""
+
+    service: Service
+    action: ServiceAction
+    error: PalaverError | None = None
+    note: str = ""
+    done: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        return self.action in {"add", "remove"}
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[CLIENT]...")
+@click.option("--all", "every", is_flag=True, help="All installed clients. This is the default.")
+@click.option("--remove", is_flag=True, help="Remove what this command wrote.")
+@click.option("--print", "only_print", is_flag=True, help="Print the entries without writing them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--no-service", is_flag=True, help="Leave the background service as it is.")
+@click.option("--docker", is_flag=True, help="Run the server in a container. See docs/clients.md.")
+@click.option("--toolset", default="", metavar="NAME[,NAME...]", help="Toolsets to serve. See `palaver toolsets`.")
+@as_json
+@click.pass_context
+def install(
+    context: click.Context,
+    names: Sequence[str],
+    *,
+    every: bool,
+    remove: bool,
+    only_print: bool,
+    yes: bool,
+    no_service: bool,
+    docker: bool,
+    toolset: str,
+    as_json: bool,
+) -> None:
+    """Connect coding clients to Palaver's MCP server, and archive in the background.
+
+    CLIENT is claude-code, claude (Claude Desktop), cursor, codex, gemini, kimi, kimi-code, opencode, vscode, zed,
+    windsurf, goose, kiro or droid. `service` is the background service. `generic` and `docker` print settings for other
+    clients. Without CLIENT, all installed clients and the service are set up.
+
+    Shows each change and asks once. Each changed file has a backup beside it. Without a terminal, --yes is required.
+    """
+    if every and names:
+        raise click.UsageError("--all and CLIENT cannot be combined.")
+    if remove and only_print:
+        raise click.UsageError("--print and --remove cannot be combined.")
+    for name in names:
+        if name not in _NAMES:
+            raise InvalidInput(f"Unknown client: {name}", hint=f"Use one of: {', '.join(_NAMES)}.")
+    home = Home.find()
+    server = _server(home, toolset, docker=docker)
+    clients = [find_client(name) for name in dict.fromkeys(names) if name not in (*_TEXTS, _SERVICE)]
+    if only_print or (names and set(names) <= set(_TEXTS)):
+        _print_texts(names or _NAMES, server, docker_server(home, toolset), as_json=as_json)
+        return
+    if not names:
+        clients = [client for client in CLIENTS if client.is_installed]
+    steps = [_planned(client, server, remove=remove) for client in clients]
+    wants_service = _SERVICE in names or not (names or no_service or is_demo(home))
+    service = _service_step(named=_SERVICE in names, remove=remove) if wants_service else None
+    if len(names) == 1 and steps and steps[0].error:
+        raise steps[0].error
+    if not as_json:
+        _show(steps, service, full=_SERVICE in names)
+    _carry_out(steps, service, server, _answer(steps, service, remove=remove, yes=yes), remove=remove)
+    if as_json:
+        print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
+    else:
+        _report(steps, service, context.params)
+    if any(step.error for step in steps) or (service and service.error):
+        context.exit(1)
+
+
+def _server(home: Home, toolset: str, *, docker: bool) -> ServerEntry:
+    """Return the entry to write.
+
+    Raises:
+        PalaverError: A toolset is unknown, or this program will be deleted by uv.
+    """
+    for name in filter(None, toolset.split(",")):
+        find_toolset(name.strip())
+    if docker:
+        return docker_server(home, toolset)
+    if any(part.startswith("archive-v") for part in Path(sys.prefix).parts):
+        hint = "Run `uv tool install palaver-archive`, then `palaver install`."
+        raise PalaverError("Palaver runs in a temporary environment of uvx, which uv deletes", hint=hint)
+    return own_server(program_words(), home, toolset)
+
+
+def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEntry, *, as_json: bool) -> None:
+    """Print the entries of the clients, and the service file if it is named."""
+    found = list[dict[str, str]]()
+    for name in names:
+        match name:
+            case "service" if len(names) == 1 or as_json:
+                service = Service.find()
+                found.append({"client": name, "path": str(service.path), "text": service.text})
+            case "service":
+                continue
+            case "generic":
+                found.append({"client": name, "path": "", "text": snippet(find_client("cursor"), server)})
+            case "docker":
+                found += [_text(client, container, f"docker, {client.name}") for client in CLIENTS]
+            case _:
+                found.append(_text(find_client(name), server, name))
+    if as_json:
+        print_json({"texts": found})
+    elif len(found) == 1:
+        click.echo(found[0]["text"], nl=False)
+    else:
+        click.echo("\n".join(f"{each['client']}: {line(each['path'])}\n{each['text']}" for each in found), nl=False)
+
+
+def _text(client: Client, server: ServerEntry, name: str) -> dict[str, str]:
+    return {"client": name, "path": str(client.path), "text": snippet(client, server)}
+
+
+def _planned(client: Client, server: ServerEntry, *, remove: bool) -> _Step:
+    try:
+        return _Step(client, plan_removal(client) if remove else plan(client, server))
+    except PalaverError as error:
+        return _Step(client, error=error)
+
+
+def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
+    """Return the change of the service. A named service is installed again even if its file is current."""
+    service = Service.find()
+    if remove:
+        return _ServiceStep(service, "remove" if service.path.exists() else "absent")
+    if service.is_current and not named:
+        return _ServiceStep(service, "keep")
+    return _ServiceStep(service, "add" if named or service.is_available else "unavailable")
+
+
+def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -> None:
+    """Print all planned changes."""
+    if not steps and service is None:
+        click.echo(f"No installed client found. Name one: {', '.join(client.name for client in CLIENTS)}.")
+    for step in steps:
+        if step.change is None:
+            click.echo(f"{step.client.title}: not changed. {line(step.error.full_message) if step.error else ''}")
+            continue
+        click.echo(f"{step.client.title}: {_PLANNED[step.change.action].format(line(str(step.change.path)))}")
+        for row in _diff(step.change):
+            click.echo(f"  {row}")
+    if service is None:
+        return
+    path = line(str(service.service.path))
+    match service.action:
+        case "add":
+            click.echo(f"Background service: add {path}, which runs `palaver watch` at login")
+            if full:
+                click.echo(f"\n{service.service.text}")
+        case "keep":
+            click.echo(f"Background service: already installed in {path}")
+        case "remove":
+            click.echo(f"Background service: stop it and remove {path}")
+        case "absent":
+            click.echo(f"No service installed: {path}")
+        case "unavailable":
+            program = service.service.start[0][0]
+            click.echo(f"Background service: not available without {program}. Run `palaver watch` instead.")
+
+
+def _diff(change: ConfigChange) -> list[str]:
+    """Return the rows of the diff without secrets, which the same line of a file can contain."""
+    if not change.is_needed:
+        return []
+    redactor = Redactor(secrets.token_bytes(32))
+    rows = (redactor.redact(clean(row[: 10 * _ROW])).text for row in change.diff)
+    return [row if len(row) <= _ROW else f"{row[: _ROW - 1]}…" for row in rows]
+
+
+def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: bool, yes: bool) -> tuple[bool, bool]:
+    """Return whether to change the clients and the service. Ask once, and only at a terminal."""
+    files = sum(step.is_needed for step in steps)
+    serves = service is not None and service.is_needed
+    if yes or not (files or serves) or not sys.stdin.isatty():
+        return yes, yes
+    what = f"change {files} file{'s'[: files != 1]}" if files else ""
+    act = ("stop" if remove else "start") + " the service"
+    if not (files and serves):
+        agreed = click.confirm(f"{(what or act).capitalize()}?", default=True, err=True)
+        return agreed, agreed
+    question = f"{what.capitalize()} and {act}? (y: yes, c: clients only, n: no)"
+    typed = click.prompt(question, type=click.Choice(["y", "c", "n"], case_sensitive=False), default="y", err=True)
+    return typed != "n", typed == "y"
+
+
+def _carry_out(
+    steps: Sequence[_Step],
+    service: _ServiceStep | None,
+    server: ServerEntry,
+    agreed: tuple[bool, bool],
+    *,
+    remove: bool,
+) -> None:
+    """Apply the confirmed changes. A failure does not prevent the other changes."""
+    for step in steps if agreed[0] else ():
+        if not step.is_needed or step.change is None:
+            continue
+        try:
+            try:
+                apply(step.change)
+            except ChangedMeanwhile:  # Running clients rewrite their file at any time.
+                step.change = plan_removal(step.client) if remove else plan(step.client, server)
+                apply(step.change)
+            step.done = True
+        except PalaverError as error:
+            step.error = error
+    if service is None or not service.is_needed or not agreed[1]:
+        return
+    try:
+        if service.action == "add":
+            service.service.install()
+        else:
+            service.note = service.service.remove()
+        service.done = True
+    except PalaverError as error:
+        service.error = error
+
+
+def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: dict[str, Any]) -> None:
+    """Print what was done."""
+    for step in steps:
+        if step.done and step.change is not None:
+            click.echo(f"{step.client.title}: {_DONE[step.change.action]}. Restart {step.client.title} to apply it.")
+        elif step.error and step.change is not None:
+            click.echo(f"{step.client.title}: not changed. {line(step.error.full_message)}")
+    for step in steps:
+        if step.done and step.change is not None and step.change.keeps_backup:
+            click.echo(f"Backup: {line(str(backup_of(step.change.path)))}")
+    is_pending = any(step.is_needed and not (step.done or step.error) for step in steps)
+    if service is not None:
+        path = line(str(service.service.path))
+        if service.error:
+            click.echo(f"palaver: {line(service.error.full_message)}", err=True)
+        elif service.done and service.action == "add":
+            click.echo("Service started. It also starts when you log in. Run `palaver status` to see its state.")
+        elif service.done:
+            problem = f"Removed {path}, but could not stop the service: {line(service.note)}"
+            click.echo(problem if service.note else f"Stopped and removed {path}.")
+        is_pending |= service.is_needed and not (service.done or service.error)
+    if is_pending:
+        words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
+        click.echo(f"Not everything was changed. To change it without confirmation, run `{' '.join(words)}`.")
+
+
+def _step_fields(step: _Step) -> dict[str, Any]:
+    change = step.change
+    return {
+        "client": step.client.name,
+        "path": str(step.client.path),
+        "action": change.action if change else None,
+        "diff": _diff(change) if change else [],
+        "done": step.done,
+        "backup": str(backup_of(change.path)) if change and step.done and change.keeps_backup else None,
+        "error": _error_fields(step.error),
+    }
+
+
+def _service_fields(step: _ServiceStep | None) -> dict[str, Any] | None:
+    if step is None:
+        return None
+    return {
+        "path": str(step.service.path),
+        "action": step.action,
+        "text": step.service.text,
+        "done": step.done,
+        "error": _error_fields(step.error),
+    }
+
+
+def _error_fields(error: PalaverError | None) -> dict[str, str] | None:
+    if error is None:
+        return None
+    failure = failure_of(error)
+    return {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}

@@ -1,0 +1,27 @@
+"""Org documents are split into chunks at headings, and their keywords are metadata."""
+
+from palaver.archiver.documents.org_text import headings, metadata
+
+NOTES = """\
+#+TITLE: Glaze notes
+#+filetags: :shop:blue:
+* TODO Buy cobalt :shop:
+Blue needs *cobalt*.
+*bold* text
+** Where
+#+BEGIN_SRC sh
+,* not a heading
+#+END_SRC
+"""
+
+
+def test_stars_begin_headings() -> None:
+    """A row that begins with stars and a space is a heading. Bold text and escaped stars are not."""
+    found = [(heading.level, heading.title, heading.line) for heading in headings(NOTES)]
+
+    assert found == [(1, "TODO Buy cobalt :shop:", 2), (2, "Where", 5)]
+
+
+def test_keywords_are_metadata() -> None:
+    """Keywords that describe the document are metadata. Other keywords are not."""
+    assert metadata(NOTES) == {"title": "Glaze notes", "filetags": ":shop:blue:"}

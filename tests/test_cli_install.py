@@ -1,0 +1,378 @@
+"""Tests for `palaver install`: clients, the one question, and the background service."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.agents.clients.client_table import CLIENTS
+from palaver.cli import main
+
+from . import demo
+
+RECORDER = '#!/bin/sh\necho "$*" >> "{log}"\nexit {status}\n'
+linux = pytest.mark.skipif(sys.platform == "darwin", reason="these services are systemd's")
+
+
+def install(*options: str, typed: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["install", *options], input=typed)
+
+
+def answer(*options: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(install(*options, "--json").stdout)
+    return found
+
+
+def at_a_terminal(_: object) -> bool:
+    """Return True, as the `isatty` method of a terminal does."""
+    return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
+
+
+@pytest.fixture
+def unit(home: Path) -> Path:
+    return home / ".config" / "systemd" / "user" / "palaver.service"
+
+
+@pytest.fixture
+def cursor(home: Path) -> Path:
+    """Return the configuration file of Cursor, which is installed."""
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{\n  // mine\n  "mcpServers": {}\n}\n')
+    return path
+
+
+@pytest.fixture(autouse=True)
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the log of `systemctl` calls, one per line. No client is on PATH."""
+    return recorded(tmp_path, monkeypatch, 0)
+
+
+def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> Path:
+    log, program = folder / "calls", folder / "bin" / "systemctl"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(RECORDER.format(log=log, status=status))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    return log
+
+
+# Clients
+
+
+@linux
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("typed", "written", "started"),
+    [("\n", True, True), ("y\n", True, True), ("c\n", True, False), ("n\n", False, False)],
+    ids=["default", "yes", "clients", "no"],
+)
+def test_one_question_covers_clients_and_service(
+    typed: str, written: bool, started: bool, cursor: Path, unit: Path, calls: Path
+) -> None:
+    """One question offers all changes, only the clients, or none."""
+    result = install(typed=typed)
+
+    assert result.exit_code == 0
+    assert result.output.count("?") == 1
+    assert "Change 1 file and start the service? (y: yes, c: clients only, n: no)" in result.output
+    assert ("palaver" in cursor.read_text(), unit.exists(), calls.exists()) == (written, started, started)
+    assert ("Cursor: added. Restart Cursor to apply it." in result.output) == written
+    assert ("Not everything was changed." in result.output) == (not started)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_end_of_input_changes_nothing(cursor: Path, unit: Path) -> None:
+    """The end of input at the question exits with 130 and changes nothing."""
+    before = cursor.read_text()
+
+    assert install(typed="").exit_code == 130
+    assert (cursor.read_text(), unit.exists()) == (before, False)
+
+
+def test_without_a_terminal_changes_are_only_shown(cursor: Path, unit: Path, calls: Path) -> None:
+    """Without a terminal and `--yes`, the changes are shown, and the output suggests `--yes`."""
+    before = cursor.read_text()
+    shown, reply = install("cursor"), answer()
+
+    assert shown.exit_code == 0
+    assert f"Cursor: add to {cursor}" in shown.stdout
+    assert '  +      "command": ' in shown.stdout
+    assert "run `palaver install cursor --yes`" in shown.stdout
+    assert [(row["client"], row["action"], row["done"]) for row in reply["clients"]] == [("cursor", "add", False)]
+    assert reply["service"]["done"] is False
+    assert (cursor.read_text(), unit.exists(), calls.exists()) == (before, False, False)
+
+
+def test_named_clients_are_connected_without_the_service(home: Path) -> None:
+    """Named clients are configured even if they are not installed, and nothing else is."""
+    result = install("zed", "goose", "--yes")
+
+    assert result.exit_code == 0
+    written = sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file())
+    assert written == [".config/goose/config.yaml", ".config/zed/settings.json"]
+
+
+def test_a_second_run_changes_nothing(cursor: Path) -> None:
+    """A second run reports that the client is connected."""
+    assert answer("--yes", "--no-service")["clients"][0]["done"] is True
+    text = cursor.read_text()
+    again = install("--yes", "--no-service")
+
+    assert (again.exit_code, again.stdout) == (0, f"Cursor: already connected in {cursor}\n")
+    assert cursor.read_text() == text
+
+
+@pytest.mark.usefixtures("cursor")
+def test_removal_restores_everything(home: Path) -> None:
+    """`--remove` restores the files of all clients and removes the service."""
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    install("--yes")
+    removed = install("--remove", "--yes")
+
+    assert removed.exit_code == 0
+    assert "Cursor: removed." in removed.stdout
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+def test_a_broken_file_does_not_stop_the_others(cursor: Path, home: Path) -> None:
+    """A file that cannot be parsed is reported and kept, other clients are connected, and the exit status is 1."""
+    cursor.write_text("{")
+    (home / ".factory").mkdir()
+    shown, reply = install("--no-service"), answer("--yes", "--no-service")
+
+    assert shown.exit_code == 1
+    assert f"Cursor: not changed. {cursor}: invalid JSON" in shown.stdout
+    errors = {row["client"]: row["error"] and row["error"]["kind"] for row in reply["clients"]}
+    assert errors == {"cursor": "client_config_unusable", "droid": None}
+    assert (cursor.read_text(), (home / ".factory" / "mcp.json").exists()) == ("{", True)
+    alone = install("cursor", "--yes")
+    assert (alone.exit_code, alone.stdout) == (1, "")
+
+
+def test_secrets_beside_the_entry_are_not_shown(cursor: Path) -> None:
+    """If the entry shares its line with a key of another server, the key is not shown."""
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    cursor.write_text(json.dumps({"mcpServers": {"x": {"env": {"GITHUB_TOKEN": key}}}}))
+    shown, reply = install("cursor"), answer("cursor")
+
+    assert key not in shown.stdout + json.dumps(reply)
+    assert any(row.startswith("-") for row in reply["clients"][0]["diff"])
+    install("cursor", "--yes")
+    assert key in cursor.read_text()
+
+
+def test_a_client_that_rewrites_its_file_is_connected(cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a client rewrites its file while the question is shown, the new file gets the entry."""
+
+    def rewrite(*_: object, **__: object) -> tuple[bool, bool]:
+        cursor.write_text('{"later": 1}')
+        return True, True
+
+    monkeypatch.setattr("palaver.cli.install._answer", rewrite)
+    result = install("cursor")
+
+    assert result.exit_code == 0
+    assert json.loads(cursor.read_text()).keys() == {"later", "mcpServers"}
+
+
+def test_toolsets_are_passed_to_the_server(cursor: Path) -> None:
+    """`--toolset` is part of the written command, and an unknown toolset is an error."""
+    install("cursor", "--yes", "--toolset", "conversation,theo")
+
+    [line] = [line for line in cursor.read_text().splitlines() if "conversation" in line]
+    assert line.strip() == '"conversation,theo"'
+    assert install("cursor", "--toolset", "nonsense").exit_code == 2
+
+
+def test_a_container_can_run_the_server(cursor: Path, home: Path) -> None:
+    """`--docker` writes an entry that runs the image with the home mounted."""
+    assert install("cursor", "--yes", "--docker").exit_code == 0
+
+    assert f"type=bind,source={home}/palaver,target=/data" in cursor.read_text()
+
+
+@pytest.mark.parametrize("client", [*CLIENTS], ids=lambda client: client.name)
+def test_entries_can_be_printed(client: Any, home: Path) -> None:
+    """`--print` prints the entry of a client and writes nothing."""
+    shown = install(client.name, "--print")
+    [text] = answer(client.name, "--print")["texts"]
+
+    assert text == {"client": client.name, "path": str(client.path), "text": shown.stdout}
+    assert "palaver" in shown.stdout
+    assert list(home.rglob("*")) == []
+
+
+def test_settings_for_other_clients_are_printed() -> None:
+    """`generic` prints the common JSON setting, and `docker` one text per client."""
+    shown, texts = install("generic"), answer("docker")["texts"]
+
+    assert json.loads(shown.stdout)["mcpServers"]["palaver"]["args"][-1] == "mcp"
+    assert [text["client"] for text in texts] == [f"docker, {client.name}" for client in CLIENTS]
+    assert all("palaver-archive" in text["text"] for text in texts)
+
+
+def test_no_installed_client_is_reported() -> None:
+    """Without any client, the names of all clients are listed."""
+    result = install("--no-service")
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("No installed client found. Name one: claude-code, claude, cursor,")
+
+
+@pytest.mark.parametrize("options", [["emacs"], ["--all", "cursor"], ["--print", "--remove"]], ids=" ".join)
+def test_wrong_arguments_are_usage_errors(options: list[str]) -> None:
+    """An unknown client or contradictory options are usage errors."""
+    assert install(*options).exit_code == 2
+
+
+def test_a_temporary_environment_is_refused(cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program in the cache of uvx is not written, because uv deletes it."""
+    monkeypatch.setattr(sys, "prefix", "/home/zoë/.cache/uv/archive-v0/Xy")
+    result = install("cursor", "--yes")
+
+    assert (result.exit_code, "uv tool install palaver-archive" in result.stderr) == (1, True)
+    assert "palaver" not in cursor.read_text()
+
+
+def test_the_sample_archive_gets_no_service(
+    cursor: Path, unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the sample archive, clients are connected but no service is offered, because it would archive into it."""
+    monkeypatch.setenv("PALAVER_HOME", str(demo.archived(tmp_path / "sample").root))
+    assert install("--yes").exit_code == 0
+    assert unit.exists()  # This home has another name than the sample's, so it is the user's own.
+    install("service", "--remove", "--yes")
+    (tmp_path / "sample").rename(tmp_path / "other")
+    home = next(path.parent for path in (tmp_path / "other").rglob("palaver.db"))
+    home.rename(tmp_path / "demo")
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "demo"))
+
+    assert answer("--yes")["service"] is None
+    assert (str(tmp_path / "demo") in cursor.read_text(), unit.exists()) == (True, False)
+
+
+# Service
+
+
+@linux
+def test_print_has_no_effect(unit: Path, calls: Path) -> None:
+    """`--print` shows the unit and neither writes nor starts it."""
+    shown = install("service", "--print")
+    [text] = answer("service", "--print")["texts"]
+
+    assert shown.exit_code == 0
+    assert "ExecStart=" in shown.stdout
+    assert text == {"client": "service", "path": str(unit), "text": shown.stdout}
+    assert (unit.exists(), calls.exists()) == (False, False)
+
+
+@linux
+def test_unit_contains_settings_of_data_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unit contains the environment variables that locate data, and no others."""
+    monkeypatch.setenv("CODEX_HOME", "/with space/codex")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+
+    shown = install("service", "--print").stdout
+
+    assert 'Environment="CODEX_HOME=/with space/codex"\n' in shown
+    assert f'Environment="PALAVER_HOME={home}/palaver"\n' in shown
+    assert "secret" not in shown
+
+
+@linux
+def test_service_is_installed_and_started(unit: Path, calls: Path) -> None:
+    """With `--yes` the unit is shown, written and started without a prompt, also when repeated."""
+    shown = install("service", "--yes")
+
+    assert shown.exit_code == 0
+    assert unit.read_text() == install("service", "--print").stdout
+    assert unit.read_text() in shown.stdout
+    assert "Service started." in shown.stdout
+    wanted = ["--user daemon-reload", "--user enable palaver.service", "--user restart palaver.service"]
+    assert calls.read_text().splitlines() == wanted
+    service = answer("service", "--yes")["service"]
+    assert (service["path"], service["action"], service["done"]) == (str(unit), "add", True)
+    assert answer("--yes")["service"]["action"] == "keep"
+
+
+@linux
+def test_a_failed_start_is_reported(unit: Path, cursor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If systemd refuses, clients are connected, the unit stays written, and the error lists the commands to run."""
+    recorded(tmp_path, monkeypatch, 1)
+    shown = install("--yes")
+
+    assert shown.exit_code == 1
+    problem = "was written, but the service did not start: systemctl --user daemon-reload exited with 1"
+    assert f"{unit} {problem}" in shown.stderr
+    assert "systemctl --user enable palaver.service" in shown.stderr
+    assert (unit.exists(), "palaver" in cursor.read_text()) == (True, True)
+    unit.unlink()
+    reply = answer("--yes")
+    assert problem in reply["service"]["error"]["message"]
+    assert reply["clients"][0]["action"] == "keep"
+
+
+@linux
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("typed", "code", "message"), [("n\n", 0, "Not everything was changed."), ("", 130, "stopped")]
+)
+def test_the_user_is_asked_before_the_service_starts(
+    typed: str, code: int, message: str, unit: Path, calls: Path
+) -> None:
+    """The answer `no` exits with 0 and the end of input with 130. Neither writes or starts anything."""
+    result = install("service", typed=typed)
+
+    assert (result.exit_code, message in result.output) == (code, True)
+    assert (unit.exists(), calls.exists()) == (False, False)
+
+
+@linux
+def test_service_is_removed(unit: Path, calls: Path) -> None:
+    """`--remove` stops the service and deletes its unit. A missing service is reported."""
+    install("service", "--yes")
+    calls.unlink()
+
+    removed, again = (install("service", "--remove", "--yes") for _ in range(2))
+
+    assert (removed.exit_code, again.exit_code) == (0, 0)
+    assert not unit.exists()
+    assert calls.read_text().splitlines() == ["--user disable --now palaver.service", "--user daemon-reload"]
+    assert f"Stopped and removed {unit}." in removed.stdout
+    assert "No service" in again.stdout
+
+
+@linux
+def test_without_systemctl_the_service_is_not_offered(
+    unit: Path, cursor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without systemctl only clients are connected. An installed unit can still be removed."""
+    install("service", "--yes")
+    monkeypatch.setenv("PATH", os.devnull)
+    removed = install("service", "--remove", "--yes")
+    shown = install("--yes")
+
+    problem = f"Removed {unit}, but could not stop the service: systemctl: No such file or directory\n"
+    assert removed.stdout.endswith(problem) or "systemctl: " in removed.stdout
+    assert not unit.exists()
+    assert (shown.exit_code, "Run `palaver watch` instead." in shown.stdout) == (0, True)
+    assert "palaver" in cursor.read_text()
+
+
+def test_a_relative_home_is_rejected(monkeypatch: pytest.MonkeyPatch, cursor: Path, unit: Path) -> None:
+    """Nothing is written for a relative PALAVER_HOME."""
+    monkeypatch.setenv("PALAVER_HOME", "relative")
+    before = cursor.read_text()
+
+    assert "not an absolute path" in install("--yes").stderr
+    assert (unit.exists(), cursor.read_text()) == (False, before)
