@@ -12,7 +12,7 @@ from .code_units import CONTAINERS, CodeUnit, units
 from .text_windows import windows
 
 _TOKENS: Final = 512
-"""Approximate maximum of the tokens of a chunk. A larger function is split into the units inside it, or else into blocks."""
+"""Approximate maximum of the tokens of a chunk. A larger function is split into its units, or else into blocks."""
 _BLOCK: Final = 100
 """Maximum lines of a block."""
 _CHARACTERS: Final = 4_000

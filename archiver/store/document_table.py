@@ -268,7 +268,11 @@ class DocumentTable:
     @cached_property
     def _shown_of(self) -> Callable[[bytes], Path]:
         """Function that returns the shown form of a stored path. The chunks of a file are mostly loaded together."""
-        return lru_cache(_PATHS)(lambda path: self.shown(_path(path)))
+
+        def shown(path: bytes) -> Path:
+            return self.shown(_path(path))
+
+        return lru_cache(_PATHS)(shown)
 
     @cached_property
     def _redactor(self) -> Redactor:

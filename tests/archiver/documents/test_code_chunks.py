@@ -42,10 +42,7 @@ def chunks_of(name: str, text: str) -> list[Chunk]:
 
 def described(found: list[Chunk]) -> list[str]:
     """Return one line for each chunk: lines, unit, name, signature and documentation."""
-    return [
-        f"{one.start_line}-{one.end_line} {one.unit} {one.name} | {one.signature} | {one.doc!r}"
-        for one in found
-    ]
+    return [f"{one.start_line}-{one.end_line} {one.unit} {one.name} | {one.signature} | {one.doc!r}" for one in found]
 
 
 def test_every_language_has_a_sample() -> None:

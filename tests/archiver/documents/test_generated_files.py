@@ -45,7 +45,12 @@ def test_headers_of_generated_files(header: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['MARKER = "@generated"\n', "# Reads what was generated.\n", "x = 1\n" * 400 + "# @generated\n", "# Edit @generated\n"],
+    [
+        'MARKER = "@generated"\n',
+        "# Reads what was generated.\n",
+        "x = 1\n" * 400 + "# @generated\n",
+        "# Edit @generated\n",
+    ],
 )
 def test_other_mentions_are_no_header(text: str) -> None:
     """The words in code, inside a sentence, or far below the beginning mark nothing."""
