@@ -1,7 +1,7 @@
 """Programming languages, with their grammars and the queries that find units.
 
 A query is a file of the folder `units`, in tree-sitter's query language. Its captures name the kinds of units:
-`@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`. Other captures of the same pattern are:
+`@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`. Other captures of a pattern are:
 
 - `@name`: the name of the unit.
 - `@owner`: the name of its parent, if the parent does not enclose it.

@@ -27,7 +27,7 @@ def names(found: FolderScan, root: Path) -> list[str]:
 
 def test_links_hidden_files_and_environments_are_left_out(root: Path) -> None:
     """Links, hidden files, virtual environments and excluded folders are left out without a count."""
-    for folder in (".git", "venv", "deep/kept", "left"):
+    for folder in (".git", "venv", "deep/kept", "left", "__pycache__"):
         write(root / folder / "c.md")
     (root / "venv" / "pyvenv.cfg").touch()
     (root / ".hidden.md").touch()
