@@ -12,6 +12,7 @@ from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .sentences import headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
+from .title_context import in_context
 from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 
@@ -42,7 +43,7 @@ def extract_outcome(
     written = bool(files.modified or analysis.commits or analysis.plan)
     if best and not written and _is_worthless(score(best, analysis), facts):
         return None
-    title = _title(best, analysis, files)
+    title = _title(best, analysis, files, session_title)
     return Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
@@ -129,13 +130,13 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 
 
-def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles) -> str:
-    """Return a title: the plan with its state, another candidate, or the names of changed files."""
+def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
+    """Return a title: the plan with its state, another candidate with its subject, or the names of changed files."""
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)
     if best.source is Source.PLAN and analysis.plan:
         return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
-    return best.text
+    return in_context(best, analysis, session_title)
 
 
 def _named_after(files: TouchedFiles) -> str:

@@ -150,8 +150,8 @@ NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\
 """Pattern for code, identifiers, paths, files and options."""
 _BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
 """Pattern for URLs, paths and punctuation. A statement needs other words as well."""
-_SLASHED = re.compile(r"/[a-z][\w:-]*(?=\s|$)")
-"""Pattern for a slash command of the agent."""
+_MARKER = re.compile(r"/[a-z][\w:-]*(?=\s|$)|\[[^\]]*\]$")
+"""Pattern for a slash command of the agent, or for a note in brackets about an attachment."""
 _NUMBER = re.compile(r"\d")
 CUT = " …"
 """Suffix of a truncated statement."""
@@ -168,7 +168,7 @@ def needs_context(text: str) -> bool:
 def is_noise(text: str) -> bool:
     """Return whether a sentence only promises, greets, asks or announces."""
     unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
-    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _SLASHED.match(text):
+    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _MARKER.match(text):
         return True
     bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
     return any(pattern.search(form) for pattern in (_INTENTION, _CHATTER, _PROMISE) for form in (text, bare))

@@ -26,6 +26,8 @@ _OPENER = re.compile(
     |let['’]?s\s+|go\ ahead\ and\s+)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_PARENTHESIS = re.compile(r"(?<=\S) \([^()]*\)")
+_LOOSE_ENDS = " .:;,!"
 _LEFT_MIN = 0.25
 """Minimum share of the limit that truncation at a clause must keep.
 
@@ -86,14 +88,18 @@ def truncate(text: str, limit: int) -> str:
     return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 
-TITLE_MAX = 120
-"""Maximum characters of a title. Commit subjects and most requests fit."""
+TITLE_MAX = 160
+"""Maximum characters of a title. Commit subjects, most requests and three of four sentences of an answer fit."""
 
 
 def headline(text: str, limit: int = TITLE_MAX) -> str:
-    """Return a title in the style of a commit subject: without courtesies and full stop, and capitalised."""
-    title = without_opener(strip_markdown(text)).rstrip(" .:;,!")
-    title = truncate(title, limit).rstrip(" .:;,!")
+    """Return a title in the style of a commit subject: without courtesies and full stop, and capitalised.
+
+    A title that is too long loses its parentheses before it is truncated.
+    """
+    title = without_opener(strip_markdown(text)).rstrip(_LOOSE_ENDS)
+    if len(title) > limit:
+        title = truncate(_PARENTHESIS.sub("", title), limit).rstrip(_LOOSE_ENDS)
     first = title.split(" ", 1)[0]
     return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
 

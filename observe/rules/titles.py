@@ -32,7 +32,7 @@ _LEAD_IN: Final = re.compile(
     r"""(?:regarding|as\ for|about)\b[^—–:]{3,70}(?:\s[—–-]\s|:\s)
     |(?:exactly\ )?as\s[^—–,:]{3,40}\s(?:diagnosed|expected|predicted|suspected|described)(?:\s[—–-]\s|[,:]\s)
     |as\ of\ \d[\d-]+,\s
-    |step\ \d+[:.]\s
+    |(?:step|bug|fix|issue|finding|phase|change|option|part|lines?|\#)\ ?~?\d[\d–-]*(?:[:.]\s|\s[—–-]\s)
     |(?:it['’]s|it\ is|the\ error\ is)\ clear(?:\ that\b|:)\s
     |got\ it\ [—–-]\s
     |(?:for\ future\ reference|left\ alone(?:,\ deliberately)?|suggested\ (?:(?:commit\ )?message|fix)|worth\ noting
@@ -68,46 +68,64 @@ _NO_SUBJECT: Final = at_start(
 )
 """Beginning of a sentence whose subject only the conversation names."""
 _GENERIC: Final = re.compile(
-    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|requirements|feedback|findings|learnings)\b(?:\sare\b|\sin\b|$)
+    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
+    |learnings|plan|request)\b(?:\sare\b|\sin\b|$)
     |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
     |\bissues\sfrom\b|^checked\s(?:all|the)\b|^(?:updated?|add(?:ed)?)\s(?:the\s)?(?:docs?|documentation|tests?|todo)$""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Words of a title that names no specific result."""
+_ACTIVITY: Final = at_start(
+    r"""
+    ran | checked | reviewed | verified | confirmed | reproduced | inspected | examined | looked | searched | tested
+    | traced | source of truth | sources? | suggested | to answer | (?:the |an? )?(?:\S+ ){0,3}(?:sub-?)?agents?
+    (?:was|is|has|launched|dispatched|counted|found|reported|returned) | non-issues? | alternatives?
+    | the alternative | one caveat
+    """
+)
+"""Beginning of a sentence about the way to the result."""
+_HEDGED: Final = re.compile(
+    r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b", re.IGNORECASE
+)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w{4,}")
 _SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4
 """Maximum candidates from the answer, the findings and the request."""
 _LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
+_DETAILED: Final = 125
+"""Minimum characters of a detailed sentence, with its Markdown."""
 
 WEIGHTS: Final = {
     "commit": 0.94,
     "plan to carry out": 2.00,
     "telling commit": 0.69,
     "very long": 0.54,
+    "first of the answer": 0.30,
     "on the request": 0.38,
-    "truncated": 0.36,
     "much on the request": 0.36,
     "minor commit": 0.25,
     "change": 0.22,
+    "detailed": 0.20,
     "answer to a question": 0.19,
     "two names": 0.18,
-    "first of the answer": 0.18,
     "cause": 0.17,
     "long": 0.12,
     "medium": -0.10,
     "question": -0.11,
-    "dependent": -0.24,
+    "session": -0.20,
+    "hedged": -0.20,
     "later in the answer": -0.23,
+    "dependent": -0.24,
+    "activity": -0.30,
+    "cut in a quotation": -0.30,
     "aside": -0.36,
     "unspecific": -0.37,
     "listed": -0.46,
     "no subject": -0.50,
-    "generic": -0.40,
-    "cut in a quotation": -0.30,
     "first person": -0.51,
     "short": -0.56,
     "status": -0.59,
+    "generic": -0.80,
     "finding": -0.86,
 }
 """Weight of each property of a candidate.
@@ -128,6 +146,9 @@ class Source(StrEnum):
     SESSION = "session"
 
 
+_STATED: Final = frozenset({Source.ANSWER, Source.FINDING})
+
+
 class TitleCandidate(Struct, frozen=True):
     """Line that could be the title. `place` is its position among the candidates of its source. `raw` is Markdown."""
 
@@ -140,7 +161,7 @@ class TitleCandidate(Struct, frozen=True):
 
 def bottom_line(text: str) -> str:
     """Strip introductions such as `The fix is simple: `, `I have `, `Worth noting: ` or a file name."""
-    for pattern in (_BOTTOM_LINE, _LEAD_IN, _BY_ME, _IN_FILE):
+    for pattern in (_IN_FILE, _BOTTOM_LINE, _LEAD_IN, _BY_ME):
         introduction = pattern.match(text)
         if introduction and len(text) - introduction.end() > 20:
             text = text[introduction.end() :]
@@ -225,8 +246,10 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("first person", _FIRST_PERSON.search(text)),
         ("status", is_status(text) or is_noise(text)),
         ("unspecific", not is_specific(text)),
-        ("truncated", len(text) + 12 < len(candidate.raw)),
+        ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
+        ("activity", _ACTIVITY.match(text)),
+        ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", _GENERIC.search(text)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
         ("listed", candidate.listed),
