@@ -101,6 +101,7 @@ class ProposedPlan(Struct, frozen=True):
     title: str
     line: int
     approved: bool
+    steps: tuple[Statement, ...]
 
 
 class ExchangeAnalysis(Struct, frozen=True):
@@ -262,7 +263,8 @@ def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> ProposedPlan | Non
         if turn.kind is Kind.CALL and turn.tool == "ExitPlanMode":
             heading = plan_title(turn.text.removeprefix(f"{turn.tool}: "))
             approved = turn.call in results and not results[turn.call].failed
-            plan = ProposedPlan(heading, turn.line, approved)
+            body = Turn(turn.line, turn.speaker, turn.kind, turn.text.partition("\n")[2])
+            plan = ProposedPlan(heading, turn.line, approved, tuple(with_valid_quotes(statements(body), turn)))
     return plan
 
 

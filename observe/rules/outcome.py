@@ -18,8 +18,12 @@ from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
-EXPLAINED = 8
+EXPLAINED = 10
 """Minimum total salience of an answer that changed nothing."""
+_STEPS = 5
+"""Maximum number of facts from a plan."""
+_EDITED = "Edited "
+"""Beginning of a fact that only names a file."""
 
 _POOR, _WEAK = 0.05, 0.30
 """Scores of titles. Below these scores, an exchange needs three or two facts to become an observation."""
@@ -41,7 +45,7 @@ def extract_outcome(
     facts = _facts(exchange, analysis, lead, remarks)
     best = best_title(analysis, session_title)
     written = bool(files.modified or analysis.commits or analysis.plan)
-    if best and not written and _is_worthless(score(best, analysis), facts):
+    if best and _is_worthless(score(best, analysis), facts, written=written):
         return None
     title = _title(best, analysis, files, session_title)
     return Observation(
@@ -105,7 +109,8 @@ def _facts(
     facts = select(each for each in (*_conclusion_statements(analysis), *remarks) if each not in lead)
     if len(facts) < 3:
         facts += select((each for each in analysis.findings if each not in facts), count=4 - len(facts), least=4)
-    return facts or list(lead) or list(_edits(exchange))
+    steps = select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else []
+    return facts or list(lead) or steps or list(_edits(exchange))
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
@@ -118,15 +123,17 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             seen.add(path)
             call = calls.get(turn.call, turn)
             first = call.text.strip().split("\n", 1)[0]
-            analysis = f"Edited {file_name(path)}"
-            yield Statement(analysis, quote_of(first), analysis, call.line, call.speaker)
+            edit = f"{_EDITED}{file_name(path)}"
+            yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
 
 
-def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
+def _is_worthless(best: float, facts: Sequence[Statement], *, written: bool) -> bool:
     """Return whether an exchange has nothing worth an observation.
 
     Neither its facts nor the score of its best title say what was learned. The conversation stays searchable.
     """
+    if written:
+        return best < _POOR and all(fact.text.startswith(_EDITED) for fact in facts)
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 
 

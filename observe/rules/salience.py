@@ -21,7 +21,7 @@ _INTENTION = at_start(
     |optimi[sz]ation|replace|remove|commit|write|read|build|let) | next time | next(?=[,:]) | continuing | starting
     | i now have | i have (?:all|full|enough|everything
     |(?:a|the) (?:clear|full|complete|whole)) | looking at | checking | reading | running | moving on
-    | here['’]?s (?:my|the) plan | using \S+ (?:because|since|for)
+    | here['’]?s (?:my|the) plan | using (?:\S+ ){1,2}(?:because|since|for|to)
     | i(?:['’]ve|\shave)?\s(?:(?:also|now|just)\s)*(?:sent|asked|told|ran|looked|opened|read|inspected|spawned|launched
     |started)
     """
@@ -65,6 +65,7 @@ _REPORTED = at_start(
     | (?:the\s)?(?:(?:final|current|pushed|new|local|feature)\s)*(?:commits?|branch|branch/worktree|worktree|remote|pr
     |pull\srequest|git\sstatus|status|working\stree|head|checkout|ci)(?:\s(?:pushed|status|state|url))?(?:(?=:)|\s(?:is|are
     |was|has\sbeen|now|matches|tracks|shows|points))
+    | (?:the\s)?(?:[\w.-]+\s){0,3}(?:sub-?)?agents?\s(?:(?:was|is|has\sbeen)\s)?(?:launched|instructed|dispatched|running)
     | (?:verified|confirmed)(?:\sthat)?\s(?:head|main|origin|from\slatest) | github\sreported | ::[\w-]+
     """
 )
@@ -72,7 +73,7 @@ _BRANCHES = anywhere(
     r"""
     (?:pushed|push|match(?:es|ing)?|track(?:s|ing)?|ahead\sof|behind|points?\sto|advanced\sfrom
     |moved\sduring)\b.{0,40}\borigin/[\w/.-]+
-    | clean\sstatus | (?:tree|status|branch|checkout)\sis\sclean | stay\sout\sof\sthe\scommit
+    | clean\sstatus | branched\s(?:off|from) | (?:tree|status|branch|checkout)\sis\sclean | stay\sout\sof\sthe\scommit
     | pr\s(?:is\s)?(?:ready|opened|created) | is\sone\scommit\s(?:ahead|behind)
     """
 )

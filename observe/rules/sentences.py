@@ -8,6 +8,7 @@ from ...core.clauses import end_at_clause
 _CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
 _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
 _TAG = re.compile(r"</?(?:b|i|em|strong|br|p|code|sub|sup|kbd)\s*/?>", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<![\w*/])\*(?=[^\s*])([^*\n]{1,80})(?<=[^\s*])\*(?![\w*/])")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*`]*(?=\s+[^\sa-z]|\s*$)|[。！？]")
 _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)\.$|^\s*\d{1,2}\.$", re.IGNORECASE)
@@ -47,8 +48,8 @@ def strip_markdown(markdown: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    text = _TAG.sub(" ", _LINK.sub(r"\1", text))
-    return "".join(char for char in text.replace("**", "").replace("`", "") if not _is_ornament(char))
+    text = _EMPHASIS.sub(r"\1", _TAG.sub(" ", _LINK.sub(r"\1", text)).replace("**", ""))
+    return "".join(char for char in text.replace("`", "") if not _is_ornament(char))
 
 
 def _is_ornament(char: str) -> bool:

@@ -37,7 +37,7 @@ _GENERIC = re.compile(
 )
 _SENTENCE = re.compile(
     r"(?:now|this|that|these|those|some|you|we|i|when|if|compare|both|it|there|so|as|before|after|but|and|then|use|run"
-    r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
+    r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include|launched|started)\b",
     re.IGNORECASE,
 )
 """Pattern of a sentence. The name of a section does not match."""

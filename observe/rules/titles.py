@@ -17,7 +17,7 @@ from .phrase_patterns import at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context, salience
 from .sentences import headline
 from .statements import Statement
-from .user_request import is_specific
+from .user_request import LOOK, is_specific
 
 _BOTTOM_LINE: Final = re.compile(
     r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
@@ -88,6 +88,7 @@ _HEDGED: Final = re.compile(
     r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b", re.IGNORECASE
 )
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
 _SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4
 """Maximum candidates from the answer, the findings and the request."""
@@ -120,6 +121,7 @@ WEIGHTS: Final = {
     "cut in a quotation": -0.30,
     "aside": -0.36,
     "unspecific": -0.37,
+    "inspection": -0.40,
     "listed": -0.46,
     "no subject": -0.50,
     "first person": -0.51,
@@ -245,7 +247,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("aside", _ASIDE.match(text) or HOUSEKEEPING.search(candidate.raw)),
         ("first person", _FIRST_PERSON.search(text)),
         ("status", is_status(text) or is_noise(text)),
-        ("unspecific", not is_specific(text)),
+        ("unspecific", not is_specific(_ADDRESS.sub("", text))),
         ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
         ("activity", _ACTIVITY.match(text)),
@@ -273,6 +275,8 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         case Source.REQUEST:
             if candidate.place == 0 and request.plan:
                 yield "plan to carry out"
+            elif LOOK.match(candidate.text):
+                yield "inspection"
         case _:
             pass
 
