@@ -18,12 +18,10 @@ from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
-EXPLAINED = 10
+EXPLAINED = 8
 """Minimum total salience of an answer that changed nothing."""
 _STEPS = 5
 """Maximum number of facts from a plan."""
-_EDITED = "Edited "
-"""Beginning of a fact that only names a file."""
 
 _POOR, _WEAK = 0.05, 0.30
 """Scores of titles. Below these scores, an exchange needs three or two facts to become an observation."""
@@ -45,7 +43,7 @@ def extract_outcome(
     facts = _facts(exchange, analysis, lead, remarks)
     best = best_title(analysis, session_title)
     written = bool(files.modified or analysis.commits or analysis.plan)
-    if best and _is_worthless(score(best, analysis), facts, written=written):
+    if best and not written and _is_worthless(score(best, analysis), facts):
         return None
     title = _title(best, analysis, files, session_title)
     return Observation(
@@ -123,17 +121,15 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             seen.add(path)
             call = calls.get(turn.call, turn)
             first = call.text.strip().split("\n", 1)[0]
-            edit = f"{_EDITED}{file_name(path)}"
+            edit = f"Edited {file_name(path)}"
             yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
 
 
-def _is_worthless(best: float, facts: Sequence[Statement], *, written: bool) -> bool:
+def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
     """Return whether an exchange has nothing worth an observation.
 
     Neither its facts nor the score of its best title say what was learned. The conversation stays searchable.
     """
-    if written:
-        return best < _POOR and all(fact.text.startswith(_EDITED) for fact in facts)
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 
 
