@@ -87,6 +87,12 @@ _ACTIVITY: Final = at_start(
 _HEDGED: Final = re.compile(
     r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b", re.IGNORECASE
 )
+_RESULT_HEADING: Final = re.compile(
+    r"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result|outcome|problem|issue|bug
+    |decision|recommendation|bottom\ line|tl;?dr|diagnosis|what\ (?:broke|happened|went\ wrong|i\ found)|finding|why)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
@@ -103,6 +109,8 @@ WEIGHTS: Final = {
     "very long": 0.54,
     "first of the answer": 0.30,
     "on the request": 0.38,
+    "result heading": 0.30,
+    "yes or no": 0.20,
     "much on the request": 0.36,
     "minor commit": 0.25,
     "change": 0.22,
@@ -159,6 +167,7 @@ class TitleCandidate(Struct, frozen=True):
     place: int
     raw: str
     listed: bool = False
+    heading: str = ""
 
 
 def bottom_line(text: str) -> str:
@@ -228,7 +237,7 @@ def finding_candidate(statement: Statement) -> TitleCandidate:
 
 
 def _candidate(source: Source, statement: Statement, place: int) -> TitleCandidate:
-    return TitleCandidate(headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed)
+    return TitleCandidate(headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed, statement.heading)
 
 
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
@@ -250,6 +259,8 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("unspecific", not is_specific(_ADDRESS.sub("", text))),
         ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
+        ("result heading", _RESULT_HEADING.match(candidate.heading)),
+        ("yes or no", source is Source.ANSWER and _YES_NO.match(candidate.raw)),
         ("activity", _ACTIVITY.match(text)),
         ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", _GENERIC.search(text)),
@@ -269,7 +280,10 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         case Source.COMMIT:
             yield "minor commit" if MINOR.match(candidate.text) else "telling commit"
         case Source.ANSWER:
-            yield "first of the answer" if candidate.place == 0 else "later in the answer"
+            if candidate.place:
+                yield "later in the answer"
+            elif not candidate.listed:
+                yield "first of the answer"
             if request.title.endswith("?") or request.looks:
                 yield "answer to a question"
         case Source.REQUEST:
