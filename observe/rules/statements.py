@@ -22,6 +22,8 @@ _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _BOLD_LINE = re.compile(r"\s*\*\*[^*\n]{1,160}\*\*[^*\n]{0,80}:?\s*$")
 _BOLD_SENTENCE = re.compile(r"\s*\*\*[^*\n]{20,}\*\*[.!]?\s*$")
 """Pattern for a line in bold type, which states a result."""
+_LABELLED = re.compile(r"\s*(?:\*\*|`[^`\n]+`\s*(?:[:→—–-]\s|$))")
+"""Pattern for a line that begins with a label, like an item of a list."""
 _RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
 _DRAWING = re.compile(r"[│├└┌┐┘─━▲▼]|^\s{8,}\S")
 _CODE_FILE = re.compile(r"[\w.@-]+\.[A-Za-z]{1,5}\b")
@@ -163,7 +165,7 @@ def _is_label(content: str) -> bool:
 def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
     outline.leave(0)
     spans = _joined(line, sentences(line))
-    labelled = line.lstrip().startswith(("**", "`")) and not _BOLD_SENTENCE.match(line)
+    labelled = _LABELLED.match(line) is not None and not _BOLD_SENTENCE.match(line)
     for start, end in spans:
         raw = line[start:end]
         if raw.endswith((":", ":**")):
