@@ -7,7 +7,7 @@ from ...core.conversation import Exchange
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, UserAnswer
-from .phrase_patterns import anywhere
+from .phrase_patterns import anywhere, whole_text
 from .selection import evidence, narrative, observed_at
 from .sentences import TITLE_MAX, headline, sentences, truncate
 from .statements import Statement
@@ -22,6 +22,11 @@ _PROCEDURAL = anywhere(
     """
 )
 """Questions about the next step. Their answers have no lasting effect."""
+_NO_CHOICE = whole_text(
+    "you (?:decide|choose|pick) | your (?:call|choice) | up to you | next(?: area| topic| one)? | either | no preference"
+    " | skip(?: it| this)? | not sure | i don['’]?t know | continue"
+)
+"""Answers that leave the decision open."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
@@ -34,7 +39,8 @@ _PREFERENCE = anywhere(
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
     """Yield up to three observations: for all answers, all objections, and all rules in the request."""
-    if answers := [answer for answer in analysis.answers if not _PROCEDURAL.search(answer.question)]:
+    decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
+    if answers := [each for each in decided if not _PROCEDURAL.search(each.question)]:
         yield _from_answers(exchange, analysis, answers)
     if analysis.objections:
         yield _from_objections(exchange, analysis)

@@ -15,11 +15,14 @@ from .statements import Statement, quote_of
 from .title_context import in_context
 from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
+from .user_request import is_specific
 
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
 EXPLAINED = 8
 """Minimum total salience of an answer that changed nothing."""
+TOLD = 4
+"""Minimum total salience of the statements about a change that nobody ordered."""
 _STEPS = 5
 """Maximum number of facts from a plan."""
 
@@ -43,7 +46,7 @@ def extract_outcome(
     facts = _facts(exchange, analysis, lead, remarks)
     best = best_title(analysis, session_title)
     written = bool(files.modified or analysis.commits or analysis.plan)
-    if best and not written and _is_worthless(score(best, analysis), facts):
+    if _is_trivial(analysis, [*facts, *lead]) or (best and not written and _is_worthless(score(best, analysis), facts)):
         return None
     title = _title(best, analysis, files, session_title)
     return Observation(
@@ -123,6 +126,14 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             first = call.text.strip().split("\n", 1)[0]
             edit = f"Edited {file_name(path)}"
             yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
+
+
+def _is_trivial(analysis: ExchangeAnalysis, told: Sequence[Statement]) -> bool:
+    """Return whether neither a statement, a commit, a plan nor the request says more than that something changed."""
+    request = analysis.request
+    ordered = request.plan or (request.asks and is_specific(request.title))
+    weight = sum(max(0, salience(each.raw)) for each in told)
+    return weight < TOLD and not (ordered or analysis.commits or analysis.plan)
 
 
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:

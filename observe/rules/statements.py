@@ -20,9 +20,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _BOLD_LINE = re.compile(r"\s*\*\*[^*\n]{1,160}\*\*[^*\n]{0,80}:?\s*$")
-_BOLD_SENTENCE = re.compile(r"\s*\*\*[^*\n]{20,}\*\*[.!]?\s*$")
-"""Pattern for a line in bold type, which states a result."""
-_LABELLED = re.compile(r"\s*(?:\*\*|`[^`\n]+`\s*(?:[:→—–-]\s|$))")
+_LABELLED = re.compile(r"\s*(?:\*\*[^*\n]+(?::\*\*|\*\*\s*(?:\([^()]*\)\s*)?[:→—–-])|`[^`\n]+`\s*(?:[:→—–-]\s|$))")
 """Pattern for a line that begins with a label, like an item of a list."""
 _RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
 _DRAWING = re.compile(r"[│├└┌┐┘─━▲▼]|^\s{8,}\S")
@@ -165,7 +163,7 @@ def _is_label(content: str) -> bool:
 def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
     outline.leave(0)
     spans = _joined(line, sentences(line))
-    labelled = _LABELLED.match(line) is not None and not _BOLD_SENTENCE.match(line)
+    labelled = _LABELLED.match(line) is not None
     for start, end in spans:
         raw = line[start:end]
         if raw.endswith((":", ":**")):

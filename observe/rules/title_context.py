@@ -15,7 +15,9 @@ _UNUSABLE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Lines that do not name a topic: questions, addresses, commands, and lines with a pronoun."""
-_FUNCTION_WORD = re.compile(r"(?:The|An?|All|Both|Each|Every|Only|No|It|This|That|These|When|With|For|In|On|Your)\b(?!:)")
+_FUNCTION_WORD = re.compile(
+    r"(?:The|An?|All|Both|Each|Every|Only|No|It|This|That|These|When|With|For|In|On|Your)\b(?!:)"
+)
 _WORD = re.compile(r"\w{4,}")
 _STEM = 5
 _POINT = re.compile(r"\*\*([^*`\n]{6,48}?)[:.]?\*\*")
@@ -41,7 +43,9 @@ def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: 
 def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
     """Return whether the title is the first sentence of an answer that continues with a list."""
     following = analysis.conclusion[1:2]
-    return best.source is Source.ANSWER and best.place == 0 and not best.listed and any(each.listed for each in following)
+    return (
+        best.source is Source.ANSWER and best.place == 0 and not best.listed and any(each.listed for each in following)
+    )
 
 
 def _with_points(title: str, analysis: ExchangeAnalysis) -> str:

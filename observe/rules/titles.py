@@ -85,7 +85,8 @@ _ACTIVITY: Final = at_start(
 )
 """Beginning of a sentence about the way to the result."""
 _HEDGED: Final = re.compile(
-    r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b", re.IGNORECASE
+    r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
+    re.IGNORECASE,
 )
 _RESULT_HEADING: Final = re.compile(
     r"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result|outcome|problem|issue|bug
@@ -237,7 +238,9 @@ def finding_candidate(statement: Statement) -> TitleCandidate:
 
 
 def _candidate(source: Source, statement: Statement, place: int) -> TitleCandidate:
-    return TitleCandidate(headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed, statement.heading)
+    return TitleCandidate(
+        headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed, statement.heading
+    )
 
 
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:

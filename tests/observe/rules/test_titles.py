@@ -87,7 +87,9 @@ def test_every_weight_belongs_to_a_property() -> None:
         .said("Changed the exchange rates of the shop page, which were wrong today.")
         .said("Maybe the `shop` cache is the cause, since it keeps prices.")
         .said("Checked the exchange rates of the shop page."),
-        Script().asked("Is the shop page wrong?").said("## Root cause\n\nYes, the cache of the shop page was never cleared."),
+        Script()
+        .asked("Is the shop page wrong?")
+        .said("## Root cause\n\nYes, the cache of the shop page was never cleared."),
         Script().asked("Committed and pushed the branch to origin/main").said(REASON),
         Script()
         .asked("Why does the shop return old exchange rates today?")
