@@ -18,13 +18,14 @@ _SENTENCE = re.compile(r"(?i:there|it|i|you|we|they|this|that|yes|no|ok|okay|hm+
 _PROCEDURAL = anywhere(
     r"""
     (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
-    | what (?:would|do) you (?:like|want) to do | what should (?:i|we) | which (?:areas?|topics?) | (?:proceed|continue) with
+    | what (?:would|do) you (?:like|want) to do | what should (?:i|we)
+    | which (?:areas?|topics?) | (?:proceed|continue) with
     """
 )
 """Questions about the next step. Their answers have no lasting effect."""
 _NO_CHOICE = whole_text(
-    "you (?:decide|choose|pick) | your (?:call|choice) | up to you | next(?: area| topic| one)? | either | no preference"
-    " | skip(?: it| this)? | not sure | i don['’]?t know | continue"
+    "you (?:decide|choose|pick) | your (?:call|choice) | up to you | next(?: area| topic| one)? | either"
+    " | no preference | skip(?: it| this)? | not sure | i don['’]?t know | continue"
 )
 """Answers that leave the decision open."""
 _PREFERENCE = anywhere(

@@ -61,9 +61,10 @@ _CHANGING = re.compile(
 """Commands that change files without an edit tool."""
 _RETRACTION = at_start(
     r"""
-    (?:(?:ah|oh|h+m+|ok|okay|wait|sorry)[,.!\s—–-]+)*(?:you(?:['’]?re|\sare)\s(?:absolutely\s|completely\s)?right
-    | i\s(?:was\s(?:wrong|mistaken)|misread|misunderstood) | my\s(?:mistake|bad|apologies) | scratch\sthat | false\salarm
-    | never\s?mind | on\ssecond\sthought | that(?:['’]s|\sis|\swas)\s(?:wrong|not\s(?:it|right|the\s(?:cause|issue|problem)))
+    (?:(?:ah|oh|h+m+|ok|okay|wait|sorry)[,.!\s—–-]+)*(?:scratch\sthat | false\salarm | never\s?mind
+    | you(?:['’]?re|\sare)\s(?:absolutely\s|completely\s)?right | on\ssecond\sthought
+    | i\s(?:was\s(?:wrong|mistaken)|misread|misunderstood) | my\s(?:mistake|bad|apologies)
+    | that(?:['’]s|\sis|\swas)\s(?:wrong|not\s(?:it|right|the\s(?:cause|issue|problem)))
     | no,\s(?:that|wait|actually) | wait | actually)
     """
 )

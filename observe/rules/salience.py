@@ -16,7 +16,8 @@ _INTENTION = at_start(
     r"""
     let me | let['’]s (?!use|go with|stick)\w+ | i['’]?ll | i will | i['’]m (?:\w+ )?(?:going|about|now|\w+ing)
     | i (?:now )?(?:need|want|have) to | i (?:should|can|could|might|must) | we (?:need|have) to | time to | going to
-    | \w+ing\b[^.;:]{0,60}\bnow(?=\W|\Z) | now (?:i|to|for|the(?!\s.{3,80}\b(?:is|are|has|have|will|properly|correctly|only|also|uses|shows|returns
+    | \w+ing\b[^.;:]{0,60}\bnow(?=\W|\Z)
+    | now (?:i|to|for|the(?!\s.{3,80}\b(?:is|are|has|have|will|properly|correctly|only|also|uses|shows|returns
     |implements|gets|works|includes|handles|renders|supports)\b)|on|we|that|run|update|add|create|fix|check|verify|implement
     |optimi[sz]ation|replace|remove|commit|write|read|build|let) | next time | next(?=[,:]) | continuing | starting
     | i now have | i have (?:all|full|enough|everything
@@ -51,7 +52,8 @@ _STATUS = anywhere(
     |compil(?:es|ed|ation))\b.{0,60}\b(?:pass(?:es|ed|ing)?|clean|green|succeed(?:s|ed)?|success(?:ful|fully)?
     |compiles?|fail(?:s|ed|ing|ures?)?|valid|as [0-9a-f]{7,}) | pushed to | committed (?:as|to|and|with|success\w*)
     | \d+ (?:pass(?:ed)?|fail(?:ed|ures)?) | commit [0-9a-f]{7,} | all (?:checks|green|clean)
-    | production[- ]ready | seamless(?:ly)? | crystal clear | (?:professional|enterprise)[- ]grade | state[- ]of[- ]the[- ]art | fully (?:functional|working|operational) | \d+ ?% (?:complete|done)
+    | production[- ]ready | seamless(?:ly)? | crystal clear | (?:professional|enterprise)[- ]grade
+    | state[- ]of[- ]the[- ]art | fully (?:functional|working|operational) | \d+ ?% (?:complete|done)
     | (?:works?|working|renders?|behaves?) (?:exactly )?as (?:expected|intended|requested)
     | no (?:new )?(?:regressions|violations|errors|warnings) | (?:is|are) (?:now )?(?:complete|ready|done)
     """
@@ -65,7 +67,8 @@ _REPORTED = at_start(
     | (?:the\s)?(?:(?:final|current|pushed|new|local|feature)\s)*(?:commits?|branch|branch/worktree|worktree|remote|pr
     |pull\srequest|git\sstatus|status|working\stree|head|checkout|ci)(?:\s(?:pushed|status|state|url))?(?:(?=:)|\s(?:is|are
     |was|has\sbeen|now|matches|tracks|shows|points))
-    | (?:the\s)?(?:[\w.-]+\s){0,3}(?:sub-?)?agents?\s(?:(?:was|is|has\sbeen)\s)?(?:launched|instructed|dispatched|running)
+    | (?:the\s)?(?:[\w.-]+\s){0,3}(?:sub-?)?agents?\s(?:(?:was|is|has\sbeen)\s)?(?:launched|instructed|dispatched
+    |running)
     | (?:verified|confirmed)(?:\sthat)?\s(?:head|main|origin|from\slatest) | github\sreported | ::[\w-]+
     """
 )

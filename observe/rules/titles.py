@@ -89,10 +89,12 @@ _HEDGED: Final = re.compile(
     re.IGNORECASE,
 )
 _RESULT_HEADING: Final = re.compile(
-    r"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result|outcome|problem|issue|bug
-    |decision|recommendation|bottom\ line|tl;?dr|diagnosis|what\ (?:broke|happened|went\ wrong|i\ found)|finding|why)""",
+    r"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result
+    |outcome|problem|issue|bug|decision|recommendation|bottom\ line|tl;?dr|diagnosis|finding|why
+    |what\ (?:broke|happened|went\ wrong|i\ found))""",
     re.IGNORECASE | re.VERBOSE,
 )
+"""Headings above the result of an answer."""
 _YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")

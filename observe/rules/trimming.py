@@ -8,7 +8,7 @@ from .sentences import truncate
 
 TOKENS_MAX = 480
 """Maximum tokens of an observation that the detail view shows in full, including its frame."""
-_FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 5, 5, 4
+_FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 8, 5, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 """Maximum characters of the narrative: in the first step, and after the other parts are trimmed."""
 
@@ -16,8 +16,8 @@ _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
-    The function removes names of read files, then the end of a long narrative, then concepts and names of modified files,
-    then the least salient facts. If the rest is still too long, it removes more of each.
+    The function removes names of read files, then the end of a long narrative, then concepts and names of modified
+    files, then the least salient facts. If the rest is still too long, it removes more of each.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)

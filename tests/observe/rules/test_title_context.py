@@ -36,7 +36,7 @@ def shown(title: str, session_title: str, script: Script, source: Source = Sourc
     ],
 )
 def test_subject_comes_first(session_title: str, request_text: str, expected: str) -> None:
-    """A result that shares no word with the session's title and the request comes after the first that names a topic."""
+    """A result that names neither the topic of the session nor of the request comes after that topic."""
     assert shown(RESULT, session_title, Script().asked(request_text)) == expected
 
 
