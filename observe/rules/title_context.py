@@ -62,10 +62,9 @@ def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str) ->
 
     A title that shares a word with the topic of the session or with the request is returned unchanged.
     """
-    request = "" if analysis.request.routine else analysis.request.title
-    topics = [_LABEL.sub("", line).strip() for line in (session_title, request)]
-    subject = next((name for topic in topics if (name := _name(topic))), "")
-    if not subject or any(_stems(title) & _stems(topic) for topic in topics):
+    session, request = (_LABEL.sub("", line).strip() for line in (session_title, analysis.request.title))
+    subject = _name(session) or (_name(request) if analysis.request.asks else "")
+    if not subject or _stems(title) & (_stems(session) | _stems(request)):
         return title
     result = title[:1].lower() + title[1:] if _FUNCTION_WORD.match(title) else title
     return f"{subject}: {truncate(result, TITLE_MAX - len(subject) - 2)}"

@@ -32,7 +32,7 @@ def shown(title: str, session_title: str, script: Script, source: Source = Sourc
         ("Login redirect loop", "Fix the token", RESULT),
         ("https://example.com/issues/12", "Why?", RESULT),
         ("what do you think about my login", "Why?", RESULT),
-        ("", "Why?", RESULT),
+        ("", "Green is wrong here", RESULT),
     ],
 )
 def test_subject_comes_first(session_title: str, request_text: str, expected: str) -> None:
