@@ -157,14 +157,14 @@ def of_chunk(held: StoredChunk) -> Observation:
     """Return a chunk as an observation."""
     chunk = held.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
-    facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
-    facts += tuple(f"{name}: {value}" for name, value in held.metadata.items())
+    facts = [f"{chunk.unit}: {chunk.signature}"] if chunk.signature else []
+    facts += [f"{name}: {value}" for name, value in held.metadata.items()]
     return Observation(
         type=ObservationType.GENERAL,
         title=_title(held),
         subtitle=place,
         narrative=chunk.text,
-        facts=facts,
+        facts=tuple(facts),
         at=held.at,
         origin=Origin.DOCUMENT,
     )
