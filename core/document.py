@@ -145,8 +145,9 @@ class IndexedDirectory(Struct):
 class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
-    `watched` folders are kept indexed. `queued` files have not been read yet. `failed` files could not be read. `unembedded` chunks have not been embedded
-    yet. `namespaces` and `kinds` map each name to its number of chunks, largest first.
+    `watched` folders are kept indexed. `queued` files have not been read yet. `failed` files could not be read.
+    `unembedded` chunks have not been embedded yet. `namespaces` and `kinds` map each name to its number of chunks,
+    largest first.
     """
 
     files: tuple[StoredFile, ...]
