@@ -348,9 +348,8 @@ class DocumentTable:
         *values, key, path, namespace, language, index, at, metadata = row
         fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
         fields["kind"] = ChunkKind(fields["kind"])
-        return StoredChunk(
-            key, Chunk(**fields), self._shown_of(path), namespace, language, index, at, _metadata(metadata)
-        )
+        chunk, shown = Chunk(**fields), self._shown_of(path)
+        return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
