@@ -20,7 +20,7 @@ Namespace = Annotated[str, Field(description="Groups documents that belong toget
 
 def index_file(
     theo: TheoContext,
-    file_path: Annotated[str, Field(description=".md, .markdown, .txt, .py or .pdf")],
+    file_path: Annotated[str, Field(description="Source code, .md, .txt or .pdf")],
     namespace: Namespace = "default",
 ) -> ToolReply:
     """Index a file for search. New chunks replace its earlier ones. An unchanged file keeps its chunks."""

@@ -1,10 +1,15 @@
 """Programming languages, with their grammars and the queries that find units.
 
-A query is written in tree-sitter's query language, in a file of the folder `units`. Its captures name the kinds of
-units: `@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`. Within the same pattern, `@name`
-is the name of the unit, `@owner` the name of its parent if the parent does not enclose it, `@body` the node before
-which the signature ends, and `@doc` a documentation string. `@documented` is a unit of another pattern that has a
-`@doc`. `@comment` and `@attribute` may precede a unit. If patterns match the same unit, the first one counts.
+A query is a file of the folder `units`, in tree-sitter's query language. Its captures name the kinds of units:
+`@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`. Other captures of a pattern are:
+
+- `@name`: the name of the unit.
+- `@owner`: the name of its parent, if the parent does not enclose it.
+- `@body`: the node before which the signature ends.
+- `@doc`: a documentation string.
+
+`@documented` is a unit of another pattern that has a `@doc`. `@comment` and `@attribute` may precede a unit. If several
+patterns match the same unit, the first one counts.
 """
 
 from functools import cache
@@ -35,7 +40,8 @@ class CodeLanguage(NamedTuple):
 def _load(language: CodeLanguage) -> "tuple[Parser, Query]":
     from tree_sitter import Language, Parser, Query
 
-    grammar = Language(getattr(import_module(language.package), language.grammar)())
+    pointer: object = getattr(import_module(language.package), language.grammar)()
+    grammar = Language(pointer)
     source = "\n".join((_QUERIES / f"{name}.scm").read_text("utf-8") for name in language.queries)
     return Parser(grammar), Query(grammar, source)
 
