@@ -170,7 +170,7 @@ def search(
     symbol: str | None,
     **options: Any,
 ) -> None:
-    """Search conversations, memories and documents, one line per hit.
+    """Search conversations, memories, documents and code, one line per hit.
 
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
     every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
@@ -191,18 +191,16 @@ def search(
     if fix or how:
         _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
         return
-    if symbol is not None or place == "code":
-        from .code import print_code_lines, print_symbols
-
-        if symbol is not None:
-            print_symbols(symbol, options, budget=budget, as_json=as_json)
-        else:
-            print_code_lines(" ".join(query), options, context=context, budget=budget, as_json=as_json)
-        return
-    if place == "output":
-        from .tool_output import print_output
-
-        print_output(" ".join(query), options, context=context, budget=budget, as_json=as_json)
+    if symbol is not None or place != "conversations":
+        exact = place if symbol is None else "symbol"
+        _print_exact(
+            exact,
+            " ".join(query) if symbol is None else symbol,
+            options,
+            context=context,
+            budget=budget,
+            as_json=as_json,
+        )
         return
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
@@ -218,6 +216,22 @@ def search(
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
+
+
+def _print_exact(place: str, text: str, options: dict[str, Any], *, context: int, budget: int, as_json: bool) -> None:
+    """Print the matches of an exact text in `output` or `code`, or of the name of a `symbol`."""
+    if place == "output":
+        from .tool_output import print_output
+
+        print_output(text, options, context=context, budget=budget, as_json=as_json)
+    elif place == "code":
+        from .code import print_code_lines
+
+        print_code_lines(text, options, context=context, budget=budget, as_json=as_json)
+    else:
+        from .code import print_symbols
+
+        print_symbols(text, options, budget=budget, as_json=as_json)
 
 
 def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:
