@@ -179,8 +179,7 @@ def search(
     Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for the exact WORDS
     in it, newest first, for at most 10 seconds.
 
-    Code that `palaver index` indexed is found by words with --kind code, by exact text with `--in code`, and by name
-    with --symbol. A name may be qualified, as in `Store.open`. Similar names are shown only if none is equal or longer.
+    Indexed code is found by words with --kind code, by exact text with `--in code`, and by name with --symbol.
 
     On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
     titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next` is
@@ -192,15 +191,7 @@ def search(
         _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
         return
     if symbol is not None or place != "conversations":
-        exact = place if symbol is None else "symbol"
-        _print_exact(
-            exact,
-            " ".join(query) if symbol is None else symbol,
-            options,
-            context=context,
-            budget=budget,
-            as_json=as_json,
-        )
+        _print_exact(place, symbol, " ".join(query), options, context=context, budget=budget, as_json=as_json)
         return
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
@@ -218,20 +209,17 @@ def search(
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
 
 
-def _print_exact(place: str, text: str, options: dict[str, Any], *, context: int, budget: int, as_json: bool) -> None:
-    """Print the matches of an exact text in `output` or `code`, or of the name of a `symbol`."""
-    if place == "output":
-        from .tool_output import print_output
+def _print_exact(
+    place: str, symbol: str | None, text: str, options: dict[str, Any], *, context: int, budget: int, as_json: bool
+) -> None:
+    """Print the code units named `symbol`, or the matches of an exact text in `output` or `code`."""
+    from . import code, tool_output
 
-        print_output(text, options, context=context, budget=budget, as_json=as_json)
-    elif place == "code":
-        from .code import print_code_lines
-
-        print_code_lines(text, options, context=context, budget=budget, as_json=as_json)
+    if symbol is not None:
+        code.print_symbols(symbol, options, budget=budget, as_json=as_json)
     else:
-        from .code import print_symbols
-
-        print_symbols(text, options, budget=budget, as_json=as_json)
+        answer = code.print_code_lines if place == "code" else tool_output.print_output
+        answer(text, options, context=context, budget=budget, as_json=as_json)
 
 
 def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:
