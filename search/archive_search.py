@@ -95,12 +95,13 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """For each folder in the project filter, add its namespace if the namespace contains memories."""
+        """For each folder in the project filter, add its namespace if it contains memories or documents."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
         spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]
-        used = [space for space in spaces if self._store.memories.count(MemoryFilter(namespaces=(space,)))]
+        memories, documents = self._store.memories, self._store.documents
+        used = [each for each in spaces if documents.uses(each) or memories.count(MemoryFilter(namespaces=(each,)))]
         return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *used)))
 
     @cached_property

@@ -158,6 +158,10 @@ class DocumentTable:
             (os.fsencode(path), namespace),
         )
 
+    def uses(self, namespace: str) -> bool:
+        """Return whether a document is in this namespace."""
+        return self._db.one("SELECT 1 FROM document WHERE namespace = ? LIMIT 1", (namespace,)) is not None
+
     def count_by(self, column: str) -> dict[str, int]:
         """Count the chunks of each `namespace` or `kind`, the most frequent first."""
         assert column in {"namespace", "kind"}
