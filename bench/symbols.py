@@ -18,7 +18,7 @@ from palaver.archiver.documents.document_ingest import DocumentIngest
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from palaver.core.code import Symbol
+from palaver.core.code import Symbol, last_name
 from palaver.core.home import Home
 from palaver.search.code_search import CodeSearch
 
@@ -38,10 +38,10 @@ class _Variant(NamedTuple):
 
 
 _VARIANTS = (
-    _Variant("qualified name", lambda name: name),
-    _Variant("last part of the name", lambda name: name.rpartition(".")[2]),
-    _Variant("first three quarters", lambda name: _shortened(name.rpartition(".")[2])),
-    _Variant("two characters swapped", lambda name: _misspelled(name.rpartition(".")[2])),
+    _Variant("qualified name", str),
+    _Variant("last part of the name", last_name),
+    _Variant("first three quarters", lambda name: _shortened(name)),
+    _Variant("two characters swapped", lambda name: _misspelled(name)),
 )
 
 
@@ -106,10 +106,12 @@ def _row(search: CodeSearch, variant: _Variant, drawn: Sequence[Symbol]) -> list
 
 
 def _shortened(name: str) -> str:
+    name = last_name(name)
     return name[: max(1, len(name) * 3 // 4)]
 
 
 def _misspelled(name: str) -> str:
+    name = last_name(name)
     middle = len(name) // 2
     return name[: middle - 1] + name[middle : middle + 1] + name[middle - 1 : middle] + name[middle + 1 :]
 
