@@ -153,8 +153,9 @@ class Store(Closing):
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:
-        """Return a context manager for a savepoint of a transaction. If the `with` block fails, only
-        the writes of this block are undone.
+        """Return a context manager for a savepoint of a transaction.
+
+        If the `with` block fails, only the writes of this block are undone.
         """
         return self._database.step()
 
