@@ -286,7 +286,7 @@ def test_commands_printed_by_up_work_when_pasted(home: Path) -> None:
     pasted = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, env=plain, cwd=home)
 
     assert (pasted.returncode, pasted.stderr) == (0, "")
-    assert "SQLite: one file" in pasted.stdout
+    assert "Recommend SQLite" in pasted.stdout
 
 
 # archive

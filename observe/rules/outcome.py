@@ -46,7 +46,9 @@ def extract_outcome(
     facts = _facts(exchange, analysis, lead, remarks)
     best = best_title(analysis, session_title)
     written = bool(files.modified or analysis.commits or analysis.plan)
-    if _is_trivial(analysis, [*facts, *lead]) or (best and not written and _is_worthless(score(best, analysis), facts)):
+    if _is_trivial(analysis, [*facts, *lead, *analysis.findings, *analysis.statuses]) or (
+        best and not written and _is_worthless(score(best, analysis), facts)
+    ):
         return None
     title = _title(best, analysis, files, session_title)
     return Observation(

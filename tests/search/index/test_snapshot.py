@@ -257,9 +257,9 @@ def test_search_survives_the_removal_of_a_generation_while_opening(
     """A generation that is removed after its verification is treated as damaged."""
     opened = TextIndex.open
 
-    def open_late(folder: Path) -> TextIndex:
+    def open_late(folder: Path, *, read_only: bool) -> TextIndex:
         shutil.rmtree(folder)
-        return opened(folder)
+        return opened(folder, read_only=read_only)
 
     with monkeypatch.context() as patch:
         patch.setattr(TextIndex, "open", open_late)
