@@ -15,7 +15,7 @@ from ...templates.memory_changes import undo_command
 from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .level_classifier import classify
-from .memory_uuid import find_by_uuid, uuid_of
+from ..memory_uuid import find_by_uuid, uuid_of
 from .rag_context import RagContext
 from .rag_parameters import (
     CategoryName,

@@ -12,7 +12,7 @@ from ...templates.quote import clean, line
 from ..json_reply import json_reply
 from ..toolset import ToolReply
 from .injection_patterns import SuspectedInjection, risks
-from .memory_uuid import uuid_of
+from ..memory_uuid import uuid_of
 
 
 class StoredReply(TypedDict):

@@ -225,6 +225,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
         ("pinned = ?", wanted.pinned is not None, (int(bool(wanted.pinned)),)),
         (golden, wanted.protected is not None, ()),
         ("created < ?", wanted.created_before is not None, (wanted.created_before,)),
+        ("created >= ?", wanted.created_from is not None, (wanted.created_from,)),
         (valid, at is not None, (at, at)),
     )
 
