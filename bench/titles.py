@@ -15,6 +15,7 @@ from msgspec import Struct
 from palaver.core.conversation import Exchange
 from palaver.observe.rules.exchange_analysis import analyze_exchange
 from palaver.observe.rules.outcome import PROPOSED
+from palaver.observe.rules.sentences import headline
 from palaver.observe.rules.titles import features, title_candidates
 
 from . import shared
@@ -24,6 +25,8 @@ from .table import table, write_section
 
 RATINGS = Path(__file__).with_name("title_ratings.json")
 """Ratings of candidates from 0 (misleading or empty) to 3 (states the specific result), by the hash of their text."""
+_RATED = 120
+"""Maximum characters of a rated line."""
 _POOR = 1.0
 """Highest mean rating of a poor title."""
 _SHRINKAGE, _STEPS, _RATE = 0.03, 800, 0.5
@@ -41,7 +44,7 @@ class Rated(Struct):
 
     def rating(self, text: str) -> float | None:
         """Return the mean rating of a line, or None if it was not rated."""
-        found = self.ratings.get(digest(text.removeprefix("Plan: ").removeprefix(f"{PROPOSED}: ")))
+        found = self.ratings.get(digest(headline(text.removeprefix("Plan: ").removeprefix(f"{PROPOSED}: "), _RATED)))
         return None if found is None else sum(found) / len(found)
 
 

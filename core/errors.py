@@ -47,8 +47,6 @@
     ├── ServerNotReady          a server cannot open the archive
     ├── ServerReadOnly          a server in read-only mode does not write
     └── TemplateInvalid         a user's template does not render
-
-An exception has attributes only for the details that a caller reads.
 """
 
 from collections.abc import Sequence
@@ -323,9 +321,7 @@ class StoreMissing(StoreError):
     def __init__(self, path: Path, *, copies: bool = False) -> None:
         self.copies = copies
         if copies:
-            hint = (
-                "Restore a backup of palaver.db, or run `palaver rebuild --from-archive` to parse the raw copies again."
-            )
+            hint = "Restore a backup of palaver.db, or run `palaver rebuild --from-archive` to parse the copies again."
             super().__init__(f"the database in {path} is missing, but its raw copies exist", hint=hint)
         else:
             super().__init__(f"no archive at {path}", hint="Run `palaver up` to create one.")
@@ -342,9 +338,8 @@ class DemoOnly(StoreMissing):
 class StoreReadOnly(StoreError):
     """Error: the operation has to write, but the home is read-only. Nothing was changed."""
 
-    def __init__(self, path: Path, why: str = "this operation has to write") -> None:
-        hint = f"Search and read still work. To allow writing, run `chmod -R u+w {path}` as its owner."
-        super().__init__(f"{path} is read-only, and {why}", hint=hint)
+    def __init__(self, path: Path, why: str = "this operation has to write", *, hint: str = "") -> None:
+        super().__init__(f"{path} is read-only, and {why}", hint=hint or f"Its owner can run `chmod -R u+w {path}`.")
 
 
 class StoreBusy(StoreError):

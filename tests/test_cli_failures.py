@@ -21,6 +21,7 @@ from .commands import EVERY, LEAVES, PLAIN
 ARGUMENTS = {
     "archive": ["/no/such/folder"],
     "context": ["--budget", "0"],
+    "documents add": ["/no/such/file"],
     "documents remove": ["/no/such/file"],
     "export": ["obs-1", "folder"],
     "fix": ["xx"],
@@ -239,7 +240,7 @@ def test_help_documents_the_form_of_errors() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["archive", ""], ["index", ""], ["documents", "forget", ""], ["export", "--all", ""], ["mnemonics", "allow", ""]],
+    [["archive", ""], ["index", ""], ["documents", "remove", ""], ["export", "--all", ""], ["mnemonics", "allow", ""]],
     ids=" ".join,
 )
 def test_an_empty_path_is_rejected(arguments: list[str]) -> None:

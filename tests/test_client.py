@@ -13,7 +13,7 @@ import pytest
 
 import palaver
 from palaver import AsyncClient
-from palaver.agents.rag import RAG
+from palaver.agents.rag import RAG, RagContext
 from palaver.core.errors import InvalidInput, ServerReadOnly
 
 README = Path(__file__).parents[1] / "README.md"
@@ -50,28 +50,26 @@ def test_methods_have_the_parameters_of_the_tools(tool: Any) -> None:
 
 
 def test_calls_do_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a call waits, the event loop runs other tasks. Several calls at once are answered in order."""
-    gate = threading.Event()
+    """While calls wait, the event loop runs other tasks. The calls are answered one after another."""
+    gate, running, namespaces = threading.Event(), list[str](), RagContext.namespaces
+
+    def slow(context: RagContext, scope: str | None, project_name: str | None) -> tuple[str, ...]:
+        running.append(f"begin {project_name}")
+        assert gate.wait(10)
+        running.append(f"end {project_name}")
+        return namespaces(context, scope, project_name)
 
     async def run() -> None:
         async with AsyncClient(tmp_path / "home", project=tmp_path) as client:
-            core = client._context.core
-            remember = core.remember
-
-            def slow(*given: Any, **named: Any) -> Any:
-                assert gate.wait(10)
-                return remember(*given, **named)
-
-            monkeypatch.setattr(core, "remember", slow)
-            calls = [client.store_memory(f"Note {number}", "fact") for number in range(2)]
-            waiting = asyncio.gather(*calls)
+            waiting = asyncio.gather(*(client.retrieve_memories("x", project_name=name) for name in ("one", "two")))
             await asyncio.sleep(0)
             assert not waiting.done()
             gate.set()
-            first, second = await waiting
-            assert first["memory_id"] < second["memory_id"]
+            assert [reply["count"] for reply in await waiting] == [0, 0]
 
+    monkeypatch.setattr(RagContext, "namespaces", slow)
     asyncio.run(run())
+    assert running == ["begin one", "end one", "begin two", "end two"]
 
 
 def test_errors_are_exceptions(tmp_path: Path) -> None:

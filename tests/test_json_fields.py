@@ -19,6 +19,8 @@ COMMANDS = {
     "search": ("search", "sqlite or json files", "-n", "2"),
     "search without a hit": ("search", "zzzzqqq"),
     "search --in output": ("search", "--in", "output", "test"),
+    "search --in code": ("search", "--in", "code", "return"),
+    "search --symbol": ("search", "--symbol", "heat_kiln"),
     "show": ("show", "HIT"),
     "read": ("read", "PATH", "13-15"),
     "timeline": ("timeline", "HIT"),
@@ -37,6 +39,7 @@ COMMANDS = {
     "fsck": ("fsck",),
     "redact": ("redact",),
     "forget": ("forget", "--mentions", "sqlite"),
+    "install": ("install", "cursor", "service"),
     "toolsets": ("toolsets",),
     "an error": ("show", "obs-999999"),
 }
@@ -84,6 +87,8 @@ def test_page_lists_the_fields_of_the_output(
     home = demo.archived(tmp_path)
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
     shutil.copytree(tmp_path / "projects", tmp_path / "more")
+    (tmp_path / "kiln.py").write_text('def heat_kiln():\n    """Heat it."""\n    return 1\n')
+    run("index", str(tmp_path / "kiln.py"))
     hit = run("search", "sqlite or json files")["results"][0]
     values = {"HIT": hit["id"], "PATH": hit["path"], "FOLDER": str(tmp_path / "more")}
 

@@ -5,7 +5,7 @@ the entry, or minus the entry.
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -46,9 +46,13 @@ class ConfigChange(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """Rows of a unified diff without context, because neighbouring lines can contain keys."""
+        """Changed rows, with `-` or `+` before each. There is no context, because other lines can contain keys."""
         old, new = ((content or b"").decode().splitlines() for content in (self.before, self.after))
-        return list(difflib.unified_diff(old, new, lineterm="", n=0))[2:]
+        start = _same_rows(old, new)
+        old, new = old[start:][::-1], new[start:][::-1]
+        end = _same_rows(old, new)
+        rows = list(difflib.unified_diff(old[end:][::-1], new[end:][::-1], lineterm="", n=0))[2:]
+        return [row for row in rows if not row.startswith("@@")]
 
 
 def plan(client: Client, server: ServerEntry) -> ConfigChange:
@@ -134,6 +138,12 @@ def apply(change: ConfigChange) -> None:
 def snippet(client: Client, server: ServerEntry) -> str:
     """Return the text of a configuration file that contains only the server."""
     return _FORMATS[client.format].put("", (client.section, NAME), client.shape.fields(server))
+
+
+def _same_rows(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return the number of equal rows at the start, because difflib takes seconds for large files."""
+    rows = enumerate(zip(old, new, strict=False))
+    return next((index for index, (one, other) in rows if one != other), min(len(old), len(new)))
 
 
 def _entry(known: Mapping[str, Any], client: Client) -> dict[str, Any] | None:

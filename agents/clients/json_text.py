@@ -61,9 +61,10 @@ def put(text: str, path: Sequence[str], value: object) -> str:
     read(text)
     if not _plain(text).strip():
         text += "{}\n"
-    brace = _skip(_plain(text), 0)
+    plain = _plain(text)
+    brace = _skip(plain, 0)
     for depth, key in enumerate(path):
-        holder = _object(_plain(text), brace, path[:depth])
+        holder = _object(plain, brace, path[:depth])
         index = holder.find(key)
         if index < 0:
             for missing in reversed(path[depth + 1 :]):
@@ -165,13 +166,24 @@ def _skip(plain: str, position: int) -> int:
     return position
 
 
+def _is_plain(text: str) -> bool:
+    """Return whether a text is JSON without comments. Large files are, and this check is fast."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _without_comments(text: str) -> str:
+    if _is_plain(text):
+        return text
     return _COMMENT.sub(_blank, text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
 
 
 def _plain(text: str) -> str:
     """Return the text as plain JSON, with spaces in place of comments and trailing commas."""
-    return _TRAILING_COMMA.sub(_blank, _without_comments(text))
+    return text if _is_plain(text) else _TRAILING_COMMA.sub(_blank, _without_comments(text))
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict
 
 from ...core.clock import show_instant
-from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerReadOnly
+from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ...core.memory import StoredMemory
 from ...core.origin import Trust
 from ...observe.memory import RecalledMemory
@@ -157,10 +157,12 @@ def risk_field(content: str) -> dict[str, list[str]]:
 
 def error_reply(error: PalaverError) -> ToolReply:
     """Return an error with its type, message and details."""
-    details: dict[str, str] = {"hint": line(error.hint)} if error.hint else {}
+    message, details = str(error), {"hint": line(error.hint)} if error.hint else dict[str, str]()
+    if isinstance(error, ServerNotReady):
+        message, details = error.full_message, {}
     if isinstance(error, SuspectedInjection):
         details["pattern"] = clean(error.pattern)
-    return json_reply({"error": {"type": _type_of(error), "message": line(str(error)), "details": details}})
+    return json_reply({"error": {"type": _type_of(error), "message": line(message), "details": details}})
 
 
 def _type_of(error: PalaverError) -> str:

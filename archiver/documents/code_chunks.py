@@ -12,7 +12,7 @@ from .code_units import CONTAINERS, CodeUnit, units
 from .text_windows import windows
 
 _TOKENS: Final = 512
-"""Maximum tokens of a chunk. A larger function is split into the units inside it, or else into blocks."""
+"""Approximate maximum of the tokens of a chunk. A larger function is split into its units, or else into blocks."""
 _BLOCK: Final = 100
 """Maximum lines of a block."""
 _CHARACTERS: Final = 4_000
@@ -45,12 +45,13 @@ class _Rows:
     def join(self, start: int, end: int) -> str:
         return "\n".join(self.texts[start:end])
 
-    def too_large(self, start: int, end: int) -> bool:
-        """Return whether lines exceed the limit of a chunk. Tokens are counted only if their length leaves doubt."""
-        length = self._lengths[end] - self._lengths[start]
-        if end - start > _BLOCK or length > _CHARACTERS:
-            return True
-        return length > _TOKENS and tokens.count(self.join(start, end)) > _TOKENS
+    def length(self, start: int, end: int) -> int:
+        return self._lengths[end] - self._lengths[start]
+
+    def tokens(self, start: int, end: int) -> int:
+        """Return the tokens of lines, or an upper bound if they are few: code has at most one for two characters."""
+        length = self.length(start, end)
+        return length // 2 if length <= 2 * _TOKENS else tokens.count(self.join(start, end))
 
 
 def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[CodeUnit]:
@@ -75,13 +76,14 @@ def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[
 
 
 def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
-    large = rows.too_large(unit.start, unit.end)
+    size = 0 if unit.inside and unit.kind in CONTAINERS else rows.tokens(unit.start, unit.end)
+    large = size > _TOKENS or unit.end - unit.start > _BLOCK
     if unit.inside and (large or unit.kind in CONTAINERS):
         for inside in _with_gaps(unit.inside, unit, rows):
             yield from _chunks(inside, rows)
         return
     doc = unit.doc
-    for start, end in _blocks(unit, rows) if large else [(unit.start, unit.end)]:
+    for start, end in _blocks(unit, size, rows) if large else [(unit.start, unit.end)]:
         first = next((index for index in range(start, end) if rows.texts[index].strip()), None)
         if first is None:
             continue
@@ -102,13 +104,15 @@ def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
             doc = ""
 
 
-def _blocks(unit: CodeUnit, rows: _Rows) -> Iterator[tuple[int, int]]:
-    """Yield the row range of a unit, split into blocks within the limits. A block has at least one row."""
-    start, size = unit.start, 0
-    for index in range(unit.start, unit.end):
-        count = tokens.count(rows.texts[index]) + 1
-        if index > start and (size + count > _TOKENS or index - start == _BLOCK):
+def _blocks(unit: CodeUnit, size: int, rows: _Rows) -> Iterator[tuple[int, int]]:
+    """Yield the row range of a unit of `size` tokens, split into blocks. A block has at least one row.
+
+    The blocks are within the limits if the tokens are evenly distributed.
+    """
+    longest = rows.length(unit.start, unit.end) * _TOKENS // max(size, 1)
+    start = unit.start
+    for index in range(unit.start + 1, unit.end):
+        if rows.length(start, index + 1) > longest or index - start == _BLOCK:
             yield start, index
-            start, size = index, 0
-        size += count
+            start = index
     yield start, unit.end

@@ -42,7 +42,8 @@ class CodeLanguage(NamedTuple):
 def _load(language: CodeLanguage) -> "tuple[Parser, Query]":
     from tree_sitter import Language, Parser, Query
 
-    grammar = Language(getattr(import_module(language.package), language.grammar)())
+    pointer: object = getattr(import_module(language.package), language.grammar)()
+    grammar = Language(pointer)
     source = "\n".join((_QUERIES / f"{name}.scm").read_text("utf-8") for name in language.queries)
     return Parser(grammar), Query(grammar, source)
 

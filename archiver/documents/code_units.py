@@ -133,17 +133,19 @@ class _Source:
             kind = "method" if kind == "function" and parent.kind in CONTAINERS else kind
             name = f"{parent.name}.{name}"
         start, comments = self._with_preceding(outer.start_point.row)
-        strings = captures.get("doc") or [
-            each for each in [self._documented.get((node.start_byte, node.end_byte))] if each is not None
-        ]
-        doc = (
-            _string_text(self._text(strings[0]))
-            if strings
-            else _comment_text("\n".join(self._text(each).rstrip() for each in comments))
-        )
+        doc = self._doc(candidate, comments)
         end = max(_end(each) for each in (node, *captures.get("doc", ())))
         signature = self._signature(outer, node, captures.get("body"))
         return CodeUnit(start, end, kind, name, signature, doc[:_DOC])
+
+    def _doc(self, candidate: _Candidate, comments: "list[Node]") -> str:
+        """Return the text of the documentation string of a unit, or else of the comments above it."""
+        node = candidate.node
+        strings = candidate.captures.get("doc")
+        string = strings[0] if strings else self._documented.get((node.start_byte, node.end_byte))
+        if string is not None:
+            return _string_text(self._text(string))
+        return _comment_text("\n".join(self._text(each).rstrip() for each in comments))
 
     def _name(self, captures: "Mapping[str, list[Node]]") -> tuple[str, str]:
         """Return the name of a unit, with its owner, and the owner, or "" if the unit is not outside its owner."""

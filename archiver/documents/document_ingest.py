@@ -97,7 +97,7 @@ class DocumentIngest:
             raise unreadable
         done, files = IndexedDirectory(), [QueuedFile(path, namespace, root) for path in found.files]
         done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in found.problems]
-        begun = self._index_all(files, done, partial(_report, progress, len(files)), should_stop)
+        begun = self._index_all(files, done, partial(_report, progress, len(files), 0), should_stop)
         if rest := files[begun:]:
             with self._store.transaction():
                 self._store.documents.queue(rest)
@@ -111,8 +111,8 @@ class DocumentIngest:
         done, total = IndexedDirectory(), self._store.documents.count_queued()
         number, stopped = 0, False
         while not stopped and (files := self._store.documents.queued(_BATCH * 32)):
-            report = partial(_report, progress, max(total, number + len(files)))
-            begun = self._index_all(files, done, lambda index, at=number: report(at + index), should_stop)
+            report = partial(_report, progress, max(total, number + len(files)), number)
+            begun = self._index_all(files, done, report, should_stop)
             number, stopped = number + begun, begun < len(files)
         done.queued = self._store.documents.count_queued()
         if total:
@@ -246,9 +246,9 @@ def _same(parsed: ParsedDocument) -> ParsedDocument:
     return parsed
 
 
-def _report(progress: Progress, total: int, done: int) -> None:
+def _report(progress: Progress, total: int, before: int, done: int) -> None:
     if total:
-        progress(done, total)
+        progress(before + done, total)
 
 
 def _failed(file: QueuedFile, problem: Exception) -> FailedFile:

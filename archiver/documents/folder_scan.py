@@ -20,7 +20,7 @@ class FolderScan(Struct):
     """Files to index in a folder, sorted by name.
 
     `excluded` are the files and folders that are skipped on purpose, and `skipped` counts them by reason. Links, hidden
-    files, virtual environments and Palaver homes are left out without a count. `problems` has an error for each
+    files, caches, virtual environments and Palaver homes are left out without a count. `problems` has an error for each
     unreadable folder.
     """
 
@@ -48,7 +48,7 @@ def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> Fold
             continue
         for name in sorted(names):
             _add_file(found, current / name, own)
-        kept = [current / name for name in sorted(folders) if recursive and not name.startswith(".")]
+        kept = [current / name for name in sorted(folders) if recursive and not _is_hidden(name)]
         wanted = [path for path in kept if path not in (*without, *SYSTEM_FOLDERS) and _is_wanted(found, path, own)]
         rules |= {path: own.enter(path) for path in wanted}
         folders[:] = [path.name for path in wanted]
@@ -57,8 +57,12 @@ def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> Fold
     return found
 
 
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__pycache__"
+
+
 def _add_file(found: FolderScan, path: Path, rules: IgnoreRules) -> None:
-    if path.name.startswith("."):
+    if _is_hidden(path.name):
         return
     try:
         status = path.lstat()

@@ -1,4 +1,4 @@
-"""Recognition of files that nobody wrote by hand: binary, generated, minified and vendored files."""
+"""Recognition of binary, generated, minified and vendored files."""
 
 import codecs
 import re
@@ -8,9 +8,9 @@ from typing import Final
 from .code_languages import CODE_LANGUAGES
 
 VENDORED_FOLDERS: Final = frozenset(
-    {"node_modules", "site-packages", "bower_components", "third_party", "vendor", "Pods", "__pycache__"}
+    {"node_modules", "site-packages", "bower_components", "third_party", "vendor", "Pods"}
 )
-"""Names of folders with packages of others, or with compiled files."""
+"""Names of folders with packages of others."""
 CODE_BYTES_MAX: Final = 1 << 20
 """Maximum size of a source file in a folder. Larger files are bundles or data."""
 _GENERATED_NAME: Final = re.compile(r".*\.(?:min|bundle)\.\w+|.*[._]pb2?(?:_grpc)?\.\w+|.*-lock\.\w+")

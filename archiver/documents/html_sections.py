@@ -101,6 +101,10 @@ class _Parser(HTMLParser):
         elif not self._skipping:
             self._line.append(data)
 
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Skip a marked section, as the HTML standard requires. The base class raises an error for unknown ones."""
+        return self.parse_bogus_comment(i, report)
+
     def _break(self, tag: str) -> None:
         """End the current line or paragraph if the tag separates it from the following text."""
         if tag in _CELLS and any(map(str.strip, self._line)):

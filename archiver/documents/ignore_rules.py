@@ -33,7 +33,7 @@ class IgnoreRules:
         If the repository ignores the folder itself, no rule of its parents applies, because the user named the folder.
         """
         inside = [folder, *folder.parents]
-        top = next((index for index, each in enumerate(inside) if os.path.exists(each / ".git")), 0)
+        top = next((index for index, each in enumerate(inside) if os.access(each / ".git", os.F_OK)), 0)
         rules = cls(_load(inside[top], inside[top] / ".git" / "info" / "exclude"))
         for parent in reversed(inside[1 : top + 1]):
             rules = rules.enter(parent)

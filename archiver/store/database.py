@@ -26,6 +26,7 @@ The function `listed` converts the keys to the single value of the condition.
 """
 _ATTEMPTS: Final = 10
 """Maximum number of attempts to run a query while other processes replace the file."""
+_WRITE_ONCE: Final = "Run `palaver status` once without read-only mode."
 _CHECKPOINT_PAGES: Final = 4_000
 """Size of the write-ahead log, in pages, at which SQLite starts a checkpoint.
 
@@ -115,7 +116,7 @@ class Database:
         unwritable = _UnwritableFile.at(path, read_only=read_only)
         immutable = unwritable is not None and unwritable.immutable
         if read_only and not immutable and not path.with_name(f"{path.name}-shm").exists():
-            raise StoreReadOnly(path.parent, "its write-ahead log must be recovered first")
+            raise StoreReadOnly(path.parent, "its write-ahead log must be recovered first", hint=_WRITE_ONCE)
         options = "immutable=1" if immutable else "readonly_shm=1" if read_only else ""
         name = f"{path.absolute().as_uri()}?{options}" if options else str(path)
         with translated_errors(path):
@@ -201,7 +202,8 @@ class Database:
         """
         if self._known_version() < len(MIGRATIONS):
             self.close()
-            raise StoreReadOnly(self.path.parent, "the database has an older schema and must be migrated")
+            hint = _WRITE_ONCE if self.read_only else ""
+            raise StoreReadOnly(self.path.parent, "the database has an older schema and must be migrated", hint=hint)
 
     @contextmanager
     def transaction(self) -> Generator[None]:

@@ -4,8 +4,8 @@ A document is a file that is split into chunks. Each chunk is an item.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ _CHUNK: Final = Chunk.__struct_fields__
 _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at, metadata
     FROM chunk c JOIN document d ON d.id = c.document"""
 _BATCH: Final = 50
+_PATHS: Final = 256
+"""Number of cached paths."""
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
@@ -329,6 +331,15 @@ class DocumentTable:
         return Path(self._redactor.redact_name(str(path)))
 
     @cached_property
+    def _shown_of(self) -> Callable[[bytes], Path]:
+        """Function that returns the shown form of a stored path. The chunks of a file are mostly loaded together."""
+
+        def shown(path: bytes) -> Path:
+            return self.shown(_path(path))
+
+        return lru_cache(_PATHS)(shown)
+
+    @cached_property
     def _redactor(self) -> Redactor:
         home = Home(self._db.path.parent)
         return Redactor(home.key() if home.key_file.is_file() else os.urandom(32))
@@ -337,8 +348,9 @@ class DocumentTable:
         *values, key, path, namespace, language, index, at, metadata = row
         fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
         fields["kind"] = ChunkKind(fields["kind"])
-        chunk, shown = Chunk(**fields), self.shown(_path(path))
-        return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
+        return StoredChunk(
+            key, Chunk(**fields), self._shown_of(path), namespace, language, index, at, _metadata(metadata)
+        )
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:

@@ -45,6 +45,8 @@ from .statement_parser import (
 )
 
 _GRAMMAR = FUNCTION_WORDS | CHANGE_WORDS | NEGATORS
+_WORDS_MAX = 200
+"""Maximum number of content words of a statement that is compared. Longer ones are data, such as logs, not claims."""
 
 
 class Verdict(StrEnum):
@@ -173,7 +175,7 @@ def _pairs(older: str, newer: str) -> Iterator[tuple[ParsedStatement, ParsedStat
 
 def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
     """Return the reason why the two statements cannot both be true, or None if they can."""
-    if not old.stems & new.stems:
+    if max(len(old.words), len(new.words)) > _WORDS_MAX or not old.stems & new.stems:
         return None
     only_old, only_new = _unshared(old, new)
     if (reason := _conflicting_words(old, new, only_old, only_new)) is not None:
@@ -297,9 +299,10 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
 
 def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], list[Word]]:
     """Return the content words that only the older statement has, and those that only the newer statement has."""
+    old_stems, new_stems = old.stems, new.stems
     return (
-        [word for word in old.words if not word.light and word.stem not in new.stems],
-        [word for word in new.words if not word.light and word.stem not in old.stems],
+        [word for word in old.words if not word.light and word.stem not in new_stems],
+        [word for word in new.words if not word.light and word.stem not in old_stems],
     )
 
 

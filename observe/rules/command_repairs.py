@@ -15,7 +15,6 @@ from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .phrase_patterns import anywhere
 from .selection import observed_at
-from .sentences import TITLE_MAX
 from .shell_commands import Segment, ShellRun, shell_runs
 from .touched_files import relative_path
 
@@ -27,6 +26,8 @@ _COMMAND_MAX: Final = 140
 """Maximum characters of a command that is worth remembering. Longer commands are scripts."""
 ERROR_MAX: Final = 160
 """Maximum characters of a line of output."""
+_TITLE_MAX: Final = 120
+"""Maximum characters of a title. It has room for the first words of an error only."""
 _ERROR_MIN: Final = 10
 """Minimum characters of an error in a title. Shorter errors say too little."""
 _CODE_MAX: Final = 45
@@ -302,7 +303,7 @@ def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
         start = f"{_RUN[task]} {_code(worked)}; {_code(failed)} fails"
     else:
         start = _difference(failed.split(), worked.split())
-    room = TITLE_MAX - len(start) - 2
+    room = _TITLE_MAX - len(start) - 2
     error = repair.error.lstrip("^>*-×✗⠙ ").removeprefix("error: ").removeprefix("fatal: ")
     if len(error) > room:
         error = error[: max(0, room - 1)].rpartition(" ")[0].rstrip(" :,.") + "…"

@@ -7,7 +7,7 @@ from ...core.conversation import Exchange
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, UserAnswer
-from .phrase_patterns import anywhere
+from .phrase_patterns import anywhere, whole_text
 from .selection import evidence, narrative, observed_at
 from .sentences import TITLE_MAX, headline, sentences, truncate
 from .statements import Statement
@@ -18,10 +18,16 @@ _SENTENCE = re.compile(r"(?i:there|it|i|you|we|they|this|that|yes|no|ok|okay|hm+
 _PROCEDURAL = anywhere(
     r"""
     (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
-    | what (?:would|do) you (?:like|want) to do | which (?:areas?|topics?) | (?:proceed|continue) with
+    | what (?:would|do) you (?:like|want) to do | what should (?:i|we)
+    | which (?:areas?|topics?) | (?:proceed|continue) with
     """
 )
 """Pattern for questions about the next step, whose answers have no lasting effect."""
+_NO_CHOICE = whole_text(
+    "you (?:decide|choose|pick) | your (?:call|choice) | up to you | next(?: area| topic| one)? | either"
+    " | no preference | skip(?: it| this)? | not sure | i don['’]?t know | continue"
+)
+"""Pattern for answers that leave the decision open."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
@@ -34,7 +40,8 @@ _PREFERENCE = anywhere(
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
     """Yield up to three observations: for all answers, all objections, and all rules in the request."""
-    if answers := [answer for answer in analysis.answers if not _PROCEDURAL.search(answer.question)]:
+    decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
+    if answers := [each for each in decided if not _PROCEDURAL.search(each.question)]:
         yield _from_answers(exchange, analysis, answers)
     if analysis.objections:
         yield _from_objections(exchange, analysis)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Speaker, Turn
+from .phrase_patterns import at_start
 from .salience import is_noise, is_status, salience
 from .sentences import strip_markdown
 from .statements import Statement, quote_of, statements, with_valid_quotes
@@ -58,6 +59,16 @@ _CHANGING = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 """Pattern for shell commands that change files."""
+_RETRACTION = at_start(
+    r"""
+    (?:(?:ah|oh|h+m+|ok|okay|wait|sorry)[,.!\s—–-]+)*(?:scratch\sthat | false\salarm | never\s?mind
+    | you(?:['’]?re|\sare)\s(?:absolutely\s|completely\s)?right | on\ssecond\sthought
+    | i\s(?:was\s(?:wrong|mistaken)|misread|misunderstood) | my\s(?:mistake|bad|apologies)
+    | that(?:['’]s|\sis|\swas)\s(?:wrong|not\s(?:it|right|the\s(?:cause|issue|problem)))
+    | no,\s(?:that|wait|actually) | wait | actually)
+    """
+)
+"""Pattern for the beginning of a reply that withdraws the reply before it."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
 """Minimum salience of the most salient sentence in a reply that counts as the conclusion."""
@@ -91,6 +102,7 @@ class ProposedPlan(Struct, frozen=True):
     title: str
     line: int
     approved: bool
+    steps: tuple[Statement, ...]
 
 
 class ExchangeAnalysis(Struct, frozen=True):
@@ -123,7 +135,7 @@ def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
     turns = exchange.active_turns
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
     checks = list(_checks(turns, results))
-    statements_at = [(position, statement) for position, statement in _prose(turns) if not is_noise(statement.text)]
+    statements_at = [(position, each) for position, each in _prose(turns) if not is_noise(each.text)]
     kept = [(position, statement) for position, statement in statements_at if not is_status(statement.text)]
     start = _conclusion_start(turns, kept)
     return ExchangeAnalysis(
@@ -188,8 +200,14 @@ def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement
 
 
 def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
-    for position, turn in enumerate(turns):
-        if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT:
+    """Yield the statements of all replies, except those that the next reply withdraws."""
+    replies = [
+        (position, turn)
+        for position, turn in enumerate(turns)
+        if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT
+    ]
+    for (position, turn), (_, following) in zip_longest(replies, replies[1:], fillvalue=(0, None)):
+        if turn is not None and not (following and _RETRACTION.match(following.text.lstrip())):
             for statement in statements(turn):
                 yield position, statement
 
@@ -246,7 +264,8 @@ def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> ProposedPlan | Non
         if turn.kind is Kind.CALL and turn.tool == "ExitPlanMode":
             heading = plan_title(turn.text.removeprefix(f"{turn.tool}: "))
             approved = turn.call in results and not results[turn.call].failed
-            plan = ProposedPlan(heading, turn.line, approved)
+            body = Turn(turn.line, turn.speaker, turn.kind, turn.text.partition("\n")[2])
+            plan = ProposedPlan(heading, turn.line, approved, tuple(with_valid_quotes(statements(body), turn)))
     return plan
 
 

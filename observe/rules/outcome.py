@@ -12,13 +12,19 @@ from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .sentences import headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
+from .title_context import in_context
 from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
+from .user_request import is_specific
 
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
 EXPLAINED = 8
 """Minimum total salience of an answer that becomes an observation although no file was changed."""
+TOLD = 4
+"""Minimum total salience of the statements about a change that nobody ordered."""
+_STEPS = 5
+"""Maximum number of facts from a plan."""
 
 _POOR, _WEAK = 0.05, 0.30
 """Title scores below which an exchange needs at least three facts, or at least two, to become an observation."""
@@ -40,9 +46,9 @@ def extract_outcome(
     facts = _facts(exchange, analysis, lead, remarks)
     best = best_title(analysis, session_title)
     written = bool(files.modified or analysis.commits or analysis.plan)
-    if best and not written and _is_worthless(score(best, analysis), facts):
+    if _is_trivial(analysis, [*facts, *lead]) or (best and not written and _is_worthless(score(best, analysis), facts)):
         return None
-    title = _title(best, analysis, files)
+    title = _title(best, analysis, files, session_title)
     return Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
@@ -104,7 +110,8 @@ def _facts(
     facts = select(each for each in (*_conclusion_statements(analysis), *remarks) if each not in lead)
     if len(facts) < 3:
         facts += select((each for each in analysis.findings if each not in facts), count=4 - len(facts), least=4)
-    return facts or list(lead) or list(_edits(exchange))
+    steps = select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else []
+    return facts or list(lead) or steps or list(_edits(exchange))
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
@@ -117,8 +124,16 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             seen.add(path)
             call = calls.get(turn.call, turn)
             first = call.text.strip().split("\n", 1)[0]
-            analysis = f"Edited {file_name(path)}"
-            yield Statement(analysis, quote_of(first), analysis, call.line, call.speaker)
+            edit = f"Edited {file_name(path)}"
+            yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
+
+
+def _is_trivial(analysis: ExchangeAnalysis, told: Sequence[Statement]) -> bool:
+    """Return whether neither a statement, a commit, a plan nor the request says more than that something changed."""
+    request = analysis.request
+    ordered = request.plan or (request.asks and is_specific(request.title))
+    weight = sum(max(0, salience(each.raw)) for each in told)
+    return weight < TOLD and not (ordered or analysis.commits or analysis.plan)
 
 
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
@@ -129,13 +144,13 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 
 
-def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles) -> str:
-    """Return a title: the plan with its state, another candidate, or the names of changed files."""
+def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
+    """Return a title: the plan with its state, another candidate with its subject, or the names of changed files."""
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)
     if best.source is Source.PLAN and analysis.plan:
         return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
-    return best.text
+    return in_context(best, analysis, session_title)
 
 
 def _named_after(files: TouchedFiles) -> str:

@@ -16,12 +16,13 @@ _INTENTION = at_start(
     r"""
     let me | let['’]s (?!use|go with|stick)\w+ | i['’]?ll | i will | i['’]m (?:\w+ )?(?:going|about|now|\w+ing)
     | i (?:now )?(?:need|want|have) to | i (?:should|can|could|might|must) | we (?:need|have) to | time to | going to
+    | \w+ing\b[^.;:]{0,60}\bnow(?=\W|\Z)
     | now (?:i|to|for|the(?!\s.{3,80}\b(?:is|are|has|have|will|properly|correctly|only|also|uses|shows|returns
     |implements|gets|works|includes|handles|renders|supports)\b)|on|we|that|run|update|add|create|fix|check|verify|implement
     |optimi[sz]ation|replace|remove|commit|write|read|build|let) | next time | next(?=[,:]) | continuing | starting
     | i now have | i have (?:all|full|enough|everything
     |(?:a|the) (?:clear|full|complete|whole)) | looking at | checking | reading | running | moving on
-    | here['’]?s (?:my|the) plan | using \S+ (?:because|since|for)
+    | here['’]?s (?:my|the) plan | using (?:\S+ ){1,2}(?:because|since|for|to)
     | i(?:['’]ve|\shave)?\s(?:(?:also|now|just)\s)*(?:sent|asked|told|ran|looked|opened|read|inspected|spawned|launched
     |started)
     """
@@ -51,7 +52,8 @@ _STATUS = anywhere(
     |compil(?:es|ed|ation))\b.{0,60}\b(?:pass(?:es|ed|ing)?|clean|green|succeed(?:s|ed)?|success(?:ful|fully)?
     |compiles?|fail(?:s|ed|ing|ures?)?|valid|as [0-9a-f]{7,}) | pushed to | committed (?:as|to|and|with|success\w*)
     | \d+ (?:pass(?:ed)?|fail(?:ed|ures)?) | commit [0-9a-f]{7,} | all (?:checks|green|clean)
-    | production[- ]ready | fully (?:functional|working|operational) | \d+ ?% (?:complete|done)
+    | production[- ]ready | seamless(?:ly)? | crystal clear | (?:professional|enterprise)[- ]grade
+    | state[- ]of[- ]the[- ]art | fully (?:functional|working|operational) | \d+ ?% (?:complete|done)
     | (?:works?|working|renders?|behaves?) (?:exactly )?as (?:expected|intended|requested)
     | no (?:new )?(?:regressions|violations|errors|warnings) | (?:is|are) (?:now )?(?:complete|ready|done)
     """
@@ -65,6 +67,8 @@ _REPORTED = at_start(
     | (?:the\s)?(?:(?:final|current|pushed|new|local|feature)\s)*(?:commits?|branch|branch/worktree|worktree|remote|pr
     |pull\srequest|git\sstatus|status|working\stree|head|checkout|ci)(?:\s(?:pushed|status|state|url))?(?:(?=:)|\s(?:is|are
     |was|has\sbeen|now|matches|tracks|shows|points))
+    | (?:the\s)?(?:[\w.-]+\s){0,3}(?:sub-?)?agents?\s(?:(?:was|is|has\sbeen)\s)?(?:launched|instructed|dispatched
+    |running)
     | (?:verified|confirmed)(?:\sthat)?\s(?:head|main|origin|from\slatest) | github\sreported | ::[\w-]+
     """
 )
@@ -72,7 +76,7 @@ _BRANCHES = anywhere(
     r"""
     (?:pushed|push|match(?:es|ing)?|track(?:s|ing)?|ahead\sof|behind|points?\sto|advanced\sfrom
     |moved\sduring)\b.{0,40}\borigin/[\w/.-]+
-    | clean\sstatus | (?:tree|status|branch|checkout)\sis\sclean | stay\sout\sof\sthe\scommit
+    | clean\sstatus | branched\s(?:off|from) | (?:tree|status|branch|checkout)\sis\sclean | stay\sout\sof\sthe\scommit
     | pr\s(?:is\s)?(?:ready|opened|created) | is\sone\scommit\s(?:ahead|behind)
     """
 )
@@ -150,8 +154,8 @@ NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\
 """Pattern for code, identifiers, paths, files and options."""
 _BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
 """Pattern for URLs, paths and punctuation. A statement needs other words as well."""
-_SLASHED = re.compile(r"/[a-z][\w:-]*(?=\s|$)")
-"""Pattern for a slash command of the agent."""
+_MARKER = re.compile(r"/[a-z][\w:-]*(?=\s|$)|\[[^\]]*\]$")
+"""Pattern for a slash command of the agent, or for a note in brackets about an attachment."""
 _NUMBER = re.compile(r"\d")
 CUT = " …"
 """Suffix of a truncated statement."""
@@ -168,7 +172,7 @@ def needs_context(text: str) -> bool:
 def is_noise(text: str) -> bool:
     """Return whether a sentence only promises, greets, asks or announces."""
     unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
-    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _SLASHED.match(text):
+    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _MARKER.match(text):
         return True
     bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
     return any(pattern.search(form) for pattern in (_INTENTION, _CHATTER, _PROMISE) for form in (text, bare))

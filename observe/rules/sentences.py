@@ -8,6 +8,7 @@ from ...core.clauses import end_at_clause
 _CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
 _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
 _TAG = re.compile(r"</?(?:b|i|em|strong|br|p|code|sub|sup|kbd)\s*/?>", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<![\w*/])\*(?=[^\s*])([^*\n]{1,80})(?<=[^\s*])\*(?![\w*/])")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*`]*(?=\s+[^\sa-z]|\s*$)|[。！？]")
 _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)\.$|^\s*\d{1,2}\.$", re.IGNORECASE)
@@ -26,6 +27,8 @@ _OPENER = re.compile(
     |let['’]?s\s+|go\ ahead\ and\s+)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_PARENTHESIS = re.compile(r"(?<=\S) \([^()]*\)")
+_LOOSE_ENDS = " .:;,!"
 _LEFT_MIN = 0.25
 """Minimum share of the limit that truncation at a clause must keep.
 
@@ -45,11 +48,13 @@ def strip_markdown(markdown: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    text = _TAG.sub(" ", _LINK.sub(r"\1", text))
-    return "".join(char for char in text.replace("**", "").replace("`", "") if not _is_ornament(char))
+    text = _EMPHASIS.sub(r"\1", _TAG.sub(" ", _LINK.sub(r"\1", text)).replace("**", ""))
+    return "".join(char for char in text.replace("`", "") if not _is_ornament(char))
 
 
 def _is_ornament(char: str) -> bool:
+    if char == "\ufe0f":  # It selects the coloured form of the character before it.
+        return True
     return "\u2600" <= char <= "\u27bf" or "\u2b00" <= char <= "\u2bff" or "\U0001f300" <= char <= "\U0001faff"
 
 
@@ -86,14 +91,18 @@ def truncate(text: str, limit: int) -> str:
     return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 
-TITLE_MAX = 120
-"""Maximum characters of a title. Commit subjects and most requests fit."""
+TITLE_MAX = 160
+"""Maximum characters of a title. Commit subjects, most requests and three of four sentences of an answer fit."""
 
 
 def headline(text: str, limit: int = TITLE_MAX) -> str:
-    """Return a title in the style of a commit subject: without courtesies and full stop, and capitalised."""
-    title = without_opener(strip_markdown(text)).rstrip(" .:;,!")
-    title = truncate(title, limit).rstrip(" .:;,!")
+    """Return a title in the style of a commit subject: without courtesies and full stop, and capitalised.
+
+    A title that is too long loses its parentheses before it is truncated.
+    """
+    title = without_opener(strip_markdown(text)).rstrip(_LOOSE_ENDS)
+    if len(title) > limit:
+        title = truncate(_PARENTHESIS.sub("", title), limit).rstrip(_LOOSE_ENDS)
     first = title.split(" ", 1)[0]
     return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
 

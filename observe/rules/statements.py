@@ -20,6 +20,8 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _BOLD_LINE = re.compile(r"\s*\*\*[^*\n]{1,160}\*\*[^*\n]{0,80}:?\s*$")
+_LABELLED = re.compile(r"\s*(?:\*\*[^*\n]+(?::\*\*|\*\*\s*(?:\([^()]*\)\s*)?[:→—–-])|`[^`\n]+`\s*(?:[:→—–-]\s|$))")
+"""Pattern for a line that begins with a label, like an item of a list."""
 _RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
 _DRAWING = re.compile(r"[│├└┌┐┘─━▲▼]|^\s{8,}\S")
 _CODE_FILE = re.compile(r"[\w.@-]+\.[A-Za-z]{1,5}\b")
@@ -37,7 +39,7 @@ _GENERIC = re.compile(
 )
 _SENTENCE = re.compile(
     r"(?:now|this|that|these|those|some|you|we|i|when|if|compare|both|it|there|so|as|before|after|but|and|then|use|run"
-    r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
+    r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include|launched|started)\b",
     re.IGNORECASE,
 )
 """Pattern for a sentence. The name of a section does not match."""
@@ -57,6 +59,8 @@ class Statement(Struct, frozen=True):
     speaker: Speaker
     listed: bool = False
     """True for an item of a list or a table, False for a sentence of a paragraph."""
+    heading: str = ""
+    """Nearest heading, label or parent list item above the statement."""
 
 
 class _Outline(Struct):
@@ -105,7 +109,8 @@ def statements(turn: Turn) -> Iterator[Statement]:
         if _FENCE.match(line):
             fenced = not fenced
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
-            yield from _from_line(turn, line, outline, header=_is_table_header(lines, number))
+            for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
+                yield replace(statement, heading=outline.labels[-1][1]) if outline.labels else statement
 
 
 def _is_table_header(lines: list[str], number: int) -> bool:
@@ -158,7 +163,7 @@ def _is_label(content: str) -> bool:
 def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
     outline.leave(0)
     spans = _joined(line, sentences(line))
-    labelled = line.lstrip().startswith(("**", "`"))
+    labelled = _LABELLED.match(line) is not None
     for start, end in spans:
         raw = line[start:end]
         if raw.endswith((":", ":**")):

@@ -17,7 +17,7 @@ from .phrase_patterns import at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context, salience
 from .sentences import headline
 from .statements import Statement
-from .user_request import is_specific
+from .user_request import LOOK, is_specific
 
 _BOTTOM_LINE: Final = re.compile(
     r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
@@ -32,7 +32,7 @@ _LEAD_IN: Final = re.compile(
     r"""(?:regarding|as\ for|about)\b[^—–:]{3,70}(?:\s[—–-]\s|:\s)
     |(?:exactly\ )?as\s[^—–,:]{3,40}\s(?:diagnosed|expected|predicted|suspected|described)(?:\s[—–-]\s|[,:]\s)
     |as\ of\ \d[\d-]+,\s
-    |step\ \d+[:.]\s
+    |(?:step|bug|fix|issue|finding|phase|change|option|part|lines?|\#)\ ?~?\d[\d–-]*(?:[:.]\s|\s[—–-]\s)
     |(?:it['’]s|it\ is|the\ error\ is)\ clear(?:\ that\b|:)\s
     |got\ it\ [—–-]\s
     |(?:for\ future\ reference|left\ alone(?:,\ deliberately)?|suggested\ (?:(?:commit\ )?message|fix)|worth\ noting
@@ -68,46 +68,77 @@ _NO_SUBJECT: Final = at_start(
 )
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
 _GENERIC: Final = re.compile(
-    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|requirements|feedback|findings|learnings)\b(?:\sare\b|\sin\b|$)
+    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
+    |learnings|plan|request)\b(?:\sare\b|\sin\b|$)
     |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
     |\bissues\sfrom\b|^checked\s(?:all|the)\b|^(?:updated?|add(?:ed)?)\s(?:the\s)?(?:docs?|documentation|tests?|todo)$""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for words of a title that names no specific result."""
+_ACTIVITY: Final = at_start(
+    r"""
+    ran | checked | reviewed | verified | confirmed | reproduced | inspected | examined | looked | searched | tested
+    | traced | source of truth | sources? | suggested | to answer | (?:the |an? )?(?:\S+ ){0,3}(?:sub-?)?agents?
+    (?:was|is|has|launched|dispatched|counted|found|reported|returned) | non-issues? | alternatives?
+    | the alternative | one caveat
+    """
+)
+"""Pattern for the beginning of a sentence about the way to the result."""
+_HEDGED: Final = re.compile(
+    r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
+    re.IGNORECASE,
+)
+_RESULT_HEADING: Final = re.compile(
+    r"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result
+    |outcome|problem|issue|bug|decision|recommendation|bottom\ line|tl;?dr|diagnosis|finding|why
+    |what\ (?:broke|happened|went\ wrong|i\ found))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for headings above the result of an answer."""
+_YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
 _SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4
 """Maximum candidates from the answer, the findings and the request."""
 _LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
+_DETAILED: Final = 125
+"""Minimum characters of a detailed sentence, with its Markdown."""
 
 WEIGHTS: Final = {
     "commit": 0.94,
     "plan to carry out": 2.00,
     "telling commit": 0.69,
     "very long": 0.54,
+    "first of the answer": 0.30,
     "on the request": 0.38,
-    "truncated": 0.36,
+    "result heading": 0.30,
+    "yes or no": 0.20,
     "much on the request": 0.36,
     "minor commit": 0.25,
     "change": 0.22,
+    "detailed": 0.20,
     "answer to a question": 0.19,
     "two names": 0.18,
-    "first of the answer": 0.18,
     "cause": 0.17,
     "long": 0.12,
     "medium": -0.10,
     "question": -0.11,
-    "dependent": -0.24,
+    "session": -0.20,
+    "hedged": -0.20,
     "later in the answer": -0.23,
+    "dependent": -0.24,
+    "activity": -0.30,
+    "cut in a quotation": -0.30,
     "aside": -0.36,
     "unspecific": -0.37,
+    "inspection": -0.40,
     "listed": -0.46,
     "no subject": -0.50,
-    "generic": -0.40,
-    "cut in a quotation": -0.30,
     "first person": -0.51,
     "short": -0.56,
     "status": -0.59,
+    "generic": -0.80,
     "finding": -0.86,
 }
 """Weight of each property of a candidate.
@@ -128,6 +159,9 @@ class Source(StrEnum):
     SESSION = "session"
 
 
+_STATED: Final = frozenset({Source.ANSWER, Source.FINDING})
+
+
 class TitleCandidate(Struct, frozen=True):
     """Line that could be the title. `place` is its position among the candidates of its source. `raw` is Markdown."""
 
@@ -136,11 +170,12 @@ class TitleCandidate(Struct, frozen=True):
     place: int
     raw: str
     listed: bool = False
+    heading: str = ""
 
 
 def bottom_line(text: str) -> str:
     """Strip introductions such as `The fix is simple: `, `I have `, `Worth noting: ` or a file name."""
-    for pattern in (_BOTTOM_LINE, _LEAD_IN, _BY_ME, _IN_FILE):
+    for pattern in (_IN_FILE, _BOTTOM_LINE, _LEAD_IN, _BY_ME):
         introduction = pattern.match(text)
         if introduction and len(text) - introduction.end() > 20:
             text = text[introduction.end() :]
@@ -205,7 +240,9 @@ def finding_candidate(statement: Statement) -> TitleCandidate:
 
 
 def _candidate(source: Source, statement: Statement, place: int) -> TitleCandidate:
-    return TitleCandidate(headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed)
+    return TitleCandidate(
+        headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed, statement.heading
+    )
 
 
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
@@ -224,9 +261,13 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("aside", _ASIDE.match(text) or HOUSEKEEPING.search(candidate.raw)),
         ("first person", _FIRST_PERSON.search(text)),
         ("status", is_status(text) or is_noise(text)),
-        ("unspecific", not is_specific(text)),
-        ("truncated", len(text) + 12 < len(candidate.raw)),
+        ("unspecific", not is_specific(_ADDRESS.sub("", text))),
+        ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
+        ("result heading", _RESULT_HEADING.match(candidate.heading)),
+        ("yes or no", source is Source.ANSWER and _YES_NO.match(candidate.raw)),
+        ("activity", _ACTIVITY.match(text)),
+        ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", _GENERIC.search(text)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
         ("listed", candidate.listed),
@@ -244,12 +285,17 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         case Source.COMMIT:
             yield "minor commit" if MINOR.match(candidate.text) else "telling commit"
         case Source.ANSWER:
-            yield "first of the answer" if candidate.place == 0 else "later in the answer"
+            if candidate.place:
+                yield "later in the answer"
+            elif not candidate.listed:
+                yield "first of the answer"
             if request.title.endswith("?") or request.looks:
                 yield "answer to a question"
         case Source.REQUEST:
             if candidate.place == 0 and request.plan:
                 yield "plan to carry out"
+            elif LOOK.match(candidate.text):
+                yield "inspection"
         case _:
             pass
 

@@ -3,20 +3,21 @@
 from msgspec.structs import replace
 
 from ...core.observation import Observation
+from .salience import salience
 from .sentences import truncate
 
 TOKENS_MAX = 480
 """Maximum tokens of an observation that the detail view shows in full, including its frame."""
-_FACTS_MIN, _MODIFIED_MIN, _STEP = 3, 8, 4
-_NARRATIVE_MAX, _NARRATIVE_MIN = 500, 250
+_FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 8, 5, 4
+_NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 """Maximum characters of the narrative: in the first step, and after the other parts are trimmed."""
 
 
 def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
-    The function removes names of read files, then the end of a long narrative, then the last facts, then names of
-    modified files. If the rest is still too long, it removes more in the same order.
+    The function removes names of read files, then the end of a long narrative, then concepts and names of modified
+    files, then the least salient facts. If the rest is still too long, it removes more of each.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)
@@ -32,17 +33,21 @@ def _smaller(whole: Observation) -> Observation:
         return replace(whole, files_read=whole.files_read[: max(0, len(whole.files_read) - _STEP)])
     if len(whole.narrative) > _NARRATIVE_MAX:
         return replace(whole, narrative=truncate(whole.narrative, _NARRATIVE_MAX))
-    if len(whole.facts) > _FACTS_MIN:
-        return _without_last_fact(whole)
+    if len(whole.concepts) > _CONCEPTS_MIN:
+        return replace(whole, concepts=whole.concepts[:-1])
     if len(whole.files_modified) > _MODIFIED_MIN:
         return replace(whole, files_modified=whole.files_modified[:-1])
+    if len(whole.facts) > _FACTS_MIN:
+        return _without_least_fact(whole)
     if len(whole.narrative) > _NARRATIVE_MIN:
         return replace(whole, narrative=truncate(whole.narrative, _NARRATIVE_MIN))
     if len(whole.facts) > 1:
-        return _without_last_fact(whole)
+        return _without_least_fact(whole)
     return replace(whole, files_modified=whole.files_modified[: max(1, len(whole.files_modified) - 1)])
 
 
-def _without_last_fact(whole: Observation) -> Observation:
-    last = len(whole.facts) - 1
-    return replace(whole, facts=whole.facts[:last], evidence=whole.evidence[:last] + whole.evidence[last + 1 :])
+def _without_least_fact(whole: Observation) -> Observation:
+    """Return the observation without its least salient fact. On a tie, the last one goes."""
+    least = min(range(len(whole.facts)), key=lambda place: (salience(whole.facts[place]), -place))
+    facts = whole.facts[:least] + whole.facts[least + 1 :]
+    return replace(whole, facts=facts, evidence=whole.evidence[:least] + whole.evidence[least + 1 :])

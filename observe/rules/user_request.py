@@ -58,13 +58,14 @@ _ACTION = at_start(
     | wrap | write
     """
 )
-_LOOK = at_start(
+LOOK = at_start(
     r"""
-    analy[sz]e | assess | audit | check | compare | debug | describe | diagnose | evaluate | explain | explore | find
-    | investigate | list | look | perform | plan | propose | research | review | run | search | suggest
-    | summari[sz]e | test | verify
+    analy[sz]e | assess | audit | check | compare | debug | describe | diagnose | evaluate | execute | explain | explore
+    | find | investigate | list | look | perform | plan | propose | research | review | run | search | suggest
+    | summari[sz]e | test | understand | verify
     """
 )
+"""Pattern for an instruction to inspect, think or explain, whose result is not in the instruction."""
 _BRANCHING = at_start(
     r"""
     (?:create|switch|check ?out|delete|push|merge|rebase|pull|open|go)\b(?! branching).{0,40}\b(?:branch(?:es)?|main
@@ -182,7 +183,7 @@ def _prompt(turn: Turn) -> UserRequest:
         routine=is_routine(text),
         asks=ordered or (_WISH.search(title) is not None and not _BRANCHING.match(title)),
         orders=ordered and not title.endswith("?"),
-        looks=_LOOK.match(title) is not None,
+        looks=LOOK.match(title) is not None,
     )
 
 

@@ -157,8 +157,8 @@ def of_chunk(stored: StoredChunk) -> Observation:
     """Return a chunk as an observation."""
     chunk = stored.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
-    facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
-    facts += tuple(f"{name}: {value}" for name, value in stored.metadata.items())
+    declared = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
+    facts = (*declared, *(f"{name}: {value}" for name, value in stored.metadata.items()))
     return Observation(
         type=ObservationType.GENERAL,
         title=_title(stored),

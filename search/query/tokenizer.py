@@ -153,6 +153,7 @@ def project_labels(names: Iterable[str]) -> Iterator[str]:
             yield from (label(bare), label(namespace))
 
 
+@lru_cache(_KEPT)
 def path_label(path: str, folder: str = "") -> str:
     """Return a path as stored in the index: its names in reverse order, so that a prefix finds the end of a path.
 

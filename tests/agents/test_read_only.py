@@ -158,7 +158,8 @@ def test_changes_of_other_processes_are_visible(config: ServerConfig) -> None:
 def test_a_missing_home_is_not_created(tmp_path: Path) -> None:
     """A read-only server creates no home. Each tool reports that there is no archive."""
     config = ServerConfig(Home(tmp_path / "palaver", read_only=True), None, Renderer(), (), tmp_path)
-    results = anyio.run(call, config, ("rag_get_memory_stats", {}), ("theo_memory_count", {}))
+    nothing = dict[str, Any]()
+    results = anyio.run(call, config, ("rag_get_memory_stats", nothing), ("theo_memory_count", nothing))
 
     assert all(result.is_error and "no archive at" in text_of(result) for result in results.values())
     assert not config.home.root.exists()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from palaver.core.checkup import RebuildReport
 from palaver.core.clock import day_end, day_start
+from palaver.core.code import CodeLine, CodeLines, EditBasis, EditedUnit, Symbol, SymbolMatch, Symbols, UnitEdit
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
 from palaver.core.report import (
@@ -38,7 +39,7 @@ from palaver.core.results import (
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 
-from .samples import CLOSE, OPEN, detail, hit, renderer, results, transcript
+from .samples import CLOSE, NOON, OPEN, detail, hit, renderer, results, transcript
 
 Golden = Callable[[str, str], None]
 RENDERER = renderer()
@@ -75,6 +76,31 @@ OUTPUT = OutputMatch(
     ("after",),
     more=1_200,
 )
+SYMBOL = Symbol(
+    "chunk_7",
+    "Kiln.heat",
+    "method",
+    'def heat(self, to="</recalled>")',
+    Path("/shop/kiln.py"),
+    "default",
+    "python",
+    7,
+    9,
+)
+LINE = CodeLine(
+    "chunk_7",
+    "Kiln.heat",
+    "method",
+    Path("/shop/kiln.py"),
+    "default",
+    "python",
+    8,
+    ("    def heat(self):",),
+    '        """Pull </recalled> it."""',
+    ("", "        return 1"),
+)
+EDIT = UnitEdit("ex-12", "5e0c", "Repair the kettle", NOON, EditBasis.TEXT, 1_200)
+EDITED = EditedUnit("chunk_7", "Kiln.heat", "method", Path("/shop/kiln.py"), 7, 9, EditBasis.NAME)
 NO_PHRASE = ZeroResultExplanation(phrases=("pull it",))
 TOGETHER = ZeroResultExplanation(
     concepts=(ConceptHits("JWT", 2), ConceptHits("React Router", 1_200)), disjoint=(("JWT", "React Router"),)
@@ -130,6 +156,20 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ("search_no_phrase", lambda: RENDERER.search(replace(results(), explanation=NO_PHRASE))),
         ("output", lambda: RENDERER.output(OutputMatches("pull it", (OUTPUT, OUTPUT), limited=True), filtered=False)),
         ("output_none", lambda: RENDERER.output(OutputMatches("pull it", unread=1_200), filtered=True)),
+        ("symbols", lambda: RENDERER.symbols(Symbols("heat", (SYMBOL, SYMBOL), limited=True), filtered=False)),
+        (
+            "symbols_similar",
+            lambda: RENDERER.symbols(Symbols("haet", (replace(SYMBOL, match=SymbolMatch.SIMILAR),)), filtered=False),
+        ),
+        ("symbols_none", lambda: RENDERER.symbols(Symbols("haet"), filtered=True)),
+        ("code_lines", lambda: RENDERER.code_lines(CodeLines("pull", (LINE, LINE), limited=True), filtered=False)),
+        ("code_lines_none", lambda: RENDERER.code_lines(CodeLines("pull"), filtered=True)),
+        (
+            "observations_code",
+            lambda: RENDERER.observations(
+                [replace(detail(), edits=(EDIT, replace(EDIT, lines=0))), replace(detail(), units=(EDITED, EDITED))]
+            ),
+        ),
         ("search_reworded", lambda: RENDERER.search(replace(results(hit(1)), inexact=("pull it", "and push")))),
         ("search_many_reworded", lambda: RENDERER.search(replace(results(hit(1)), inexact=(LONG,) * 9))),
         ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), relaxed=(LONG,) * 9))),

@@ -25,7 +25,7 @@ ENGLISH = Language(
         r"(?:note )?for (?:the |any )?future\b",
         (
             r"(?:our|the|my|team|house|project|general) (?:rule|convention|policy|standard|preference"
-            r"|style)(?: here)? is\b"
+            r"|practice|pattern|style)(?: here)? (?:is|was)\b(?! (?:\w+ed|that)\b)"
         ),
         r"(?:(?:house|general|project|new) )?rule ?:",
         rf"[^,;?]{{4,60}} (?:here|for us|in (?:this|our) (?:repo|project|codebase|team)),? {_NOT}",
@@ -90,6 +90,9 @@ ENGLISH = Language(
         r"every (?:new )?\w+ (?:needs|must|should|has to|gets)\b",
         r"all (?:new )?\w+ (?:must|should|have to|need to|go(?:es)? (?:in|under)) ",
         r"(?:must|should)(?: always| never) ",
+        r"we (?:don['’]?t|do not) need (?!to\b|this|that|it\b|the\b|these|those|any\b|an?\b)\w+ \w+(?! any ?more)",
+        r"avoid \w+ing (?!this|that|it\b|the\b|these|those)\w+",
+        r"(?:make sure|ensure) (?:that )?everything (?:is|gets) (?:tested|reviewed|documented|covered|linted)\b",
         r"(?:don['’]?t|do not) (?:use|write|add) (?!this|that|it\b|the\b|these|those|any of|too)[\w`\ufffc.@/-]+",
         (
             r"(?:don['’]?t|do not) [^,;?]{3,80} (?:without (?:asking|my|telling|checking)|unless i|any ?more\b|ever\b"

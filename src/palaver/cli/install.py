@@ -41,6 +41,8 @@ _PLANNED: Final = {
 }
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
+_CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)
+
 ServiceAction = Literal["add", "keep", "remove", "absent", "unavailable"]
 
 
@@ -111,6 +113,8 @@ def install(
         if name not in _NAMES:
             raise InvalidInput(f"Unknown client: {name}", hint=f"Use one of: {', '.join(_NAMES)}.")
     home = Home.find()
+    if not (docker or remove):
+        _refuse_temporary()
     server = _server(home, toolset, docker=docker)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in (*_TEXTS, _SERVICE)]
     if only_print or (names and set(names) <= set(_TEXTS)):
@@ -138,16 +142,18 @@ def _server(home: Home, toolset: str, *, docker: bool) -> ServerEntry:
     """Return the entry to write.
 
     Raises:
-        PalaverError: A toolset is unknown, or this program will be deleted by uv.
+        InvalidInput: A toolset is unknown.
     """
     for name in filter(None, toolset.split(",")):
         find_toolset(name.strip())
-    if docker:
-        return docker_server(home, toolset)
-    if any(part.startswith("archive-v") for part in Path(sys.prefix).parts):
+    return docker_server(home, toolset) if docker else own_server(program_words(), home, toolset)
+
+
+def _refuse_temporary() -> None:
+    """Raise `PalaverError` if uv will delete this program."""
+    if any(part.startswith("archive-v") for part in Path(sys.prefix).parts):  # uvx runs programs in archive-v0.
         hint = "Run `uv tool install palaver-archive`, then `palaver install`."
         raise PalaverError("Palaver runs in a temporary environment of uvx, which uv deletes", hint=hint)
-    return own_server(program_words(), home, toolset)
 
 
 def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEntry, *, as_json: bool) -> None:
@@ -246,7 +252,7 @@ def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: boo
         agreed = click.confirm(f"{(what or act).capitalize()}?", default=True, err=True)
         return agreed, agreed
     question = f"{what.capitalize()} and {act}? (y: yes, c: clients only, n: no)"
-    typed = click.prompt(question, type=click.Choice(["y", "c", "n"], case_sensitive=False), default="y", err=True)
+    typed = click.prompt(question, type=_CHOICE, default="y", show_choices=False, err=True)
     return typed != "n", typed == "y"
 
 
@@ -304,9 +310,11 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
             problem = f"Removed {path}, but could not stop the service: {line(service.note)}"
             click.echo(problem if service.note else f"Stopped and removed {path}.")
         is_pending |= service.is_needed and not (service.done or service.error)
-    if is_pending:
+    if is_pending and sys.stdin.isatty():
+        click.echo("The rest was not changed.")
+    elif is_pending:
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
-        click.echo(f"Not everything was changed. To change it without confirmation, run `{' '.join(words)}`.")
+        click.echo(f"Nothing was changed. To change it without confirmation, run `{' '.join(words)}`.")
 
 
 def _step_fields(step: _Step) -> dict[str, Any]:

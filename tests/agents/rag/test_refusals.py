@@ -72,7 +72,8 @@ def test_a_database_error_is_a_storage_error(rag: Agent) -> None:
 
     assert error.keys() == ERRORS["StorageError"].keys() | {"details"}
     assert error["type"] == "StorageError"
-    assert "palaver.db" in error["details"]["hint"]
+    assert error["message"].startswith("Server not initialized. ")
+    assert "palaver.db" in error["message"]
 
 
 def test_a_folder_outside_the_roots_is_a_security_error(rag: Agent) -> None:

@@ -249,3 +249,84 @@ def test_an_unreadable_folder_is_reported(folder: Path) -> None:
     told, _ = start(UNREADABLE, folder).communicate()
 
     assert told.splitlines() == ["docs Permission denied", "3 ['locked', 'bad.pdf']"]
+
+
+def test_a_moved_file_keeps_its_chunks(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A moved file keeps the IDs and vectors of its chunks. Its former paths are remembered."""
+    roots = DocumentRoots([folder])
+    before = ingest.index_file(folder / "b.py", "docs", roots)
+    for name in ("c.py", "sub/d.py"):
+        (folder / "b.py").rename(folder / name) if name == "c.py" else (folder / "c.py").rename(folder / name)
+        done = ingest.index_directory(folder, "docs", roots)
+        assert (done.moved, done.gone) == (1, 0)
+    after = ingest.index_file(folder / "sub" / "d.py", "docs", roots)
+
+    assert (after.unchanged, after.chunk_ids) == (True, before.chunk_ids)
+    assert store.documents.former_paths(folder / "sub" / "d.py", "docs") == [folder / "b.py", folder / "c.py"]
+    assert store.documents.digest(folder / "b.py", "docs") == b""
+
+
+def test_a_copied_file_is_not_moved(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A copy has its own chunks, and two copies of a deleted file share its chunks with nobody."""
+    roots = DocumentRoots([folder])
+    first = ingest.index_file(folder / "b.py", "docs", roots)
+    (folder / "c.py").write_bytes((folder / "b.py").read_bytes())
+    copied = ingest.index_directory(folder, "docs", roots)
+    assert (copied.moved, copied.indexed) == (0, 3)
+    for name in ("c.py", "d.py", "e.py"):
+        (folder / name).write_bytes((folder / "b.py").read_bytes())
+    (folder / "b.py").unlink()
+
+    done = ingest.index_directory(folder, "docs", roots)
+
+    assert (done.moved, done.indexed) == (1, 1)
+    names = [held.source_file.name for held in store.documents.select(DocumentFilter()) if held.language == "python"]
+    assert names == ["c.py", "d.py", "e.py"]
+    assert [held.id for held in store.documents.select(DocumentFilter(source_files=(folder / "d.py",)))] == list(
+        first.chunk_ids
+    )
+
+
+def test_skipped_files_leave_the_index(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """Files that a scan skips are counted, and their chunks are deleted if they were indexed before."""
+    roots = DocumentRoots([folder])
+    ingest.index_directory(folder, "docs", roots)
+    (folder / ".gitignore").write_text("sub/\n")
+    (folder / "b.py").write_text("# @generated\nX = 1\n")
+
+    done = ingest.index_directory(folder, "docs", roots)
+
+    assert done.skipped == {"ignored": 1, "generated": 1, "unsupported": 1}
+    assert (done.gone, done.unchanged) == (2, 1)
+    assert chunk_texts(store) == ["# A\nAlpha.", "# B\nBeta."]
+
+
+def test_files_with_syntax_errors_are_counted(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A source file that does not parse is indexed as text and counted. A file broken halfway has units."""
+    (folder / "b.py").write_text("}} (((\n")
+    (folder / "c.py").write_text("def whole():\n    return 1\n\n\ndef broken(:\n")
+
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
+
+    assert (done.indexed, done.unparsed) == (4, 1)
+    assert store.documents.count_unparsed() == 1
+    assert "whole" in [held.chunk.name for held in store.documents.select(DocumentFilter())]
+
+
+def test_many_files_are_parsed_by_a_pool(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """Files parsed in other processes have the same chunks, and unreadable files are reported."""
+    for number in range(100):
+        (folder / f"m{number:03}.py").write_text(f"def find_{number}():\n    return '{TOKEN}'\n")
+    (folder / "m050.py").write_bytes(b"# coding: nothing\n")
+    seen: list[tuple[int, int]] = []
+
+    done = ingest.index_directory(
+        folder, "docs", DocumentRoots([folder]), progress=lambda number, total: seen.append((number, total))
+    )
+
+    assert (done.indexed, [failed.file.name for failed in done.failed]) == (102, ["bad.pdf", "m050.py"])
+    assert [f"find_{number}" for number in range(100) if number != 50] == [
+        held.chunk.name for held in store.documents.select(DocumentFilter()) if held.chunk.name.startswith("find_")
+    ]
+    assert TOKEN[:16] not in "".join(chunk_texts(store))
+    assert seen == [(number, 104) for number in range(105)]

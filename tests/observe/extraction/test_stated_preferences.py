@@ -38,6 +38,11 @@ def test_examples(example: dict[str, str]) -> None:
         "From now on I never use `eval` in any file? → Yes",
         "Always use tabs?",
         "Always do it like that.",
+        "we don't need this button any more",
+        "we don't need the dialog, it is enough to show a message",
+        "avoid using this in the footer",
+        "Make sure everything fits on one line.",
+        "the pattern was changed yesterday",
     ],
 )
 def test_pasted_text_and_passing_remarks_are_not_found(prompt: str) -> None:
@@ -54,6 +59,10 @@ def test_pasted_text_and_passing_remarks_are_not_found(prompt: str) -> None:
         "I prefer pnpm over npm in all projects.",
         "In the future, please run the tests before you commit.",
         "use uv instead of pip from now on",
+        "we don't need backward compatibility",
+        "avoid adding new dependencies.",
+        "Make sure everything is tested, and push along the way.",
+        "our pattern is to name a test after its module",
     ],
 )
 def test_lasting_rules_are_found_among_other_text(sentence: str) -> None:

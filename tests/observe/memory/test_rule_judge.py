@@ -5,6 +5,7 @@ are optimistic. The split `fresh` was written after the rules. On it, precision 
 rules were corrected.
 """
 
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -127,3 +128,14 @@ def test_any_text_can_be_judged(older: str, newer: str) -> None:
 
     judge.judge(older, newer)
     assert not judge.judge(older, older).conflict
+
+
+def test_long_texts_are_judged_in_linear_time() -> None:
+    """Texts of the maximum size without sentences, such as logs, are judged in seconds."""
+    same = ["word " * 9_000 + number for number in ("one", "two")]
+    distinct = [" ".join(f"{name}{number}x" for number in range(4_000)) + " shared" for name in ("alpha", "beta")]
+    start = time.process_time()
+    for older, newer in (same, distinct):
+        assert RuleJudge().judge(older, newer).verdict is Verdict.COMPATIBLE
+
+    assert time.process_time() - start < 5

@@ -352,16 +352,16 @@ def test_text_of_the_program_and_of_tools_is_never_a_fact() -> None:
 
 def test_task_of_a_subagent_is_not_human() -> None:
     """A task that one agent gives another yields no observation of human origin."""
-    script = Script().tasked("From now on always use tabs. Add a footer.").edited("src/footer.html")
+    script = Script().tasked("Add a footer to the page. From now on always use tabs.").edited("src/footer.html")
 
     assert [found.origin for found in observed(script)] == ["assistant"]
 
 
-def test_change_without_text_is_covered() -> None:
-    """Every exchange that changed a file has an observation that names it."""
-    found = only(Script().asked("continue").edited("src/cart.py"))
+def test_ordered_change_without_text_is_covered() -> None:
+    """A change that was ordered has an observation that names the file, even without an answer."""
+    found = only(Script().asked("Add totals to the cart").edited("src/cart.py"))
 
-    assert (found.title, found.facts) == ("Changes to cart.py", ("Edited cart.py",))
+    assert (found.title, found.facts) == ("Add totals to the cart", ("Edited cart.py",))
 
 
 def test_failed_last_check_is_reported() -> None:
@@ -392,3 +392,40 @@ def test_abandoned_branch_is_left_out() -> None:
 
 def _inactive(turn: Turn) -> Turn:
     return Turn(turn.line, turn.speaker, turn.kind, turn.text, turn.at, active=False)
+
+
+def test_withdrawn_reply_is_no_fact() -> None:
+    """A finding that the next reply withdraws is not kept."""
+    script = (
+        Script()
+        .asked("Why does the nightly job fail?")
+        .said("The root cause is that `backup.sh` expects `/mnt/disk`, which was renamed in `fstab`.")
+        .read("backup.sh")
+        .said("Scratch that, I misread the script.")
+        .said("The job fails because `rotate.sh` deletes `/var/backup` before the copy is complete.")
+    )
+
+    assert "fstab" not in repr(observed(script))
+
+
+def test_proposed_plan_shows_its_steps() -> None:
+    """A plan that was only proposed has its steps as facts."""
+    plan = (
+        "# Discounts\n\n- Add `CartTotals` to `cart.py`, because taxes depend on discounts\n- Show it in `invoice.py`"
+    )
+    found = only(Script().asked("How would you add discounts to the cart?").planned(plan, rejected=True))
+
+    assert found.facts == ("Add CartTotals to cart.py, because taxes depend on discounts", "Show it in invoice.py")
+
+
+@pytest.mark.parametrize("reply", ["", "Found 2 files.", "All three use the same color."])
+def test_change_without_a_statement_is_left_out(reply: str) -> None:
+    """An exchange that says no more than that something changed has no observation."""
+    assert observed(Script().asked("that seems to be the old one").edited("theme.json").said(reply)) == ()
+
+
+def test_open_answers_are_no_decisions() -> None:
+    """An answer that leaves the choice to the assistant is not a decision."""
+    script = Script().asked("Plan the share dialog").chose(("Who may revoke a share?", "You decide"))
+
+    assert not [each for each in observed(script) if each.type is ObservationType.DECISION]

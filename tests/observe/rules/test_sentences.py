@@ -9,9 +9,9 @@ from palaver.observe.rules.sentences import headline, sentences, strip_markdown,
 
 def test_markdown_becomes_plain() -> None:
     """Emphasis, links, backquotes and decoration are removed, but code keeps its asterisks."""
-    text = "✅ **Added** [the docs](https://example.com/a_(b)) for `src/**/*.ts`  \n<br>now"
+    text = "✅️ **Added** *all* [the docs](https://example.com/a_(b)) for `src/**/*.ts`  \n<br>now"
 
-    assert strip_markdown(text) == "Added the docs for src/**/*.ts now"
+    assert strip_markdown(text) == "Added all the docs for src/**/*.ts now"
 
 
 @pytest.mark.parametrize(

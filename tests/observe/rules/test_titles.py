@@ -85,7 +85,11 @@ def test_every_weight_belongs_to_a_property() -> None:
         Script()
         .asked("Why are the exchange rates of the shop wrong today?")
         .said("Changed the exchange rates of the shop page, which were wrong today.")
-        .said("Maybe the `shop` cache is the cause, since it keeps prices."),
+        .said("Maybe the `shop` cache is the cause, since it keeps prices.")
+        .said("Checked the exchange rates of the shop page."),
+        Script()
+        .asked("Is the shop page wrong?")
+        .said("## Root cause\n\nYes, the cache of the shop page was never cleared."),
         Script().asked("Committed and pushed the branch to origin/main").said(REASON),
         Script()
         .asked("Why does the shop return old exchange rates today?")

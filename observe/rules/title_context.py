@@ -1,0 +1,80 @@
+"""Context of a title: its subject in front, or the points of the answer behind it."""
+
+import re
+
+from .exchange_analysis import ExchangeAnalysis
+from .sentences import TITLE_MAX, headline, truncate
+from .titles import Source, TitleCandidate
+from .user_request import is_specific
+
+_SUBJECT_MAX = 48
+_LABEL = re.compile(r"(?:plan|task|goal|request|todo|fix|feat(?:ure)?(?=[:/]))\s*[:/]\s*|please\s+", re.IGNORECASE)
+_UNUSABLE = re.compile(
+    r"""[?\n]|https?:|^[/@<\[\#(]|\b(?:i|i['’]\w+|we|my|me|you|your|this|that|it)\b
+    |^(?:in|on|at|for|if|when|what|why|how|who|which|is|are|do|does|can|should|would|there|run|review|check|continue)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Lines that do not name a topic: questions, addresses, commands, and lines with a pronoun."""
+_FUNCTION_WORD = re.compile(
+    r"(?:The|An?|All|Both|Each|Every|Only|No|It|This|That|These|When|With|For|In|On|Your)\b(?!:)"
+)
+_WORD = re.compile(r"\w{4,}")
+_STEM = 5
+_POINT = re.compile(r"\*\*([^*`\n]{6,48}?)[:.]?\*\*")
+"""Pattern for the label of a list item, in bold type."""
+_NO_POINT = re.compile(
+    r"""(?:tests?|verification|changes?|note|summary|step|phase|option|line|file|modified|result|before|after|created
+    |updated|added|removed|fixed)\b|.*\.\w{1,4}\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_POINTS_MIN, _ANNOUNCED_MAX = 3, 90
+"""Minimum number of labels, and maximum characters of a title that they follow."""
+
+
+def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
+    """Return the title with what a reader needs to understand it without the conversation."""
+    if best.source is Source.COMMIT:
+        return best.text
+    is_topic = best.source in {Source.REQUEST, Source.SESSION}
+    title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
+    return title if is_topic or title != best.text else _with_subject(title, analysis, session_title)
+
+
+def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+    """Return whether the title is the first sentence of an answer that continues with a list."""
+    following = analysis.conclusion[1:2]
+    return (
+        best.source is Source.ANSWER and best.place == 0 and not best.listed and any(each.listed for each in following)
+    )
+
+
+def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
+    """Return a short title with the labels of the list items of the answer."""
+    found = [point[1] for each in analysis.conclusion if each.listed and (point := _POINT.match(each.raw))]
+    points = [point for point in found if not _NO_POINT.match(point)]
+    if len(points) < _POINTS_MIN or len(title) > _ANNOUNCED_MAX:
+        return title
+    return truncate(f"{title}: {'; '.join(points)}", TITLE_MAX)
+
+
+def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str) -> str:
+    """Return the title of a result after its subject, as in `Login redirect: the token was refreshed twice`.
+
+    A title that shares a word with the topic of the session or with the request is returned unchanged.
+    """
+    session, request = (_LABEL.sub("", line).strip() for line in (session_title, analysis.request.title))
+    subject = _name(session) or (_name(request) if analysis.request.asks else "")
+    if not subject or _stems(title) & (_stems(session) | _stems(request)):
+        return title
+    result = title[:1].lower() + title[1:] if _FUNCTION_WORD.match(title) else title
+    return f"{subject}: {truncate(result, TITLE_MAX - len(subject) - 2)}"
+
+
+def _name(topic: str) -> str:
+    """Return the beginning of a topic as a short name, or an empty string."""
+    name = headline(topic, _SUBJECT_MAX)
+    return name if len(name) > 8 and is_specific(name) and not _UNUSABLE.search(name) else ""
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM].lower() for word in _WORD.findall(text)}
