@@ -117,7 +117,8 @@ class Tool(Struct, frozen=True):
         """JSON Schema of the arguments, without titles and references. It allows no additional properties."""
         schema = self.arguments.model_json_schema(schema_generator=_LeanSchema)
         schema.pop("title", None)
-        return _inlined(schema, schema.pop("$defs", {}))
+        inlined: dict[str, Any] = _inlined(schema, schema.pop("$defs", {}))
+        return inlined
 
     def call(self, context: object, arguments: Mapping[str, object], *, read_only: bool = False) -> ToolReply:
         """Run the tool. A null argument counts as omitted.

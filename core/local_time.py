@@ -20,7 +20,9 @@ from .time_expressions import DateRange, date_range
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCALTIME: Final = Path("/etc/localtime")
-_HINT: Final = "Use an expression such as now, tomorrow, end of week or next Monday, an ISO date, or epoch milliseconds."
+_HINT: Final = (
+    "Use an expression such as now, tomorrow, end of week or next Monday, an ISO date, or epoch milliseconds."
+)
 _DURATIONS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 """Units of a duration, each with its seconds."""
 

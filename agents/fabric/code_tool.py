@@ -1,18 +1,15 @@
 """Fabric tool for code: search the indexed files of a project."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from ...core.clock import show_millisecond
-from ...core.code import CodeLine, Symbol
 from ...core.document import ChunkKind, DocumentFilter
 from ...core.errors import DocumentOutsideRoots
 from ...core.project import root_of
 from ...search.query.secret_placeholders import redacted
-from ...search.rank.item_finder import FoundChunk
 from ...templates.quote import clean
 from ..json_reply import NOTICE
 from ..toolset import ToolReply
@@ -30,6 +27,8 @@ _UNITS: Final[dict[str, tuple[str, ...]]] = {
     "export": (),
 }
 _KINDS: Final = {"constant": "const"}
+_EXPORTS: Final = 50
+"""Number of units in which exported ones are searched."""
 
 
 def search_code(
@@ -46,7 +45,7 @@ def search_code(
     ] = None,
     limit: Limit = 10,
     threshold: Similarity = 0.5,
-    include_content: Annotated[bool, Field(alias="includeContent", description="Return source code")] = True,  # noqa: FBT002
+    include_content: Annotated[bool, Field(alias="includeContent", description="Return source code")] = True,
     project_path: ProjectPath = None,
 ) -> ToolReply:
     """Search the source code of a project. Its index is built on first use and updated when files changed."""
@@ -59,19 +58,16 @@ def search_code(
         kinds=(ChunkKind.CODE,),
         units=_UNITS[symbol_kind] if symbol_kind else (),
     )
-    code, most = fabric.documents.code, limit if symbol_kind != "export" else 100
-    if mode == "symbol":
-        rows = [(each.signature, _symbol_row(each, root)) for each in code.symbols(query, wanted, limit=most).symbols]
-        if include_content:
-            rows = [(signature, row | _content(fabric, row.pop("_chunk"))) for signature, row in rows]
-    elif mode == "text":
-        rows = [(each.text, _line_row(each, root, content=include_content)) for each in code.lines(query, wanted, limit=most).lines]
-    else:
-        found = [each for each in code.units(query, wanted, limit=most) if each.calibrated >= threshold]
-        rows = [(each.held.chunk.signature, _unit_row(each, root, content=include_content)) for each in _distinct(found)]
-    results = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")][:limit]
-    for row in results:
-        row.pop("_chunk", None)
+    most = _EXPORTS if symbol_kind == "export" else limit
+    match mode:
+        case "symbol":
+            rows = _symbol_rows(fabric, query, wanted, most, content=include_content)
+        case "text":
+            rows = _line_rows(fabric, query, wanted, most, content=include_content)
+        case "semantic":
+            rows = _unit_rows(fabric, query, wanted, most, threshold, content=include_content)
+    chosen = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")]
+    results = chosen[:limit]
     status = _status(fabric, root)
     return fabric.reply({"results": results, "indexStatus": status, "total": len(results), **note, **NOTICE})
 
@@ -89,7 +85,9 @@ def _refreshed(fabric: FabricContext, root: Path) -> dict[str, str]:
         return {"note": clean(error.full_message)}
     fabric.indexed.add(root)
     fabric.embed_waiting(done)
-    return {"note": f"{done.queued} files are still queued."} if done.queued else {}
+    if done.queued or done.unembedded:
+        return {"note": f"{done.queued} files are queued, and {done.unembedded} units wait for their embedding."}
+    return {}
 
 
 def _status(fabric: FabricContext, root: Path) -> dict[str, Any]:
@@ -103,32 +101,56 @@ def _status(fabric: FabricContext, root: Path) -> dict[str, Any]:
     }
 
 
-def _symbol_row(each: Symbol, root: Path) -> dict[str, Any]:
-    return {
-        "filePath": _shown(each.source_file, root),
-        "language": each.language,
-        "symbol": _symbol(each.name, each.unit, each.signature, (each.start_line, each.end_line), each.doc),
-        "match": each.match,
-        "_chunk": each.id,
-    }
+def _symbol_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the units with a name, each with its signature."""
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for each in fabric.documents.code.symbols(query, wanted, limit=limit).symbols:
+        symbol = _symbol(each.name, each.unit, each.signature, (each.start_line, each.end_line), each.doc)
+        row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
+        row |= {"symbol": symbol, "match": each.match}
+        if content:
+            row["content"] = clean("\n".join(found.chunk.text for found in fabric.documents.get([each.id])))
+        rows.append((each.signature, row))
+    return rows
 
 
-def _line_row(each: CodeLine, root: Path, *, content: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"filePath": _shown(each.source_file, root), "language": each.language, "line": each.line}
-    if each.name:
-        row["symbol"] = {"name": clean(each.name), "kind": _KINDS.get(each.unit, each.unit)}
-    return row | ({"content": clean("\n".join((*each.before, each.text, *each.after)))} if content else {})
+def _line_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the lines with a text, each with the line itself."""
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for each in fabric.documents.code.lines(query, wanted, limit=limit).lines:
+        row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
+        row["line"] = each.line
+        if each.name:
+            row["symbol"] = {"name": clean(each.name), "kind": _KINDS.get(each.unit, each.unit)}
+        if content:
+            row["content"] = clean("\n".join((*each.before, each.text, *each.after)))
+        rows.append((each.text, row))
+    return rows
 
 
-def _unit_row(found: FoundChunk, root: Path, *, content: bool) -> dict[str, Any]:
-    held, chunk = found.held, found.held.chunk
-    row: dict[str, Any] = {"filePath": _shown(held.source_file, root), "language": held.language}
-    lines = chunk.start_line, chunk.end_line
-    if chunk.name:
-        row["symbol"] = _symbol(chunk.name, chunk.unit, chunk.signature, lines, chunk.doc)
-    else:
-        row |= {"lineStart": lines[0], "lineEnd": lines[1]}
-    return {**row, "similarity": round(found.calibrated, 4), **({"content": clean(chunk.text)} if content else {})}
+def _unit_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, threshold: float, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the units that match a question, each with its signature."""
+    rows: dict[tuple[Path, int], tuple[str, dict[str, Any]]] = {}
+    for each in fabric.documents.code.units(query, wanted, limit=limit):
+        held, chunk = each.held, each.held.chunk
+        row: dict[str, Any] = {"filePath": _shown(held.source_file, wanted), "language": held.language}
+        lines = chunk.start_line, chunk.end_line
+        if chunk.name:
+            row["symbol"] = _symbol(chunk.name, chunk.unit, chunk.signature, lines, chunk.doc)
+        else:
+            row |= {"lineStart": lines[0], "lineEnd": lines[1]}
+        row["similarity"] = round(each.calibrated, 4)
+        if content:
+            row["content"] = clean(chunk.text)
+        if each.calibrated >= threshold:  # A file can be indexed in several namespaces.
+            rows.setdefault((held.source_file, held.index), (chunk.signature, row))
+    return list(rows.values())
 
 
 def _symbol(name: str, unit: str, signature: str, lines: tuple[int, int], doc: str) -> dict[str, Any]:
@@ -136,14 +158,7 @@ def _symbol(name: str, unit: str, signature: str, lines: tuple[int, int], doc: s
     return {**fields, "lineStart": lines[0], "lineEnd": lines[1], "docComment": clean(doc)}
 
 
-def _content(fabric: FabricContext, chunk: str) -> dict[str, str]:
-    return {"content": clean(each.chunk.text) for each in fabric.documents.get([chunk])}
-
-
-def _distinct(found: Iterable[FoundChunk]) -> list[FoundChunk]:
-    """Return the chunks without those of the same place in another namespace."""
-    return list({(each.held.source_file, each.held.index): each for each in reversed(list(found))}.values())[::-1]
-
-
-def _shown(file: Path, root: Path) -> str:
-    return clean(str(file.relative_to(root) if file.is_relative_to(root) else file))
+def _shown(file: Path, wanted: DocumentFilter) -> str:
+    """Return a path relative to the searched folder."""
+    root = wanted.under
+    return clean(str(file.relative_to(root) if root is not None and file.is_relative_to(root) else file))

@@ -12,6 +12,7 @@ from ...core.conversation import Milliseconds
 from ...core.memory import StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import FAMILIES, Family
+from ...core.origin import Trust
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
 from ..memory_uuid import uuid_of
@@ -45,12 +46,17 @@ class Situation(Struct, frozen=True):
 def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
     """Return the context of the current session. Every entry states its reason."""
     working = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(1, now.folder)), limit=_WORKING)
-    recent = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(2, now.folder), states=ACTIVE, valid_at=fabric.clock()), limit=_RECENT)
+    recent = fabric.core.page(
+        MemoryFilter(namespaces=fabric.namespaces(2, now.folder), states=ACTIVE, valid_at=fabric.clock()), limit=_RECENT
+    )
     found = _matching(fabric, now)
     patterns = _patterns(fabric, now)
     reasons = {each.key: (each, "recent memory of this project") for each in recent}
     reasons |= {each.key: (each, f"matches {brief(now.query, 20)}") for each in found}
-    relevant = [*(reasons[each.key] for each in found), *(reasons[each.key] for each in recent if reasons[each.key][0] is each)]
+    relevant = [
+        *(reasons[each.key] for each in found),
+        *(reasons[each.key] for each in recent if reasons[each.key][0] is each),
+    ]
     relevant.sort(key=lambda pair: -pair[0].memory.weight)
     memories = [each for each, _ in relevant]
     return {
@@ -117,7 +123,10 @@ def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemo
     decisions, errors = _of(memories, Family.DECISION)[:2], _of(memories, Family.ISSUE)[:2]
     rows = [
         *(_suggestion("decision", each, 0.8, f"decided on {show_day(each.created)}") for each in decisions),
-        *(_suggestion("pattern", each, 0.9 if each.accesses > 5 else 0.7, "pattern to follow") for each in patterns[:2]),
+        *(
+            _suggestion("pattern", each, 0.9 if each.accesses > 5 else 0.7, "pattern to follow")
+            for each in patterns[:2]
+        ),
         *(_suggestion("error", each, 0.75, f"error of {show_day(each.created)}") for each in errors),
     ]
     if not (memories or patterns):
@@ -132,7 +141,11 @@ def _suggestion(kind: str, stored: StoredMemory, confidence: float, reason: str)
 
 
 def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
-    """Return messages that a client can add to the conversation without showing them."""
+    """Return messages that a client can add to the conversation without showing them.
+
+    Memories with low trust are left out, because clients send these messages as their own.
+    """
+    memories = [each for each in memories if each.memory.origin.trust > Trust.LOW]
     files = [str(each.memory.metadata.get("file", "")) for each in working]
     opened = list(dict.fromkeys(filter(None, files)))[:3]
     rows: list[dict[str, Any]] = []

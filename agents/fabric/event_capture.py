@@ -47,7 +47,9 @@ def captures(event: Event) -> list[Capture]:
         case "error_occurred":
             return [_of_error(given, "stored_bug_fix")]
         case "decision_made":
-            return [Capture("decision", 2, _joined(given, "decision", "title", "rationale", "reason"), "stored_decision")]
+            return [
+                Capture("decision", 2, _joined(given, "decision", "title", "rationale", "reason"), "stored_decision")
+            ]
         case "session_start":
             return [Capture("scratchpad", 1, f"Session {event.session_id} started", "initialized_session", 24 * _HOUR)]
         case "session_end":

@@ -8,6 +8,7 @@ from pydantic import Field
 from ...core.clock import parse_instant, show_millisecond
 from ...core.errors import InvalidInput
 from ...core.memory import Memory, MemoryRevision
+from ...core.origin import Origin
 from ...observe.memory import RememberResult
 from ..json_reply import NOTICE
 from ..memory_uuid import uuid_of
@@ -19,6 +20,8 @@ from .fabric_parameters import Event
 from .fabric_replies import stored_fields
 
 _TAG = "auto_capture"
+_FROM_TOOLS = {"command_executed", "error_occurred"}
+"""Events with the output of tools, which can contain foreign text."""
 _MESSAGES = {
     "file_opened": "File recorded.",
     "command_executed": "Command recorded.",
@@ -69,6 +72,7 @@ def _stored(fabric: FabricContext, event: Event, each: Capture, folder: Path, ha
         tags=(_TAG, event.type),
         metadata={**each.metadata, "event": event.type, "cliType": event.cli_type, "eventTime": happened},
         source="system_auto",
+        origin=Origin.TOOL if event.type in _FROM_TOOLS else Origin.ASSISTANT,
         session_id=event.session_id,
         valid_until=None if each.ttl is None else fabric.clock() + each.ttl,
     )

@@ -41,6 +41,8 @@ class _Fields(BaseModel):
 
 
 class FileContext(_Fields):
+    """Lines of a file."""
+
     path: str
     line_start: WholeNumber | None = None
     line_end: WholeNumber | None = None
@@ -48,6 +50,8 @@ class FileContext(_Fields):
 
 
 class CodeBlock(_Fields):
+    """Source code."""
+
     code: str
     language: str
     file_path: str | None = None
@@ -80,6 +84,8 @@ class NewMetadata(MetadataChange):
 
 
 class RecallFilter(_Fields):
+    """Conditions for recalled memories."""
+
     types: list[str] | None = None
     layers: list[LayerNumber] | None = None
     tags: list[str] | None = None
@@ -87,6 +93,8 @@ class RecallFilter(_Fields):
 
 
 class SummaryOptions(_Fields):
+    """Length and selection of a summary."""
+
     target_tokens: Annotated[int, Field(ge=1, le=100_000), WHOLE]
     focus_types: list[str] | None = None
     include_patterns: bool = True
@@ -94,6 +102,8 @@ class SummaryOptions(_Fields):
 
 
 class Event(_Fields):
+    """Event of a client."""
+
     type: EventName
     payload: dict[str, Any]
     timestamp: str

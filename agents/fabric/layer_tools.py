@@ -45,9 +45,11 @@ def store(
     type: Annotated[TypeName, Field(description="Kind of memory")],  # noqa: A002 - name of the specification
     content: Annotated[Text, Field(description="One claim")],
     metadata: Annotated[NewMetadata, Field(description="Tags, weight (1-5), and more")],
-    layer: Annotated[LayerNumber | None, Field(description="1 session, 2 project, 3 all projects. Default: auto")] = None,
+    layer: Annotated[
+        LayerNumber | None, Field(description="1 session, 2 project, 3 all projects. Default: auto")
+    ] = None,
     ttl: Seconds | None = None,
-    pinned: Annotated[bool, Field(description="Never decays and is never summarized")] = False,  # noqa: FBT002
+    pinned: Annotated[bool, Field(description="Never decays and is never summarized")] = False,
 ) -> ToolReply:
     """Store a memory. Without a layer, tags, ttl and type decide, and the reply names the reason."""
     chosen = route(type, metadata.tags, layer, ttl)
@@ -127,7 +129,7 @@ def update(
     metadata: Annotated[MetadataChange | None, Field(description="Fields to merge")] = None,
     tags: Annotated[list[str] | None, Field(description="New tags")] = None,
     weight: Annotated[Weight | None, Field(description="1-5")] = None,
-    pinned: Annotated[bool | None, Field(description="Pin or unpin")] = None,  # noqa: FBT001
+    pinned: Annotated[bool | None, Field(description="Pin or unpin")] = None,
     target_layer: Annotated[
         Literal[2, 3] | None, WHOLE, Field(alias="targetLayer", description="Promote to this layer")
     ] = None,
@@ -169,7 +171,7 @@ def list_memories(
     tags: Annotated[list[str] | None, Field(description="Only with one of these")] = None,
     limit: Limit = 20,
     offset: Offset = 0,
-    stats: Annotated[bool, Field(description="Return counts per layer instead")] = False,  # noqa: FBT002
+    stats: Annotated[bool, Field(description="Return counts per layer instead")] = False,
     project_path: ProjectPath = None,
 ) -> ToolReply:
     """List memories of a layer, newest first, or count those of every layer."""
@@ -197,7 +199,8 @@ def _promoted(fabric: FabricContext, stored: StoredMemory, layer: int, *, folder
     current = stored.memory.layer
     if current >= layer:
         raise InvalidInput(
-            f"The memory is in layer {current} and cannot move to layer {layer}", hint="Only higher layers are possible."
+            f"The memory is in layer {current} and cannot move to layer {layer}",
+            hint="Only higher layers are possible.",
         )
     return fabric.core.rescope(stored.id, folder_namespace)
 
@@ -207,7 +210,7 @@ def _revision(
     metadata: MetadataChange | None,
     tags: list[str] | None,
     weight: float | None,
-    pinned: bool | None,  # noqa: FBT001
+    pinned: bool | None,
 ) -> MemoryRevision:
     given = metadata or MetadataChange()
     named, chosen = tags if tags is not None else given.tags, weight if weight is not None else given.weight

@@ -50,7 +50,9 @@ def orient(
         "projectPath": clean(str(folder)),
         "offlineGap": gap,
         "recentMemories": [dated_row(each) for each in recent],
-        **({} if resolved is None else {"resolved": resolved, "resolvedTime": _time_fields(local_time(resolved, zone))}),
+        **(
+            {} if resolved is None else {"resolved": resolved, "resolvedTime": _time_fields(local_time(resolved, zone))}
+        ),
         **({"conversions": [_conversion(local_time(moment, other)) for other in others]} if others else {}),
         **_decayed(fabric, at),
         **(NOTICE if recent else {}),
@@ -121,4 +123,6 @@ def _decayed(fabric: FabricContext, at: Milliseconds) -> dict[str, Any]:
         return {}
     fabric.decayed_at = at
     archived = archive_unused(fabric.core, at)
-    return {"archived": {"count": len(archived), "undo": undo_command([each.id for each in archived])}} if archived else {}
+    return (
+        {"archived": {"count": len(archived), "undo": undo_command([each.id for each in archived])}} if archived else {}
+    )

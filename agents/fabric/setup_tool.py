@@ -27,8 +27,8 @@ def setup(
     server_path: Annotated[
         str | None, Field(alias="serverPath", description="Absolute path of the palaver program. Default: this one")
     ] = None,
-    use_docker: Annotated[bool, Field(alias="useDocker", description="Run the server in a container")] = False,  # noqa: FBT002
-    preview: Annotated[bool, Field(description="Return the entry without writing it")] = False,  # noqa: FBT002
+    use_docker: Annotated[bool, Field(alias="useDocker", description="Run the server in a container")] = False,
+    preview: Annotated[bool, Field(description="Return the entry without writing it")] = False,
 ) -> ToolReply:
     """Add this server to the configuration of a client. The rest of the file stays as it is, and has a backup."""
     docker = use_docker or cli == "docker"

@@ -67,11 +67,11 @@ def summarize(
         pinned=True,
     )
     core = fabric.core
-    with core.store.transaction():
-        summary = core.remember(memory, replaces="").stored
-        for each in old:
-            core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
-        core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
+    # An interruption leaves a summary beside its memories. It loses none of them.
+    summary = core.remember(memory, replaces="").stored
+    for each in old:
+        core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
+    core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
     reply = {"summaryId": uuid_of(summary), "summarizedCount": len(old), "summary": summary.memory.content}
     return fabric.reply({**reply, "layer": layer, "undo": undo_command([each.id for each in old]), **NOTICE}, 20_000)
 
@@ -92,4 +92,4 @@ def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
     span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"
     first = f"{len(old)} memories of {span}, archived on {show_day(at)}: {numbers}."
     snippets = [f"{each.memory.type}: {brief(each.memory.content, _SNIPPET)}" for each in old[:_SNIPPETS]]
-    return brief(" ".join([first, "First ones:", *snippets]), tokens)
+    return brief(f"{first} First ones: {'; '.join(snippets)}", tokens)

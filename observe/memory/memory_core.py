@@ -69,8 +69,9 @@ class Memories(Protocol):
 class MemoryCore(Closing):
     """Memories of a home. Several processes can each open an instance, which serves one thread at a time.
 
-    In addition to the operations of `Memories`, it provides `nearest`, `similar`, `expand`, `rescope`, `undo` and lists. `feedback` records
-    outcomes, `graph` links memories, `contradictions` finds conflicts, and `health` finds memories to review.
+    In addition to the operations of `Memories`, it provides `nearest`, `similar`, `expand`, `rescope`, `undo` and
+    lists. `feedback` records outcomes, `graph` links memories, `contradictions` finds conflicts, and `health` finds
+    memories to review.
     `contexts` selects memories for a session, and `projects` contains the namespace of each project.
     """
 

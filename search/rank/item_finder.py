@@ -54,8 +54,8 @@ class MemoryVectors(Struct, frozen=True):
 class FoundMemory(Struct, frozen=True):
     """Memory found by a search.
 
-    `relevance` is the score, 0 to 1. `similarity` is a cosine or None. `calibrated` is the score on a scale on which 0.7
-    is the relevance threshold.
+    `relevance` is the score, 0 to 1. `similarity` is a cosine or None. `calibrated` is the score on a scale on which
+    0.7 is the relevance threshold.
     """
 
     stored: StoredMemory
