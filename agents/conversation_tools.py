@@ -91,14 +91,14 @@ def search(
         list[str] | None,
         Field(
             json_schema_extra={"maxItems": ALSO_MAX},
-            description='2-3 other wordings of a question in your own words: ["429 retry", "rate limit backoff"]',
+            description='In the first call, 2-3 other wordings of a question: ["429 retry", "rate limit backoff"]',
         ),
     ] = None,
 ) -> ToolReply:
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
     Returns one line per hit (id, date, session, type, title), ~30 tokens each, best first. Next: get_observations with
-    the 2-5 best ids. types, concepts and files need a single-concept query.
+    the 1-3 best ids. types, concepts and files need a single-concept query.
     """
     one = {"sessions": session, "branches": branch, "kinds": kind}
     several = {"projects": projects, "types": types, "concepts": concepts, "files": files}

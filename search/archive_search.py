@@ -20,6 +20,7 @@ from ..core.query import IDS_MAX, Filters
 from ..core.results import SessionPage
 from .model.embedder import DEFAULT_MODEL, load
 from .present.sessions import Sessions
+from .present.unit_history import UnitHistory
 from .query.project_names import check_projects, project_at
 from .query.secret_placeholders import redacted, without_secrets
 
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..archiver.store.session_table import ProjectTotal
-    from ..core.code import CodeLines, Symbols
-    from ..core.document import DocumentFilter
     from ..core.home import Home
     from ..core.query import Query
     from ..core.results import Detail, OutputMatches, Results, Timeline, TranscriptExcerpt
-    from .code_search import CodeSearch
     from .present.hits import Hits
     from .present.transcript_reader import TranscriptPaths, TranscriptReader
     from .rank.engine import Engine
@@ -66,14 +64,6 @@ class ArchiveSearch(Closing):
         output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
 
-    def find_symbols(self, name: str, wanted: DocumentFilter, *, limit: int = 10) -> Symbols:
-        """See `CodeSearch.symbols`."""
-        return self._code.symbols(redacted(name, self._home), wanted, limit=limit)
-
-    def find_code(self, text: str, wanted: DocumentFilter, *, limit: int = 10, context: int = 2) -> CodeLines:
-        """See `CodeSearch.lines`."""
-        return self._code.lines(redacted(text, self._home), wanted, limit=limit, context=context)
-
     def sessions(self, query: Query) -> SessionPage:
         """Return a page of the sessions that match a query with `Grouping.SESSION`."""
         found = self.find(query, snippets=False)
@@ -105,12 +95,13 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """For each folder in the project filter, add its namespace if the namespace contains memories."""
+        """For each folder in the project filter, add its namespace if it contains memories or documents."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
         spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]
-        used = [space for space in spaces if self._store.memories.count(MemoryFilter(namespaces=(space,)))]
+        memories, documents = self._store.memories, self._store.documents
+        used = [each for each in spaces if documents.uses(each) or memories.count(MemoryFilter(namespaces=(each,)))]
         return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *used)))
 
     @cached_property
@@ -125,16 +116,6 @@ class ArchiveSearch(Closing):
         from .present.hits import Hits
 
         return Hits(self._store, self._engine)
-
-    @cached_property
-    def _code(self) -> CodeSearch:
-        from .code_search import CodeSearch
-        from .index.generation import Generations
-        from .rank.item_finder import DocumentFinder
-
-        return CodeSearch(
-            self._store, lambda: DocumentFinder(self._store, Generations(self._home.index), self._embedder)
-        )
 
     @cached_property
     def _sessions(self) -> Sessions:
@@ -172,8 +153,6 @@ class ArchiveSearch(Closing):
             InvalidInput: Several session IDs begin with the same text.
         """
         found, unknown = self._look_up(wanted)
-        from .present.unit_history import UnitHistory
-
         return UnitHistory(self._store, RawArchive(self._home.archive)).linked(found), unknown
 
     def _look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:

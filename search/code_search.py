@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from msgspec.structs import replace
 
@@ -13,7 +13,10 @@ from ..archiver.store.symbol_table import symbol_key
 from ..core.code import CodeLine, CodeLines, Symbol, SymbolMatch, Symbols, last_name
 from ..core.document import ChunkKind, DocumentFilter, StoredChunk
 from ..core.errors import InvalidInput, InvalidLimit
+from ..core.home import Home
 from ..core.query import CONTEXT_MAX, LIMIT_MAX, Mode
+from .index.generation import Generations
+from .model.embedder import DEFAULT_MODEL, load
 from .rank.item_finder import DocumentFinder, FoundChunk
 
 _SEPARATORS: Final = ("::", "->", "#", "/")
@@ -44,6 +47,11 @@ class CodeSearch:
         self._store, self._finder = store, finder
         self._keys: tuple[int, list[str]] = (-1, [])
         """Keys of all symbols, and the sequence number of the last change that they include."""
+
+    @classmethod
+    def of_home(cls, store: Store, home: Home, model: str | None = None) -> Self:
+        """Return a search in an open store. `model` embeds queries until an index is published."""
+        return cls(store, lambda: DocumentFinder(store, Generations(home.index), load(model or DEFAULT_MODEL)))
 
     def symbols(self, name: str, wanted: DocumentFilter | None = None, *, limit: int = 10) -> Symbols:
         """Return the units with a name, best first: equal names, then names that begin with it, else similar ones.

@@ -30,6 +30,7 @@ from ..core.document import (
 from ..core.errors import InvalidInput, ModelUnavailable
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent, stage
+from ..core.project import has_project
 from ..core.query import Mode
 from .code_search import CodeSearch
 from .index.generation import Generations
@@ -74,6 +75,12 @@ class DocumentLibrary(Closing):
         documents = cls(store, generations, embedder, Redactor(home.key()), allowed)
         documents._close.callback(store.close)
         return documents
+
+    def namespace_of(self, path: Path) -> str:
+        """Return the namespace of the project that contains a path, or `default` if no project does."""
+        if not has_project(path):
+            return DEFAULT_NAMESPACE
+        return self._store.projects.claim(path if path.is_dir() else path.parent)
 
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
         """Index one file and embed its chunks, which replace the file's previous chunks.

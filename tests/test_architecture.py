@@ -66,7 +66,6 @@ LAZY = set(
 # Number of other imports within functions per package. Counts may only decrease.
 LOCAL_IMPORTS: dict[str, int] = {
     "agents": 1,
-    "archiver/documents": 2,
     "core": 5,
     "observe": 1,
     "observe/llm": 1,

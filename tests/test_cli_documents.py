@@ -141,3 +141,14 @@ def test_documents_add_is_index(folder: Path) -> None:
 
     palaver("documents", "add", "--flat", str(folder), code=1)
     assert answer("documents", "list")["watched"] == [{"path": str(folder), "namespace": "default", "recursive": False}]
+
+
+def test_files_of_a_repository_belong_to_its_project(folder: Path) -> None:
+    """Without --namespace, files in a repository get the namespace of its project, which --project . selects."""
+    repository = folder.parent
+    (repository / ".git").mkdir()
+
+    assert answer("index", str(folder), code=1)["namespace"] == f"project:{repository.name}"
+    found = answer("search", "heat", "--kind", "code", "--project", ".")["results"]
+
+    assert [Path(hit["path"]).name for hit in found] == ["kiln.py"]

@@ -31,7 +31,7 @@ def search_code(
     start = time.perf_counter()
     query = redacted(without_controls(query), rag.config.home)
     wanted = DocumentFilter(
-        pattern=file_pattern or "", languages=(language,) if language else (), kinds=(ChunkKind.CODE,)
+        pattern=_below(file_pattern or ""), languages=(language,) if language else (), kinds=(ChunkKind.CODE,)
     )
     if project_name is not None:
         places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
@@ -84,6 +84,11 @@ def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
     for each in sorted(found, key=lambda each: -each.score):
         best.setdefault((each.held.source_file, each.held.index), each)
     return list(best.values())
+
+
+def _below(pattern: str) -> str:
+    """Return a pattern whose final `*` also matches files in subfolders, as in the specification's `*/auth/*`."""
+    return f"{pattern}*" if pattern.endswith("/*") else pattern
 
 
 def _row(rag: RagContext, found: FoundChunk) -> dict[str, Any]:

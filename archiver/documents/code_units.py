@@ -21,6 +21,8 @@ _WRAPPERS: Final = frozenset(
 _SIGNATURE: Final = 300
 _DOC: Final = 4_000
 """Maximum characters of a signature and of a documentation comment."""
+_BROKEN: Final = 5_000
+"""Maximum number of nodes directly below a syntax error. With unclosed brackets, a query takes quadratic time."""
 _DEPTH: Final = 32
 """Maximum depth of nested units. Deeper units belong to their parent."""
 _END_SIGN: Final = re.compile(r"\s*(?:=>|[:=;])$")
@@ -65,6 +67,8 @@ def units(text: str, language: CodeLanguage) -> tuple[list[CodeUnit], bool]:
     parser, query = language.load()
     data = text.encode("utf-8", "replace")
     root = parser.parse(data).root_node
+    if any(child.is_error and child.child_count > _BROKEN for child in [root, *root.children]):
+        return [], False
     source = _Source(data)
     found: dict[tuple[int, int], _Candidate] = {}
     for pattern, captures in QueryCursor(query).matches(root):

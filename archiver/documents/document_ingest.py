@@ -66,11 +66,9 @@ class DocumentIngest:
             keys = self._store.documents.keys_of(plain, namespace)
             return IndexedFile(plain, namespace, _ids(keys), unchanged=True)
         with self._isolated:
-            parsed = partial(parse, plain, content.data, self._redactor, self._isolated)
-            if self._former(document) is None:
-                parsed = partial(_same, parsed())
-            with self._store.transaction():
-                keys = self._save(document, parsed, IndexedDirectory())
+            parsed = parse(plain, content.data, self._redactor, self._isolated)
+        with self._store.transaction():
+            keys = self._save(document, lambda: parsed, IndexedDirectory())
         return IndexedFile(plain, namespace, _ids(keys))
 
     def index_directory(

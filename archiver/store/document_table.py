@@ -158,6 +158,10 @@ class DocumentTable:
             (os.fsencode(path), namespace),
         )
 
+    def uses(self, namespace: str) -> bool:
+        """Return whether a document is in this namespace."""
+        return self._db.one("SELECT 1 FROM document WHERE namespace = ? LIMIT 1", (namespace,)) is not None
+
     def count_by(self, column: str) -> dict[str, int]:
         """Count the chunks of each `namespace` or `kind`, the most frequent first."""
         assert column in {"namespace", "kind"}
@@ -348,9 +352,8 @@ class DocumentTable:
         *values, key, path, namespace, language, index, at, metadata = row
         fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
         fields["kind"] = ChunkKind(fields["kind"])
-        return StoredChunk(
-            key, Chunk(**fields), self._shown_of(path), namespace, language, index, at, _metadata(metadata)
-        )
+        chunk, shown = Chunk(**fields), self._shown_of(path)
+        return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:

@@ -21,7 +21,7 @@ PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
 EXPLAINED = 8
 """Minimum total salience of an answer that becomes an observation although no file was changed."""
-TOLD = 4
+TOLD = 2
 """Minimum total salience of the statements about a change that nobody ordered."""
 _STEPS = 5
 """Maximum number of facts from a plan."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from .exchange_analysis import MINOR, ExchangeAnalysis
 from .phrase_patterns import at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context, salience
-from .sentences import headline
+from .sentences import headline, strip_markdown
 from .statements import Statement
 from .user_request import LOOK, is_specific
 
@@ -25,7 +25,8 @@ _BOTTOM_LINE: Final = re.compile(
     re.IGNORECASE,
 )
 _BY_ME: Final = re.compile(
-    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just |successfully )*(?=\w+ed\b|made\b|rewrote\b)",
+    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just |successfully )*"
+    r"(?=\w+ed\b|made\b|rewrote\b|recommend\b|suggest\b)",
     re.IGNORECASE,
 )
 _LEAD_IN: Final = re.compile(
@@ -95,6 +96,12 @@ _RESULT_HEADING: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for headings above the result of an answer."""
+_RECOMMENDATION: Final = at_start(
+    r"""
+    (?:i|we)(?:['’]d|\swould)? (?:still )?(?:recommend|suggest|lean|go with|pick|choose) | (?:my )?recommendation
+    | (?:the )?(?:best|right|simplest|cleanest|safest) (?:option|choice|approach|fix|way) (?:here )?is | recommended
+    """
+)
 _YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")
@@ -111,6 +118,7 @@ WEIGHTS: Final = {
     "telling commit": 0.69,
     "very long": 0.54,
     "first of the answer": 0.30,
+    "recommendation": 0.50,
     "on the request": 0.38,
     "result heading": 0.30,
     "yes or no": 0.20,
@@ -265,6 +273,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
         ("result heading", _RESULT_HEADING.match(candidate.heading)),
+        ("recommendation", source is Source.ANSWER and _RECOMMENDATION.match(strip_markdown(candidate.raw))),
         ("yes or no", source is Source.ANSWER and _YES_NO.match(candidate.raw)),
         ("activity", _ACTIVITY.match(text)),
         ("hedged", _HEDGED.search(candidate.raw)),

@@ -58,8 +58,11 @@ _PROJECT = 0.06
 """Weight of the searcher's project. It only reorders similar scores (bench/RESULTS.md, "Project of the searcher")."""
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
-_RERANKED_REWORDED = 20
-"""Value of `_RERANKED` for several wordings, to save time. A value of 40 gives equal results (bench/RESULTS.md)."""
+_RERANKED_REWORDED = 15
+"""Value of `_RERANKED` for several wordings, which have more tokens. A value of 40 gives equal results.
+
+See bench/RESULTS.md.
+"""
 _NONE = np.empty(0, dtype=np.int64)
 PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date", "project")
 """Names of the parts of a score in the order of summation. `date` and `project` are left out if they do not apply."""

@@ -184,9 +184,9 @@ def test_a_name_needs_a_letter(code: CodeSearch, bad: str) -> None:
 
 def test_lines_need_a_text_within_one_line(code: CodeSearch) -> None:
     """An empty text, a text of two lines and numbers out of range are errors."""
-    for text, context, limit in (("", 0, 1), ("a\nb", 0, 1), ("a", 99, 1), ("a", 0, 0)):
+    for text, limit, context in (("", 1, 1), ("a\nb", 1, 1), ("a", 1, 99), ("a", 0, 1)):
         with pytest.raises(InvalidInput):
-            code.lines(text, context=context, limit=limit)
+            code.lines(text, limit=limit, context=context)
 
 
 @given(

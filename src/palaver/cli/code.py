@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from palaver.core.config import Config
+from palaver.archiver.store import Store
 from palaver.core.document import DocumentFilter
 from palaver.core.home import Home
 from palaver.core.memory import project_namespace
-from palaver.search.archive_search import ArchiveSearch
+from palaver.search.code_search import CodeSearch
+from palaver.search.query.secret_placeholders import redacted
 from palaver.templates.json_output import code_lines_json, symbols_json
 
 from .output import print_json, print_page, renderer
@@ -30,8 +31,10 @@ def print_symbols(name: str, options: Mapping[str, Any], *, budget: int, as_json
     """
     refuse_others(_USABLE | {"symbol"}, "--symbol")
     wanted = _code_filter(options)
-    with _open() as layers:
-        found = layers.find_symbols(name, wanted, limit=options["limit"])
+    home = Home.find()
+    with Store.open(home.database) as store:
+        code = CodeSearch.of_home(store, home)
+        found = code.symbols(redacted(name, home), wanted, limit=options["limit"])
     if as_json:
         print_json(symbols_json(found, budget=budget))
     else:
@@ -49,8 +52,10 @@ def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, bud
         raise click.UsageError("--in code takes WORDS.")
     refuse_others(_USABLE | {"query", "place", "context"}, "--in code")
     wanted = _code_filter(options)
-    with _open() as layers:
-        found = layers.find_code(text, wanted, limit=options["limit"], context=context)
+    home = Home.find()
+    with Store.open(home.database) as store:
+        code = CodeSearch.of_home(store, home)
+        found = code.lines(redacted(text, home), wanted, limit=options["limit"], context=context)
     if as_json:
         print_json(code_lines_json(found, budget=budget))
     else:
@@ -71,8 +76,3 @@ def _code_filter(options: Mapping[str, Any]) -> DocumentFilter:
         languages=tuple(options["languages"]),
         units=tuple(options["units"]),
     )
-
-
-def _open() -> ArchiveSearch:
-    home = Home.find()
-    return ArchiveSearch(home, Config.read(home.config).model)

@@ -9,7 +9,7 @@ import click
 
 from palaver.core.amount import many
 from palaver.core.config import Config
-from palaver.core.document import DEFAULT_NAMESPACE, FailedFile, IndexedDirectory, IndexedFile
+from palaver.core.document import FailedFile, IndexedDirectory, IndexedFile
 from palaver.core.errors import (
     DocumentNotFound,
     DocumentOutsideRoots,
@@ -32,15 +32,13 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", callback=not_empty)
 @click.option(
     "--namespace",
-    default=DEFAULT_NAMESPACE,
-    show_default=True,
     metavar="NAME",
-    help="Namespace for the indexed documents.",
+    help="Namespace for the indexed documents.  [default: the project of the first PATH, or `default`]",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @click.option("--once", is_flag=True, help="Do not keep folders current after this run.")
 @as_json
-def index(paths: Sequence[str], *, namespace: str, flat: bool, once: bool, as_json: bool) -> None:
+def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool, as_json: bool) -> None:
     """Index documents and source code for search, and keep folders current.
 
     From then on, `palaver watch` indexes new, changed, moved and deleted files of a folder within seconds. Formats:
@@ -54,6 +52,7 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, once: bool, as_js
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     watched: list[str] = []
     with _documents(targets) as documents, progress_bars() as report:
+        namespace = documents.namespace_of(targets[0]) if namespace is None else namespace
         for target in targets:
             try:
                 if target.is_dir():

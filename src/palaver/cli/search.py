@@ -170,7 +170,7 @@ def search(
     symbol: str | None,
     **options: Any,
 ) -> None:
-    """Search conversations, memories and documents, one line per hit.
+    """Search conversations, memories, documents and code, one line per hit.
 
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
     every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
@@ -179,8 +179,7 @@ def search(
     Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for the exact WORDS
     in it, newest first, for at most 10 seconds.
 
-    Code that `palaver index` indexed is found by words with --kind code, by exact text with `--in code`, and by name
-    with --symbol. A name may be qualified, as in `Store.open`. Similar names are shown only if none is equal or longer.
+    Indexed code is found by words with --kind code, by exact text with `--in code`, and by name with --symbol.
 
     On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
     titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next` is
@@ -191,18 +190,8 @@ def search(
     if fix or how:
         _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
         return
-    if symbol is not None or place == "code":
-        from .code import print_code_lines, print_symbols
-
-        if symbol is not None:
-            print_symbols(symbol, options, budget=budget, as_json=as_json)
-        else:
-            print_code_lines(" ".join(query), options, context=context, budget=budget, as_json=as_json)
-        return
-    if place == "output":
-        from .tool_output import print_output
-
-        print_output(" ".join(query), options, context=context, budget=budget, as_json=as_json)
+    if symbol is not None or place != "conversations":
+        _print_exact(place, symbol, " ".join(query), options, context=context, budget=budget, as_json=as_json)
         return
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
@@ -218,6 +207,19 @@ def search(
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
+
+
+def _print_exact(
+    place: str, symbol: str | None, text: str, options: dict[str, Any], *, context: int, budget: int, as_json: bool
+) -> None:
+    """Print the code units named `symbol`, or the matches of an exact text in `output` or `code`."""
+    from . import code, tool_output
+
+    if symbol is not None:
+        code.print_symbols(symbol, options, budget=budget, as_json=as_json)
+    else:
+        answer = code.print_code_lines if place == "code" else tool_output.print_output
+        answer(text, options, context=context, budget=budget, as_json=as_json)
 
 
 def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ def refusal(theo: Agent, name: str, **arguments: object) -> str:
 
 def test_errors_of_files_have_a_reason(theo: Agent, tmp_path: Path) -> None:
     """The error says whether the file is missing, of an unknown type, or unreadable."""
-    (tmp_path / "notes.docx").write_text("x")
+    (tmp_path / "notes.xlsx").write_text("x")
     (tmp_path / "bad.pdf").write_bytes(b"no pdf")
     missing = str(tmp_path / "none.md")
 
@@ -30,7 +30,7 @@ def test_errors_of_files_have_a_reason(theo: Agent, tmp_path: Path) -> None:
     assert refusal(theo, "index_directory", dir_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
     refused = refusal(theo, "index_directory", dir_path=str(tmp_path / "bad.pdf"))
     assert refused == "Failed to read file: the path is not a folder"
-    assert refusal(theo, "index_file", file_path=str(tmp_path / "notes.docx")) == "Unsupported file type: .docx"
+    assert refusal(theo, "index_file", file_path=str(tmp_path / "notes.xlsx")) == "Unsupported file type: .xlsx"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "bad.pdf")).startswith("Failed to read file: ")
     assert refusal(theo, "trace_query", file=missing) == f"File not found: {missing}"
 

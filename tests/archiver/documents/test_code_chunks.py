@@ -89,6 +89,13 @@ def test_a_huge_file_is_not_parsed() -> None:
     assert {one.unit for one in found} == {""}
 
 
+def test_unclosed_brackets_are_no_trap() -> None:
+    """A file of unclosed brackets, in which a search for units would take minutes, is split like text."""
+    found = chunks_of("python", "(" * 200_000)
+
+    assert {one.unit for one in found} == {""}
+
+
 def test_a_large_function_is_split_into_blocks() -> None:
     """A large function is split into blocks of at most 512 tokens and 100 lines. The first has the documentation."""
     found = chunks_of("python", 'def long():\n    """Wait."""\n' + "    x = 1\n" * 400)

@@ -55,6 +55,20 @@ def test_status_reports_are_no_titles(reply: str) -> None:
     assert title(script) == REASON.replace("`", "").rstrip(".")
 
 
+def test_a_recommendation_comes_before_the_options() -> None:
+    """The title of a comparison is what the answer recommends."""
+    script = (
+        Script()
+        .asked("Should the shop keep its exchange rates in a file or in a table?")
+        .said(
+            "- **File**: simple to read, but `rates.py` needs one exchange rate at a time.\n- **Table**: one more file."
+        )
+        .said("I recommend a table, because `rates.py` asks for one exchange rate.")
+    )
+
+    assert title(script) == "Recommend a table, because rates.py asks for one exchange rate"
+
+
 def test_candidates_are_distinct() -> None:
     """A line that occurs in several parts of an exchange is one candidate."""
     script = (
@@ -90,6 +104,7 @@ def test_every_weight_belongs_to_a_property() -> None:
         Script()
         .asked("Is the shop page wrong?")
         .said("## Root cause\n\nYes, the cache of the shop page was never cleared."),
+        Script().asked("Which cache is better?").said("I recommend `shop` as the cache of the exchange rates."),
         Script().asked("Committed and pushed the branch to origin/main").said(REASON),
         Script()
         .asked("Why does the shop return old exchange rates today?")

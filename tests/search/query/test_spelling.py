@@ -24,6 +24,12 @@ def test_a_typo_finds_the_most_similar_word(word: str, meant: str) -> None:
     assert nearest(word, ["The Kettle, and a kennel.", "remediation/remedy of them, both transform, invoke"]) == meant
 
 
+def test_only_whole_words_are_compared() -> None:
+    """An underscore separates words. Digits do not."""
+    assert nearest("ketle", ["tea_kettle"]) == "kettle"
+    assert nearest("ketle", ["teakettle 9kettle kettles9"]) == ""
+
+
 def test_similar_names_come_best_first() -> None:
     """Names of a different length or with a different first letter are not similar."""
     assert similar_spellings("soup", ["soups", "soop", "coup", "soup_of_the_day"]) == ["soups", "soop"]

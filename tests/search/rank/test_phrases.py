@@ -319,6 +319,18 @@ def test_corrections_are_reported(archive: History) -> None:
     assert archive.search("kettle").corrections == ()
 
 
+def test_words_of_other_wordings_are_not_corrected(archive: History) -> None:
+    """The explanation of an empty result suggests spellings for the query, and none for its other wordings."""
+    for name in "abcdef":
+        archive.say(name, Said(f"brass kettle and copper pan {name}"))
+    nowhere = Filters(projects=("nowhere",))
+    query = Query(("kettle brasss",), Mode.TEXT, filters=nowhere, also=("kettle copprr",))
+
+    explanation = Hits(archive.store, archive.engine()).search(query).explanation
+    assert explanation is not None
+    assert explanation.similar == (Correction("brasss", "brass"),)
+
+
 def test_a_misspelled_word_finds_the_corrected_word(history: History) -> None:
     """Hits have the same order, scores and matched words as for the correct word. This includes words with a short
     stem, such as `remediation`, which is indexed as `remedi`.
