@@ -6,20 +6,22 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.clock import show_day
 from ...core.conversation import Milliseconds
 from ...core.memory import StoredMemory
-from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
+from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...core.memory_types import FAMILIES, Family
 from ...core.origin import Trust
+from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
 from ..memory_uuid import uuid_of
-from .fabric_context import FabricContext, in_layers
+from .fabric_context import FabricContext
 from .fabric_replies import dated_row
 
-_WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 100
+_WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 50
 """Maximum numbers of working, recent, matching and pattern memories, and of patterns that are ranked."""
 _RELEVANT: Final = 0.7
 _DAY: Final = 86_400_000
@@ -46,11 +48,12 @@ class Situation(Struct, frozen=True):
 def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
     """Return the context of the current session. Every entry states its reason."""
     working = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(1, now.folder)), limit=_WORKING)
-    recent = fabric.core.page(
-        MemoryFilter(namespaces=fabric.namespaces(2, now.folder), states=ACTIVE, valid_at=fabric.clock()), limit=_RECENT
-    )
-    found = _matching(fabric, now)
-    patterns = _patterns(fabric, now)
+    project = fabric.namespaces(2, now.folder)
+    current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())
+    recent = fabric.core.page(replace(current, namespaces=project), limit=_RECENT)
+    everywhere = replace(current, namespaces=tuple(dict.fromkeys((*project, *GLOBAL_NAMESPACES))))
+    found = _matching(fabric, now, everywhere)
+    patterns = _patterns(fabric, now, everywhere)
     reasons = {each.key: (each, "recent memory of this project") for each in recent}
     reasons |= {each.key: (each, f"matches {brief(now.query, 20)}") for each in found}
     relevant = [
@@ -68,22 +71,20 @@ def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
     }
 
 
-def _matching(fabric: FabricContext, now: Situation) -> list[StoredMemory]:
+def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
     """Return the memories of the project and of all projects that match the command and the file."""
     query = redacted(now.query, fabric.config.home)
     if not query.strip():
         return []
-    wanted = MemoryFilter(namespaces=in_layers(fabric, (2, 3), now.folder), states=ACTIVE)
     found = fabric.core.similar(query, wanted, min_similarity=_RELEVANT, limit=_HITS, count_access=False)
     return [each.stored for each in found]
 
 
-def _patterns(fabric: FabricContext, now: Situation) -> list[tuple[StoredMemory, str]]:
+def _patterns(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[tuple[StoredMemory, str]]:
     """Return the patterns for the language and the path, best first, each with the reason."""
     types = tuple(name for name, family in FAMILIES.items() if family is Family.PATTERN)
     at = fabric.clock()
-    wanted = MemoryFilter(namespaces=in_layers(fabric, (2, 3), now.folder), types=types, states=ACTIVE, valid_at=at)
-    stored = fabric.core.page(wanted, order=MemoryOrder.UPDATED, limit=_CANDIDATES)
+    stored = fabric.core.page(replace(wanted, types=types), limit=_CANDIDATES)
     language = now.language.lower()
     fitting = [each for each in stored if not language or _language(each).lower() in {"", language}]
     ranked = sorted(fitting, key=lambda each: (-_pattern_score(each, now, at), -each.key))

@@ -64,9 +64,11 @@ class FabricContext(MemoryContext):
     def folder(self, path: str | None) -> Path:
         """Return the folder of a project, by default the working folder. Raises `InvalidInput` for invalid paths."""
         try:
-            return (self.config.project / Path(path or "").expanduser()).resolve()
+            folder = (self.config.project / Path(path or "").expanduser()).resolve()
+            folder.exists()  # Raises OSError if a name is too long.
         except (RuntimeError, ValueError, OSError):
             raise InvalidInput(f"Invalid projectPath: {path!r}", hint="Give the path of a folder.") from None
+        return folder
 
     def identity(self, folder: Path) -> str:
         """Return the identity of the project of a folder."""

@@ -30,6 +30,8 @@ _ORDER: Final = {
     MemoryOrder.IMPORTANCE: "importance",
     MemoryOrder.CONFIDENCE: "confidence",
 }
+_PARTS_MAX: Final = 12
+"""Maximum number of filters into which one is divided."""
 _GOLDEN: Final = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
 
 
@@ -137,11 +139,17 @@ class MemoryTable:
         offset: int = 0,
     ) -> list[StoredMemory]:
         """Return the memories that satisfy a filter, sorted by `order`. Ties are sorted by age."""
-        where, values = _where(wanted)
-        column, way = _ORDER[order], "DESC" if descending else "ASC"
-        rows = self._db.rows(
-            f"{_SELECT} WHERE {where} ORDER BY {column} {way}, item {way} LIMIT ? OFFSET ?", (*values, limit, offset)
-        )
+        way = "DESC" if descending else "ASC"
+        sorted_by = f"ORDER BY {_ORDER[order]} {way}, item {way} LIMIT ?"
+        parts = _parts(wanted) if limit >= 0 else [wanted]
+        values: list[Value] = []
+        selects: list[str] = []
+        for part in parts:
+            where, given = _where(part)
+            selects.append(f"SELECT * FROM ({_SELECT} WHERE {where} {sorted_by})")
+            values += [*given, limit + offset if limit >= 0 else -1]
+        every = " UNION ALL ".join(selects)
+        rows = self._db.rows(f"SELECT * FROM ({every}) {sorted_by} OFFSET ?", (*values, limit, offset))
         return [_stored(row) for row in rows]
 
     def count(self, wanted: MemoryFilter) -> int:
@@ -178,6 +186,18 @@ class MemoryTable:
 
     def _tag(self, key: int, tags: Sequence[str]) -> None:
         self._db.run_many("INSERT OR IGNORE INTO memory_tag VALUES (?, ?)", [(tag, key) for tag in tags])
+
+
+def _parts(wanted: MemoryFilter) -> list[MemoryFilter]:
+    """Return filters for single states and namespaces that together are equal to a filter.
+
+    SQLite reads only the first rows of each from an index. For several values, it would read and sort all rows.
+    """
+    namespaces: list[tuple[str, ...]] = [(name,) for name in dict.fromkeys(wanted.namespaces)] or [()]
+    states: list[tuple[MemoryState, ...]] = [(state,) for state in dict.fromkeys(wanted.states)] or [()]
+    if len(namespaces) * len(states) > _PARTS_MAX:
+        return [wanted]
+    return [replace(wanted, states=state, namespaces=name) for state in states for name in namespaces]
 
 
 def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
