@@ -23,9 +23,8 @@ def tools_page() -> str:
     head = [
         "# Tools",
         "",
-        f"The {len(toolsets)} toolsets have {total} tools. Every session pays for the tokens of the served ones. "
-        "[mcp.md](mcp.md)",
-        "describes the toolsets. `release/tools_page.py` generates this page.",
+        f"The {len(toolsets)} toolsets have {total} tools. Every session pays for the tokens of the served ones.",
+        "[mcp.md](mcp.md) describes the toolsets. `release/tools_page.py` generates this page.",
     ]
     return "\n".join([*head, *(row for each in toolsets for row in _section(each))]) + "\n"
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -107,12 +107,11 @@ def _pattern_reason(stored: StoredMemory, now: Situation) -> str:
 
 
 def _pattern_row(stored: StoredMemory, reason: str) -> dict[str, Any]:
-    code = stored.memory.metadata.get("codeBlock")
     return {
         "id": uuid_of(stored),
         "name": clean(stored.memory.title) or brief(stored.memory.content, 12),
         "description": clean(stored.memory.content),
-        "code": clean(str(code.get("code", ""))) if isinstance(code, dict) else "",
+        "code": clean(_place(stored, "codeBlock").get("code", "")),
         "language": clean(_language(stored)),
         "usageCount": stored.accesses,
         "reason": reason,
@@ -173,14 +172,18 @@ def _of(memories: Iterable[StoredMemory], family: Family) -> list[StoredMemory]:
 
 def _language(stored: StoredMemory) -> str:
     """Return the language of the code or of the file of a memory, or an empty text."""
-    places = (stored.memory.metadata.get(name) for name in ("codeBlock", "fileContext"))
-    return next((str(each["language"]) for each in places if isinstance(each, dict) and each.get("language")), "")
+    return next(filter(None, (_place(stored, name).get("language", "") for name in ("codeBlock", "fileContext"))), "")
 
 
 def _path(stored: StoredMemory) -> str:
-    places = (("fileContext", "path"), ("codeBlock", "filePath"))
-    values = ((stored.memory.metadata.get(name), field) for name, field in places)
-    return next((str(each[field]) for each, field in values if isinstance(each, dict) and each.get(field)), "")
+    return _place(stored, "fileContext").get("path", "") or _place(stored, "codeBlock").get("filePath", "")
+
+
+def _place(stored: StoredMemory, name: str) -> dict[str, str]:
+    """Return the texts of an object in the metadata of a memory. Other toolsets can store any value."""
+    value = stored.memory.metadata.get(name)
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return {field: each for field, each in fields.items() if isinstance(each, str)}
 
 
 def _shared_parts(one: str, other: str) -> int:

@@ -23,7 +23,7 @@ _MEMORIES, _FIXES = 5, 3
 _SIMILAR: Final = 0.7
 _TEXT: Final = 60
 """Maximum tokens of an error or of a fix."""
-_NO_EDIT: Final = {Remedy.RETRY: "running it again"}
+_NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
 class EarlierErrors(Struct, frozen=True):
@@ -44,7 +44,8 @@ class EarlierErrors(Struct, frozen=True):
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
         latest = f", the latest {show_duration(at - max(times))} ago" if times else ""
         found = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
-        helped = next(filter(None, [*map(_remedy, self.fixes), *map(_noted_fix, self.memories)]), "")
+        remedies = [*map(_remedy, self.fixes), *map(_noted_fix, self.memories)]
+        helped = next((each for each in remedies if each), "")
         return f"{found} Fixed before by {helped}." if helped else found
 
     @property

@@ -20,6 +20,8 @@ EventName: TypeAlias = Literal[
     "user_feedback",
 ]
 LayerNumber: TypeAlias = Annotated[Literal[1, 2, 3], WHOLE]
+SourceName: TypeAlias = Literal["user_explicit", "ai_inferred", "system_auto"]
+Confidence: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Weight: TypeAlias = Annotated[float, Field(ge=1, le=5)]
 Similarity: TypeAlias = Annotated[float, Field(ge=0, le=1, description="Minimum similarity")]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, description="Seconds until it expires")]
@@ -57,6 +59,22 @@ class CodeBlock(_Fields):
     file_path: str | None = None
 
 
+class NewMetadata(_Fields):
+    """Metadata of a new memory. Other fields are stored too."""
+
+    model_config = ConfigDict(extra="allow")
+
+    tags: list[str] = []
+    title: str | None = None
+    confidence: Confidence = 0.8
+    source: SourceName = "ai_inferred"
+    project_path: str | None = None
+    cli_type: str = "generic"
+    file_context: FileContext | None = None
+    code_block: CodeBlock | None = None
+    weight: Weight = 3
+
+
 class MetadataChange(_Fields):
     """Metadata to change. Other fields are stored too."""
 
@@ -64,23 +82,13 @@ class MetadataChange(_Fields):
 
     tags: list[str] | None = None
     title: str | None = None
-    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
-    source: Literal["user_explicit", "ai_inferred", "system_auto"] | None = None
+    confidence: Confidence | None = None
+    source: SourceName | None = None
     project_path: str | None = None
     cli_type: str | None = None
     file_context: FileContext | None = None
     code_block: CodeBlock | None = None
     weight: Weight | None = None
-
-
-class NewMetadata(MetadataChange):
-    """Metadata of a new memory."""
-
-    tags: list[str] = []
-    confidence: Annotated[float, Field(ge=0, le=1)] = 0.8
-    source: Literal["user_explicit", "ai_inferred", "system_auto"] = "ai_inferred"
-    cli_type: str = "generic"
-    weight: Weight = 3
 
 
 class RecallFilter(_Fields):

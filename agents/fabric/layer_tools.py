@@ -225,7 +225,7 @@ def _revision(
     )
 
 
-def _other_fields(metadata: MetadataChange) -> dict[str, Any]:
+def _other_fields(metadata: MetadataChange | NewMetadata) -> dict[str, Any]:
     """Return the metadata that are not fields of a memory."""
     given = metadata.model_dump(by_alias=True, exclude_none=True)
     return {name: value for name, value in given.items() if name not in _OWN_FIELDS}

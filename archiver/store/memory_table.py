@@ -117,12 +117,17 @@ class MemoryTable:
         """
         if memory.path:
             return None
-        row = self._db.one(
-            """SELECT item FROM memory WHERE namespace = ? AND family = ? AND hash = ? AND path = ''
-               AND (state = 'active' OR ? AND state = 'superseded') ORDER BY state, item DESC LIMIT 1""",
-            (memory.namespace, family_of(promoted_from or memory.type), memory.content_hash, superseded),
-        )
-        return row[0] if row else None
+        same = (memory.namespace, family_of(promoted_from or memory.type), memory.content_hash)
+        # Two queries, because no index serves a condition for both states.
+        for state in ("active", "superseded") if superseded else ("active",):
+            row = self._db.one(
+                f"""SELECT item FROM memory WHERE namespace = ? AND family = ? AND hash = ? AND path = ''
+                    AND state = '{state}' ORDER BY item DESC LIMIT 1""",
+                same,
+            )
+            if row:
+                return int(row[0])
+        return None
 
     def at_path(self, path: str) -> int | None:
         """Return the key of the active memory that is mirrored from this file."""

@@ -56,7 +56,11 @@ class Agent:
     def call(self, name: str, **arguments: object) -> dict[str, Any]:
         """Call a tool and return its reply."""
         found: list[dict[str, Any]] = []
-        served = ServedTools.of([replace(FABRIC, open=lambda _: self.context)])
+
+        def opened(_: ServerConfig) -> FabricContext:
+            return self.context
+
+        served = ServedTools.of([replace(FABRIC, open=opened)])
 
         async def run() -> None:
             async with Client(build(served, self.place), mode="2026-07-28") as client:

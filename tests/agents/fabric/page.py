@@ -185,7 +185,7 @@ def schema_of(text: str) -> dict[str, Any]:
         facts: dict[str, Any] = {"type": {"array"}}
     else:  # JSON Schema has a type for whole numbers.
         facts = {"type": {"number", "integer"} if kind == "number" else {kind}}
-    values = {"true": True, "false": False, "[]": []}
+    values: dict[str, object] = {"true": True, "false": False, "[]": []}
     if default:
         number = float(default) if kind == "number" else default
         facts["default"] = values.get(default, number)

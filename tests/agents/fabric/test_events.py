@@ -27,7 +27,7 @@ ERROR = {
         ("session_start", {}, 1, "scratchpad", ["initialized_session", "ghost_ready"], "Session s1 started"),
         ("session_end", {}, 1, "scratchpad", ["session_closed"], "Session s1 ended."),
         ("pattern_detected", {"name": "Zod input", "code": "z"}, 3, "code_pattern", ["stored_pattern"], "Zod input"),
-        ("user_feedback", {"rating": 4, "text": "ok"}, 3, "relationship", ["stored_feedback"], "Feedback (rating 4/5): ok"),
+        ("user_feedback", {"rating": 4, "text": "ok"}, 3, "relationship", ["stored_feedback"], "Feedback (rating 4/5)"),
         ("decision_made", {"odd": [1]}, 2, "decision", ["stored_decision"], '{"odd":[1]}'),
     ],
 )  # fmt: skip

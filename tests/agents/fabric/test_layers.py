@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import orjson
 import pytest
@@ -61,7 +62,7 @@ def test_sessions_with_odd_ids_share_nothing() -> None:
 @pytest.mark.parametrize(("ttl", "lifetime"), [(None, HOUR), (60.0, 60_000)])
 def test_working_memories_expire(fabric: Agent, ttl: float | None, lifetime: int) -> None:
     """A working memory expires after its time-to-live, by default an hour. A pinned one does not expire by default."""
-    memory = fabric.store("Refactoring the auth module", "scratchpad", **({} if ttl is None else {"ttl": ttl}))
+    memory = fabric.store("Refactoring the auth module", "scratchpad", ttl=ttl)
     fabric.store("Pinned note", "scratchpad", pinned=True)
     fabric.shift = lifetime - 5_000
     assert fabric.contents(1) == ["Pinned note", "Refactoring the auth module"]
@@ -88,7 +89,7 @@ def test_two_processes_share_a_session_and_a_killed_one_loses_nothing(fabric: Ag
     """A memory that another process acknowledged is there at once, and after that process is killed."""
     one, other = server(fabric), server(fabric)
     try:
-        note = {"type": "scratchpad", "metadata": {}}
+        note: dict[str, object] = {"type": "scratchpad", "metadata": {}}
         for process in (one, other):
             ask(process, "context.getCurrent", sessionId="shared")
         first = ask(one, "context.store", content="note of the first process", **note)
@@ -102,8 +103,7 @@ def test_two_processes_share_a_session_and_a_killed_one_loses_nothing(fabric: Ag
             process.kill()
             process.communicate()
 
-    memories = listed["memories"]
-    assert isinstance(memories, list)
+    memories = cast("list[dict[str, object]]", listed["memories"])
     assert {first["id"], *stored} == {each["id"] for each in memories}
 
 
