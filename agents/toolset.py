@@ -261,8 +261,7 @@ def _fault(detail: ErrorDetails) -> str:
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     """Return a schema with every reference replaced by its definition, because some clients resolve no references."""
     if isinstance(schema, list):
-        entries: list[Any] = schema
-        return [_inlined(each, definitions) for each in entries]
+        return [_inlined(each, definitions) for each in cast("Sequence[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     given = cast("dict[str, Any]", schema)
