@@ -18,7 +18,7 @@ from palaver.archiver.documents.document_ingest import DocumentIngest
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from palaver.core.code import Symbol
+from palaver.core.code import Symbol, last_name
 from palaver.core.home import Home
 from palaver.search.code_search import CodeSearch
 
@@ -37,11 +37,22 @@ class _Variant(NamedTuple):
     query: Callable[[str], str]
 
 
+def _shortened(name: str) -> str:
+    name = last_name(name)
+    return name[: max(1, len(name) * 3 // 4)]
+
+
+def _misspelled(name: str) -> str:
+    name = last_name(name)
+    middle = len(name) // 2
+    return name[: middle - 1] + name[middle : middle + 1] + name[middle - 1 : middle] + name[middle + 1 :]
+
+
 _VARIANTS = (
-    _Variant("qualified name", lambda name: name),
-    _Variant("last part of the name", lambda name: name.rpartition(".")[2]),
-    _Variant("first three quarters", lambda name: _shortened(name.rpartition(".")[2])),
-    _Variant("two characters swapped", lambda name: _misspelled(name.rpartition(".")[2])),
+    _Variant("qualified name", str),
+    _Variant("last part of the name", last_name),
+    _Variant("first three quarters", _shortened),
+    _Variant("two characters swapped", _misspelled),
 )
 
 
@@ -103,15 +114,6 @@ def _row(search: CodeSearch, variant: _Variant, drawn: Sequence[Symbol]) -> list
     shares = [f"{count / len(drawn):.1%}" for count in (first, listed)]
     times = [statistics.median(seconds), statistics.quantiles(seconds, n=100)[98]]
     return [variant.label, f"{len(drawn):,}", *shares, *(f"{each * 1000:.1f} ms" for each in times)]
-
-
-def _shortened(name: str) -> str:
-    return name[: max(1, len(name) * 3 // 4)]
-
-
-def _misspelled(name: str) -> str:
-    middle = len(name) // 2
-    return name[: middle - 1] + name[middle : middle + 1] + name[middle - 1 : middle] + name[middle + 1 :]
 
 
 def _no_finder() -> NoReturn:

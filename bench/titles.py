@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from palaver.core.conversation import Exchange
 from palaver.observe.rules.exchange_analysis import analyze_exchange
-from palaver.observe.rules.outcome import PROPOSED
 from palaver.observe.rules.sentences import headline
-from palaver.observe.rules.titles import features, title_candidates
+from palaver.observe.rules.titles import best_title, features, title_candidates
 
 from . import shared
 from .observations import Archive, archived, split_of
@@ -34,7 +33,7 @@ _SHRINKAGE, _STEPS, _RATE = 0.03, 800, 0.5
 
 
 class Rated(Struct):
-    """Exchange with rated candidates, the title in use, and the split of its session."""
+    """Exchange with rated candidates, the title in use without its context, and the split of its session."""
 
     split: str
     title: str
@@ -44,7 +43,7 @@ class Rated(Struct):
 
     def rating(self, text: str) -> float | None:
         """Return the mean rating of a line, or None if it was not rated."""
-        found = self.ratings.get(digest(headline(text.removeprefix("Plan: ").removeprefix(f"{PROPOSED}: "), _RATED)))
+        found = self.ratings.get(digest(headline(text, _RATED)))
         return None if found is None else sum(found) / len(found)
 
 
@@ -89,14 +88,12 @@ def _rated(archive: Archive, rows: dict[Any, dict[str, tuple[int, int]]]) -> Ite
     for session, stored in archive.exchanges.items():
         for each in stored:
             ratings = rows.get((session, each.exchange.span.start_line, each.exchange.span.end_line))
-            titles = [
-                one.observation.title
-                for one in archive.observations.get(session, ())
-                if one.exchange == each.key and not one.summary
-            ]
-            if ratings is not None and titles:
-                split = split_of(session)
-                yield Rated(split, titles[0], ratings, each.exchange, archive.titles[session])
+            observed = any(
+                one.exchange == each.key and not one.summary for one in archive.observations.get(session, ())
+            )
+            best = best_title(analyze_exchange(each.exchange), archive.titles[session])
+            if ratings is not None and observed and best:
+                yield Rated(split_of(session), best.text, ratings, each.exchange, archive.titles[session])
 
 
 def _rows(rated: Sequence[Rated]) -> Iterator[tuple[str, str, str]]:

@@ -19,10 +19,18 @@ class Unsearched(Struct):
 class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
-    `lines` and `exchanges` count parsed items. Exchanges that grew are parsed again. `foreign` files have an unknown
-    format, and `excluded` files are excluded by the settings. `still_archived` sessions of excluded folders were
-    archived earlier. `reread` raw copies were parsed again with newer rules. `outdated` raw copies are left for the
-    next run.
+    Attributes:
+        seen: Files that were found.
+        foreign: Files of an unknown format.
+        excluded: Files that the settings exclude.
+        still_archived: Sessions that were archived before their folder was excluded.
+        changed: Files with new content.
+        lines: Parsed lines.
+        exchanges: Parsed exchanges, including those parsed again because they grew.
+        reread: Raw copies that were parsed again with newer rules.
+        outdated: Raw copies that are left for the next run.
+        skipped: Homes and links that were not searched.
+        problems: Files that could not be read.
     """
 
     seen: int = 0

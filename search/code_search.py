@@ -79,11 +79,13 @@ class CodeSearch:
         """
         _check_limit(limit)
         if not 0 <= context <= CONTEXT_MAX:
-            raise InvalidInput(f"{context} context lines: the number must be 0 to {CONTEXT_MAX}")
+            raise InvalidInput(f"Invalid number of context lines: {context}. Give 0 to {CONTEXT_MAX}")
         if not text.strip() or "\n" in text:
             raise InvalidInput("The text must be part of one line", hint="Give some characters of the line.")
         if placeholders_in(text):
-            raise InvalidInput("The text contains a secret, which is redacted", hint="Search for the text beside it.")
+            raise InvalidInput(
+                "The text contains a secret, which the archive redacts", hint="Search for words near it."
+            )
         found = list(islice(self._lines(text, _of_code(wanted), context), limit + 1))
         return CodeLines(text, tuple(found[:limit]), limited=len(found) > limit)
 

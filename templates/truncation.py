@@ -55,7 +55,7 @@ def fit_items(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int]
 
 
 def fit_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: int) -> Timeline:
-    """Return the timeline with as many of the hits nearest to its anchor as fit."""
+    """Return the timeline with only the hits nearest to its anchor, as many as fit into the budget."""
     anchor = next((place for place, hit in enumerate(timeline.hits) if hit.id == timeline.anchor), 0)
 
     def around(number: int) -> Timeline:
@@ -106,8 +106,8 @@ def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> Truncat
 def fit_rows(text: str, budget: int, closing: str, hint: str = "") -> str:
     """Return a page within the budget. Rows at the end that exceed it are replaced with one row.
 
-    This row states their number and the hint. Append `closing` if the page is truncated inside the block that this text
-    closes.
+    This row states their number and the hint. `closing` is the end marker of a block. It is appended if the page is
+    truncated inside the block.
     """
     if count(text) <= budget:
         return text

@@ -26,7 +26,7 @@ _FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_t
 
 
 class ConfigChange(Struct, frozen=True):
-    """Planned change of a client's configuration file. None stands for a missing file."""
+    """Planned change to a client's configuration file. A content of None means that the file does not exist."""
 
     client: Client
     path: Path

@@ -30,7 +30,7 @@ class _Object(NamedTuple):
     close: int
 
     def find(self, key: str) -> int:
-        """Return the index of a member, or -1. Of equal keys the last one counts."""
+        """Return the index of the last member with this key, or -1 if there is none."""
         return max((index for index, member in enumerate(self.members) if member.key == key), default=-1)
 
 

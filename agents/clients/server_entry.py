@@ -43,7 +43,7 @@ class EntryShape(Struct, frozen=True):
         return {**self._launch(server), **({self.env: server.env} if server.env else {}), **self.initial}
 
     def updated(self, entry: Mapping[str, Any], server: ServerEntry) -> dict[str, Any]:
-        """Return an existing entry that starts `server`. Other fields and variables are kept.
+        """Return a copy of `entry` that starts this server. All other fields and variables are kept.
 
         Raises:
             UnusableText: The environment of the entry is not a table.

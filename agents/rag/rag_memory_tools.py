@@ -140,7 +140,7 @@ def delete_memory(
     result = rag.core.forget([stored.id], reason="delete_memory")
     if result.protected:
         raise InvalidInput(
-            f"Golden rule is protected: {memory_id}", hint="Only the user deletes it, with `palaver forget`."
+            f"Golden rule is protected: {memory_id}", hint="Only the user can delete it, with `palaver forget`."
         )
     return rag.reply({"deleted": True, "memory_id": memory_id, "undo": undo_command([stored.id])})
 

@@ -107,7 +107,10 @@ def memory_check_supersedes(
     memory_id: MemoryId,
     create_edge: Annotated[bool, Field(description="Store the result as an edge")] = True,
 ) -> ToolReply:
-    """Check whether this memory, after two successes, supersedes an older one that failed. create_edge stores it."""
+    """Check whether this memory, which succeeded at least twice, supersedes an older one that failed more often.
+
+    With create_edge, the result is stored as an edge.
+    """
     contradictions = theo.core.contradictions
     found = contradictions.supersede_by_outcomes(memory_id, link=create_edge)
     judgement = None if found is None else found.comparison.judgement

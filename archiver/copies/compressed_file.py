@@ -247,7 +247,7 @@ def _find_frames(data: bytes) -> FrameTable:
 
 
 def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the packed size and the content size of the frame at byte `at`.
+    """Return the compressed size and the content size of the frame at byte `at`.
 
     An unreadable frame extends to the start of the next frame.
     """

@@ -48,11 +48,11 @@ def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
 
 @contextmanager
 def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_place: bool) -> Generator[None]:
-    """Update a source's checksums after the block rewrote its copy from the copy's own bytes.
+    """Update a source's checksums after the `with` block has rewritten the source's copy.
 
-    A damaged copy raises `CopyDamaged` before the block runs, because new checksums would certify the damage. With
-    `in_place`, a damaged uncompressed copy is accepted: the block overwrites only some bytes, and the checksums still
-    show the damage.
+    The block must derive the new content from the old copy. A damaged copy raises `CopyDamaged` before the block runs,
+    because new checksums would hide the damage. With `in_place`, a damaged uncompressed copy is accepted: the block
+    overwrites only some bytes, and the checksums still show the damage.
     """
     if source is None or not source.sums:
         yield

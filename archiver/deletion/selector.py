@@ -35,7 +35,7 @@ class Selection(Struct):
     """Content to delete.
 
     Attributes:
-        exchanges: Outlines by key.
+        exchanges: Outlines of the exchanges to delete, by key.
         sessions: Sessions that are deleted completely.
         sources: Sources that are deleted completely.
         lines: Lines of other sources, including the lines of the exchanges.

@@ -34,7 +34,10 @@ class DocumentRoots:
     """Folders from which documents may be read."""
 
     def __init__(self, folders: Sequence[Path], without: Sequence[Path] = ()) -> None:
-        """Create roots. Documents below the folders in `without`, such as Palaver's own home, are refused."""
+        """Create roots.
+
+        Documents below the folders in `without`, such as Palaver's own home, are refused.
+        """
         self._folders = tuple(folder.resolve() for folder in folders)
         self.without = tuple(folder.resolve() for folder in without)
 

@@ -10,7 +10,7 @@ from .code_languages import CODE_LANGUAGES
 VENDORED_FOLDERS: Final = frozenset(
     {"node_modules", "site-packages", "bower_components", "third_party", "vendor", "Pods"}
 )
-"""Names of folders with packages of others."""
+"""Names of folders that contain third-party packages."""
 CODE_BYTES_MAX: Final = 1 << 20
 """Maximum size of a source file in a folder. Larger files are bundles or data."""
 _GENERATED_NAME: Final = re.compile(r".*\.(?:min|bundle)\.\w+|.*[._]pb2?(?:_grpc)?\.\w+|.*-lock\.\w+")

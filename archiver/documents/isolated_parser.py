@@ -1,4 +1,4 @@
-"""Parser of documents in a separate process with limits of memory and time.
+"""Parser that reads documents in a separate process, with memory and time limits.
 
 Third-party parsers can hang, crash or exhaust the memory on hostile files. Then only that process ends.
 """

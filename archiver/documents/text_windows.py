@@ -14,8 +14,8 @@ The overlap ensures that each sentence is whole in at least one window.
 _LATE: Final = 0.5
 """Minimum share of the window size at which a window may end.
 
-If a paragraph ends beyond this share, the window ends there. Otherwise it ends at the last line that fits. A line that
-exceeds this share is split into sentences, so that no window consists of a heading only.
+If a paragraph ends after this share of the window, the window ends there. Otherwise it ends at the last line that fits.
+A longer line is split into sentences. Otherwise, a heading before it could fill a window alone.
 """
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 

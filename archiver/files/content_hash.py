@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 _BYTES_MAX: Final = 1 << 20
-"""Maximum size of a hashed file. Hashing it takes about 1 ms."""
+"""Maximum bytes of a file to hash. Hashing a file of this size takes about 1 ms."""
 
 
 def content_hash(file: str, key: bytes) -> bytes | None:

@@ -75,7 +75,7 @@ class ExportFormat(FolderFormat):
     service: ClassVar[str]
     """Host name of the service, which identifies the sessions of all its exports."""
     messages_field: ClassVar[str]
-    """Name of the field with a conversation's messages, which also identifies an export."""
+    """Name of the field with a conversation's messages. Its presence identifies an export."""
     messages_type: ClassVar[type]
     id_fields: ClassVar[tuple[str, ...]]
     name_fields: ClassVar[tuple[str, str]]

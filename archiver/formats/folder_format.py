@@ -26,7 +26,7 @@ class FolderFormat(ABC):
     root_folders: ClassVar[tuple[str, ...]] = ()
     """Transcript folders, relative to the agent's home."""
     other_folders: ClassVar[frozenset[str]] = frozenset()
-    """Names of folders below the transcript folders that contain other data."""
+    """Names of subfolders of the transcript folders that contain no transcripts."""
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     """Suffixes of transcripts. If empty, the agent stores no transcripts in files."""
     other_files: ClassVar[frozenset[str]] = frozenset()

@@ -38,7 +38,7 @@ class Repetitions(Struct):
         return []
 
     def register(self, key: str) -> None:
-        """Record that an event has a more detailed record, and skip the delayed turns of the event."""
+        """Note that an event has a more detailed record, and skip the turns of this event that were held back."""
         self._registered.add(key)
         self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._delayed.pop(key, [])]
 

@@ -162,7 +162,7 @@ def _file(path: Path) -> Transcript:
 
 
 def _real(path: Path) -> Path:
-    """Return a path with all links resolved. Unlike `Path.resolve`, accept a cycle of links."""
+    """Return a path with its links resolved. Unlike `Path.resolve`, do not fail on a cycle of links."""
     return Path(os.path.realpath(path))
 
 

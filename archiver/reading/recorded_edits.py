@@ -1,7 +1,7 @@
 """Search for the lines that a recorded tool call added to a file, for every agent.
 
-Tool names differ between agents. All agents record the file's path, and the whole new text, the old and new text, or a
-patch. The raw line is searched, because the store shortens calls.
+Tool names differ between agents. All agents record the file's path. They also record one of these: the whole new text,
+the old and new text, or a patch. The original transcript line is searched, because the store shortens calls.
 """
 
 from collections.abc import Iterator

@@ -99,7 +99,7 @@ _KINDS: Final = {kind.value: kind for kind in Kind}
 
 
 class ExchangeTable:
-    """Table of exchanges, by source and ordinal. A growing exchange keeps its key."""
+    """Table of exchanges, keyed by source and ordinal. An exchange keeps its key while it grows."""
 
     def __init__(self, database: Database, summaries: SummaryTable, observations: ObservationTable) -> None:
         self._db, self._summaries, self._observations = database, summaries, observations

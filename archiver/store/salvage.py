@@ -68,7 +68,7 @@ class Salvaged(Struct):
     lost: list[int] = field(default_factory=list[int])
     """Memories that are missing from all sources."""
     unknown_losses: bool = False
-    """True if the keys of lost memories cannot be determined, so that `lost` can be incomplete."""
+    """True if the keys of lost memories cannot be determined, so `lost` may be incomplete."""
 
 
 class _Gap(NamedTuple):

@@ -36,7 +36,7 @@ def similar_sessions(sessions: SessionTable, wanted: str) -> str:
 
 
 def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
-    """Return the error for the beginning of several session IDs. The hint lists the newest of them."""
+    """Return the error for a beginning that several session IDs share. The hint lists the newest of them."""
     found = [each for each in sessions.named() if each[0].startswith(start)]
     shown = _listed(found)
     hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."

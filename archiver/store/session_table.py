@@ -164,7 +164,7 @@ class SessionTable:
     def forked_from(self, session: Session, sources: Collection[int]) -> list[int]:
         """Return the given sources whose sessions were forked from this session, directly or indirectly.
 
-        Ancestors of this session are ignored, even if they are also forked from it.
+        Ancestors of this session are never returned, even if damaged transcripts make the forks a cycle.
         """
         return self._db.numbers(
             """WITH RECURSIVE before (name) AS (

@@ -50,7 +50,7 @@ def sqlite_version() -> str:
 
 
 def is_wal_safe() -> bool:
-    """Return whether this SQLite version never loses rows of its write-ahead log."""
+    """Return whether this SQLite version is free of the bug that loses rows of the write-ahead log."""
     return _wal_is_safe(sqlite_version())
 
 

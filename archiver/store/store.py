@@ -155,7 +155,10 @@ class Store(Closing):
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:
-        """Return a context manager for a savepoint of a transaction. If its block fails, only its writes are undone."""
+        """Return a context manager for a savepoint of a transaction.
+
+        If the `with` block fails, only the writes of this block are undone.
+        """
         return self._database.step()
 
     def refuse_unreadable(self, keys: Collection[int] = ()) -> None:

@@ -47,7 +47,7 @@ class SummaryTable:
         return {found.session: found for found in map(stored_of, rows)}
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete the summaries of these sessions, and schedule new ones, because the quoted content changed.
+        """Delete the summaries of these sessions, and schedule new ones, because the content that they quote changed.
 
         The model's replies about these sessions are deleted too.
         """

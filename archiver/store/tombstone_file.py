@@ -134,7 +134,8 @@ class TombstoneFile:
 
     def _unreadable(self, error: OSError) -> StoreError:
         reason = f"cannot read {self._path}: {error.strerror or error}"
-        return StoreError(reason, hint="It records deletions. Check its permissions and the disk, then try again.")
+        hint = "Palaver records deletions in this file. Check its permissions and the disk, then try again."
+        return StoreError(reason, hint=hint)
 
 
 def _row(each: Tombstones) -> bytes:

@@ -31,13 +31,13 @@ _RETRY: Final = 60.0
 _RECHECK: Final = 3600.0
 """Seconds between two comparisons of every transcript with the archive."""
 _LEASE_WAIT: Final = 0.5
-"""Seconds to wait for another ingest process."""
+"""Maximum seconds to wait for another ingest process to finish."""
 _COMPRESSION: Final = 1.0
 """Maximum seconds of one compression step."""
 
 
 class TranscriptWatcher:
-    """Watcher that ingests changed transcripts of this user into one store."""
+    """Watcher that ingests changed transcripts of the current user into one store."""
 
     def __init__(
         self,

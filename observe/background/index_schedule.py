@@ -10,7 +10,7 @@ from .index_worker import IndexWorker, WorkerResult
 _QUIET: Final = 4.0
 """Seconds without a change after which changes are indexed."""
 _LONGEST: Final = 30.0
-"""Maximum delay in seconds while changes continue. A shorter delay would observe a growing exchange more often."""
+"""Maximum seconds before indexing while files keep changing. With fewer, a growing exchange is observed more often."""
 _MANY: Final = 300
 """Minimum number of waiting changes that are indexed without further delay."""
 _SETTLED: Final = 60.0

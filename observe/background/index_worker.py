@@ -38,7 +38,7 @@ _VERIFY_COPIES: Final = 50 * 60 * 1000
 _VERIFY_INDEX: Final = 24 * 3600 * 1000
 """Milliseconds between two checks of the whole index and database for damage."""
 _ORPHANED: Final = 60.0
-"""Seconds that a worker continues after its caller died, so that even a frequently killed caller gets an index."""
+"""Seconds for which a worker runs on after its caller was killed, so that it can still complete the index."""
 _NICE: Final = 10
 """Niceness of a worker, so that the user's programs and ingest runs have priority."""
 

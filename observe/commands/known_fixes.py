@@ -120,7 +120,7 @@ def _match(words: frozenset[str], output: str) -> tuple[float, str]:
 
 
 def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:
-    """Return the next run that shows that the cause of a failure was removed, or None.
+    """Return the next run that shows that a failure is fixed, or None.
 
     If files were edited after the failure, another command for the same task counts too. For example, a run of all
     tests shows that a single test passes.

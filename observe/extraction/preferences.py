@@ -23,7 +23,7 @@ from .stated_preferences import Certainty, StatedSentence, stated_sentences
 
 SOURCE: Final = "conversation"
 EXCHANGE: Final = "exchange"
-"""Metadata key of the exchange that states a memory. Deleting the exchange deletes the memory."""
+"""Metadata key for the exchange from which a memory was taken. Deleting the exchange deletes the memory."""
 OBSERVATION: Final = "observation"
 """Metadata key of the observation that a memory is based on, in memories of earlier versions."""
 _IMPORTANCE: Final = 0.7

@@ -69,7 +69,7 @@ def is_repetition(first: Observation, second: Observation) -> bool:
 
 
 def _extends(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
-    """Return whether the second text of each pair only adds a few words, which do not change the meaning."""
+    """Return whether each second text is the first one with a few more words that do not change its meaning."""
     added_words = total_words = 0
     for shorter, longer in pairs:
         added = _added_words(shorter, longer)

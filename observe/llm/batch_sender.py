@@ -1,4 +1,4 @@
-"""Batches: many requests for half the price, answered within a day.
+"""Sender of batches: many requests at once, which cost half the price and are answered within a day.
 
 A batch is stored before it is sent. Its name at the provider is stored before its results are read. After a crash
 between these steps, the token in the request IDs identifies the batch at the provider.

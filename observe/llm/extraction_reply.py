@@ -45,7 +45,7 @@ FactT = TypeVar("FactT", bound=ReplyFact)
 
 
 class ReplyObservation(ReplyModel):
-    """Observation in the model's words."""
+    """Observation as the model's reply states it."""
 
     type: TypeName
     title: str
@@ -77,7 +77,7 @@ def read_reply(text: str) -> Reply:
 
 
 def validate(text: str, model: type[ReplyT]) -> ReplyT:
-    """Parse a reply of this structure.
+    """Parse a reply that must have the structure of `model`.
 
     Raises:
         ReplyInvalid: The text is not JSON or has an unexpected structure.

@@ -15,7 +15,7 @@ from .rule_judge import Judge, Judgement, MemoryPair, Verdict
 from .supersession import supersede
 
 COMPARED = 5
-"""Number of most similar memories that a new memory is compared with."""
+"""Number of similar memories with which a new memory is compared, the most similar first."""
 RELATED_FROM, JUDGED_FROM = 0.6, 0.35
 """Minimum cosine of related memories, and of memories that are judged. A paraphrase can have a low cosine."""
 _DETECT_COMPARED, _OUTCOME_COMPARED = 20, 10

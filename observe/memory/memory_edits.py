@@ -135,7 +135,7 @@ class MemoryEditor:
     def undo(self, memory_ids: Sequence[str]) -> list[UndoneChange]:
         """Undo the last edit of each memory. If a memory is forgotten, superseded or expired, restore it.
 
-        Each further call undoes the previous edit. On an error, no memory changes.
+        Each further call undoes the edit before that one. If an error occurs, no memory changes.
 
         Raises:
             MemoryNotFound: One of the memories does not exist.

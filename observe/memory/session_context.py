@@ -136,7 +136,7 @@ class SessionContexts:
         return [*rules, *others]
 
     def _standard(self, namespace: str | None) -> Iterator[StoredMemory]:
-        """Yield the candidates that need no query, possibly with duplicates."""
+        """Yield the candidates that are selected without a query. Duplicates are possible."""
         everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
         own = GLOBAL_NAMESPACES if namespace is None else (namespace,)
         yield from self._stored(MemoryFilter(namespaces=everywhere, types=(GOLDEN_RULE,)), MemoryOrder.CONFIDENCE)

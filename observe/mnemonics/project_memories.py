@@ -254,7 +254,7 @@ class ProjectMemories(Closing):
         moved = stored.memory.path != shown.memory.path
         if stored.state is MemoryState.ARCHIVED or moved or self._digest(stored) != digest:
             raise InvalidInput(
-                "The memory has changed since it was shown", hint="Call again to see the current content."
+                "The memory has changed since it was shown", hint="Call the tool again to see its current content."
             )
         if stored.memory.path:
             self._folder.remove(stored.memory.path.removeprefix(f"{self._folder.path}/"), digest)

@@ -311,7 +311,7 @@ def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
 
 
 def _difference(failed: Sequence[str], worked: Sequence[str]) -> str:
-    """Return what to change in a command: both commands if they are short, or else the words that differ."""
+    """Return the correction of a command: both commands if they are short, or else the words that differ."""
     whole = f"Use {_code(' '.join(worked))} instead of {_code(' '.join(failed))}"
     if "…" not in whole:
         return whole

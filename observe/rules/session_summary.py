@@ -229,7 +229,7 @@ def _distinct(facts: Iterable[SummaryFact]) -> list[SummaryFact]:
 
 
 def _repeats(text: str, known: str) -> bool:
-    """Return whether most longer words of the shorter of two texts occur in the other one."""
+    """Return whether two texts share most of the long words of the shorter text."""
     words, others = ({word[:5].lower() for word in _WORD.findall(each)} for each in (text, known))
     return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))
 

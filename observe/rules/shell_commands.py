@@ -99,7 +99,10 @@ class Segment(Struct, frozen=True):
 
     @property
     def base(self) -> str:
-        """Command up to the word that names the task, such as `bun run test`. Without a task, its leading words."""
+        """Command up to the word that names the task, such as `bun run test`.
+
+        If no word names a task, these are the first words of the command.
+        """
         return " ".join(self.words[: self._task[1]])
 
     @property

@@ -7,7 +7,7 @@ from .salience import salience
 from .sentences import truncate
 
 TOKENS_MAX = 480
-"""Maximum tokens of an observation that the detail view shows in full, including its frame."""
+"""Maximum tokens of an observation, with its heading and evidence, that the detail view shows in full."""
 _FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 8, 5, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 """Maximum characters of the narrative: in the first step, and after the other parts are trimmed."""

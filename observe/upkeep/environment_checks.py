@@ -1,4 +1,4 @@
-"""Health checks of the environment: versions, the folder of the home, the settings and the models."""
+"""Health checks of the environment: versions, the home folder, the settings and the models."""
 
 import os
 import platform

@@ -284,7 +284,7 @@ class Snapshot:
         return self._tail
 
     def _published(self) -> tuple[Generation, TextIndex, VectorIndex] | None:
-        """Open the current generation, or None if no usable generation exists."""
+        """Open the current generation and return it. Return None if no usable generation exists."""
         try:
             generation = self._generations.current()
             if generation is None or not generation.manifest.is_of(self._store):

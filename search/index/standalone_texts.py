@@ -46,7 +46,7 @@ def memory_parts(memory: Memory) -> dict[int, str]:
 
 
 def pieces(text: str, step: int) -> list[str]:
-    """Return pieces of a text with up to `WINDOW` characters. Pieces begin `step` characters apart."""
+    """Split a text into pieces of at most `WINDOW` characters. Pieces begin `step` characters apart."""
     return [text[start : start + WINDOW] for start in range(0, max(min(1, len(text)), len(text) - WINDOW + step), step)]
 
 

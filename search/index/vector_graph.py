@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _EXPANSION = 64
 """Number of candidates per vector while the graph is built, and minimum number per query. The recall is 0.996."""
 _SMALL = 25_000
-"""Maximum number of rows for a search without extra candidates.
+"""Maximum number of indexed vectors for which a search needs no extra candidates.
 
-Above this limit, the number of candidates grows by the number of wanted rows with each doubling of the rows.
+Above this limit, each doubling of the index adds as many candidates as results are requested.
 """
 
 

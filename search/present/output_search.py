@@ -111,7 +111,7 @@ class OutputSearch:
 def _check(text: str, filters: Filters, limit: int, context: int) -> None:
     """Raise `InvalidInput` for arguments that this search cannot answer."""
     if placeholders_in(text):
-        raise InvalidInput("The text contains a secret, which is redacted", hint="Search for the text beside it.")
+        raise InvalidInput("The text contains a secret, which the archive redacts", hint="Search for words near it.")
     if not _WORD.search(text):
         raise InvalidInput("The text has no letter or digit", hint="Add a word of the output.")
     if filters.roles:
@@ -119,7 +119,7 @@ def _check(text: str, filters: Filters, limit: int, context: int) -> None:
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidLimit(limit)
     if not 0 <= context <= CONTEXT_MAX:
-        raise InvalidInput(f"{context} context lines: the number must be 0 to {CONTEXT_MAX}")
+        raise InvalidInput(f"Invalid number of context lines: {context}. Give 0 to {CONTEXT_MAX}")
 
 
 def _pattern(text: str) -> re.Pattern[str]:

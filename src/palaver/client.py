@@ -206,7 +206,10 @@ class AsyncClient:
     async def index_codebase(
         self, directory_path: str | Path, project_name: str | None = None, recursive: bool = True
     ) -> IndexedReply:
-        """Index the code and documents of a folder, by default as the project of this name. Skip unchanged files."""
+        """Index the code and documents of a folder. `project_name` is the folder's name by default.
+
+        Unchanged files are skipped.
+        """
         reply: IndexedReply = await self._call(
             "index_codebase",
             directory_path=_absolute(directory_path),

@@ -13,7 +13,7 @@ _KIND_WITHIN = 200
 
 
 def headers(found: Iterable[Record]) -> Iterator[Record]:
-    """Yield the session headers among records. The oldest versions wrote headers without an envelope."""
+    """Yield the session headers among records. The oldest versions of Codex wrote headers without an envelope."""
     for record in found:
         if record.get("type") == "session_meta":
             yield mapping(record.get("payload"))

@@ -158,7 +158,7 @@ def _stamp(message: Record, line: Line) -> RecordStamp:
 
 
 def _canonical(message: Record, line: Line) -> bytes:
-    """Return canonical bytes of a message. They are equal for a document and for its copy in JSON lines."""
+    """Return canonical bytes of a message, which are equal in a JSON document and in its JSON lines copy."""
     try:
         return orjson.dumps(message, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # orjson rejects deep nesting and large integers.

@@ -113,7 +113,7 @@ def _text(part: Record) -> str:
 
 
 def _digest(info: Record, parts: Sequence[Record]) -> str:
-    """Return a digest of a message that is equal in databases, files and exports."""
+    """Return a digest of a message. Databases, files and exports give the same digest."""
     values = [string(mapping(info.get("error")).get("name"))]
     for part in parts:
         state = mapping(part.get("state"))

@@ -36,7 +36,7 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
     help="Namespace for the indexed documents.  [default: the project of the first PATH, or `default`]",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
-@click.option("--once", is_flag=True, help="Do not keep folders current after this run.")
+@click.option("--once", is_flag=True, help="Do not keep folders up to date after this run.")
 @as_json
 def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool, as_json: bool) -> None:
     """Index documents and source code for search, and keep folders current.
@@ -107,7 +107,7 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     Removed folders are no longer watched. To leave out a part of a watched folder, list it in .gitignore instead.
     """
     if not paths and namespace is None:
-        raise click.UsageError("Give files or folders to remove, or a --namespace.")
+        raise click.UsageError("Give files or folders to remove from the index, or use --namespace.")
     with _open_existing() as library:
         before = len(library.stats().watched)
         if paths:

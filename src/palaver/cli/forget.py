@@ -55,7 +55,7 @@ class _RecordsArguments(click.Command):
 @click.option("--mentions", default="", metavar="TEXT", help="Only exchanges that contain TEXT, ignoring case.")
 @click.option("--erase", is_flag=True, help="Erase every byte and verify the erasure. This cannot be undone.")
 @click.option("--force", is_flag=True, help="Include golden rules and pinned memories.")
-@click.option("--confirm", metavar="TOKEN", help="Delete the content of the preview that printed TOKEN.")
+@click.option("--confirm", metavar="TOKEN", help="Delete the content listed in the preview that printed TOKEN.")
 @click.option("--undo", type=int, metavar="N", help="Restore the content of deletion N.")
 @click.option(
     "--erase-now", type=int, metavar="N", help="Erase the content of deletion N now instead of after 30 days."

@@ -146,7 +146,7 @@ _budget = click.option(
     help="With --in output or code: lines to show before and after a match.",
 )
 @click.option("--symbol", metavar="NAME", help="Find functions, classes and other code units with this name.")
-@click.option("--fix", is_flag=True, help="Show what repaired the error in WORDS, as `palaver fix` does.")
+@click.option("--fix", is_flag=True, help="Show what fixed the error message WORDS, as `palaver fix` does.")
 @click.option("--how", is_flag=True, help="Show the commands for the task in WORDS, as `palaver how` does.")
 @click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
 @click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
@@ -176,14 +176,14 @@ def search(
     every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
     can be repeated. An entry must match one of the values.
 
-    Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for the exact WORDS
-    in it, newest first, for at most 10 seconds.
+    Output of successful tool calls is not indexed. `--in output` searches this output in the archived transcripts for
+    the exact WORDS, newest first, for at most 10 seconds.
 
-    Indexed code is found by words with --kind code, by exact text with `--in code`, and by name with --symbol.
+    To search indexed code, use --kind code for words, `--in code` for exact text, and --symbol for names.
 
     On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
-    titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next` is
-    the cursor of the next page.
+    titles. In JSON, `found` is the number of results on this page, `total` the number of results that fit into
+    --budget, and `next` the cursor of the next page.
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -332,7 +332,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
     PATH is a path printed by `palaver show`, the agent's own path, a session ID (or at least its first 4 characters),
     or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. Truncated
-    output ends with the line to continue with.
+    output ends with the number of the next line.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
