@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
 import orjson
 from msgspec import Struct
@@ -27,6 +27,7 @@ TOOLSETS: Final = {
     "theo": ".theo",
     "historian": ".historian_tools",
     "rag": ".rag",
+    "fabric": ".fabric",
 }
 """Module of each toolset, loaded on demand. The module contains the toolset as a constant."""
 
@@ -39,6 +40,7 @@ class ServerConfig(Struct, frozen=True):
     Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` creates the
     judge of contradictions. If it is None, rules judge them. If `background` is true, a separate process embeds indexed
     documents. If `strict` is true, memories that look like an injection are refused. A read-only `home` refuses writes.
+    `program` is the command that runs Palaver.
     """
 
     home: Home
@@ -49,6 +51,7 @@ class ServerConfig(Struct, frozen=True):
     make_judge: "JudgeFactory | None" = None
     background: bool = False
     strict: bool = False
+    program: tuple[str, ...] = ("palaver",)
 
 
 class ToolReply(Struct, frozen=True):
@@ -96,22 +99,26 @@ class Tool(Struct, frozen=True):
     judges: bool = False
 
     @classmethod
-    def of(cls, function: Callable[..., ToolReply], effect: Effect = Effect.READS, *, judges: bool = False) -> "Tool":
-        """Return the tool that calls a function."""
+    def of(
+        cls, function: Callable[..., ToolReply], effect: Effect = Effect.READS, *, judges: bool = False, name: str = ""
+    ) -> "Tool":
+        """Return the tool that calls a function. It has the name of the function, or `name`."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
         fields: dict[str, Any] = {
             p.name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default) for p in parameters
         }
         closed = ConfigDict(extra="forbid", strict=True)
         arguments: type[BaseModel] = create_model(function.__name__, __config__=closed, **fields)
-        return cls(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, function, effect, judges)
+        description = inspect.cleandoc(function.__doc__ or "")
+        return cls(name or function.__name__, description, arguments, function, effect, judges)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, without titles. It allows no additional properties."""
+        """JSON Schema of the arguments, without titles and references. It allows no additional properties."""
         schema = self.arguments.model_json_schema(schema_generator=_LeanSchema)
         schema.pop("title", None)
-        return schema
+        inlined: dict[str, Any] = _inlined(schema, schema.pop("$defs", {}))
+        return inlined
 
     def call(self, context: object, arguments: Mapping[str, object], *, read_only: bool = False) -> ToolReply:
         """Run the tool. A null argument counts as omitted.
@@ -161,8 +168,10 @@ class ServedTools(Struct, frozen=True):
     tools: Mapping[str, tuple[Toolset, Tool]]
 
     @classmethod
-    def of(cls, toolsets: Sequence[Toolset], *, prefix: bool = False) -> "ServedTools":
+    def of(cls, toolsets: Sequence[Toolset], *, prefix: bool = False, underscores: bool = False) -> "ServedTools":
         """Combine toolsets. With `prefix`, tool names begin with the name of the toolset, as in `theo_search`.
+
+        With `underscores`, names contain no dots, as in `context_store`.
 
         Raises:
             InvalidInput: Two toolsets define the same name.
@@ -171,6 +180,7 @@ class ServedTools(Struct, frozen=True):
         for toolset in toolsets:
             for tool in toolset.tools:
                 name = f"{toolset.name}_{tool.name}" if prefix else tool.name
+                name = name.replace(".", "_") if underscores else name
                 if name in tools:
                     raise InvalidInput(
                         f"{tools[name][0].name} and {toolset.name} both define the tool {name}",
@@ -246,6 +256,24 @@ def _fault(detail: ErrorDetails) -> str:
     known = detail.get("ctx", {})
     expected = _EXPECTED.get(detail["type"], "").format(**known) or f"must be {known.get('expected', detail['msg'])}"
     return f"Invalid parameter: {where} {expected}"
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema with every reference replaced by its definition, because some clients resolve no references."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions) for each in cast("Sequence[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    given = cast("dict[str, Any]", schema)
+    fields = {name: _inlined(each, definitions) for name, each in given.items() if not _is_title(name, each)}
+    reference = fields.pop("$ref", "")
+    definition = definitions.get(reference.rpartition("/")[2]) if isinstance(reference, str) else None
+    return fields if definition is None else {**_inlined(definition, definitions), **fields}
+
+
+def _is_title(name: str, value: object) -> bool:
+    """Return whether a field is a title. A parameter can have this name too, with a schema as its value."""
+    return name == "title" and isinstance(value, str)
 
 
 def _is_whole(value: object) -> bool:

@@ -15,6 +15,8 @@ from statistics import median, quantiles
 
 import numpy as np
 
+from palaver.agents.fabric import FABRIC, FabricContext
+from palaver.agents.toolset import ServerConfig
 from palaver.archiver.store import Store
 from palaver.archiver.store.vector_table import TOKEN_BYTES, Embedding
 from palaver.core.clock import now
@@ -25,6 +27,7 @@ from palaver.observe.memory import MemoryCore
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import load
+from palaver.templates.render import Renderer
 
 from .stopwatch import machine_load
 from .table import table, write_section
@@ -33,7 +36,7 @@ MEMORIES, NODES, RUNS = 100_000, 10_000, 60
 _TOKENS = 36
 """Words per text. The model splits each synthetic word into about three tokens."""
 _WORDS, _CLUSTERS, _AT_A_TIME = 20_000, 400, 2_000
-_TYPES = ("preference", "decision", "pattern", "fact", "session")
+_TYPES = ("preference", "decision", "pattern", "fact", "session", "code_pattern", "bug_fix")
 _NAMESPACES = ("global", *(f"project:p{number}" for number in range(9)))
 Row = tuple[str, float, float, float, float, str]
 """Name of a measure, its minimum, median and 95th percentile in seconds, its median CPU seconds, and its target."""
@@ -72,6 +75,7 @@ def measures(home: Home, count: int) -> Iterator[Row]:
         print(f"published in {time.perf_counter() - started:.0f} s", file=sys.stderr)
     with MemoryCore.open(home) as core:
         yield from _measured(core, chance)
+    yield from _contexts(home, chance)
 
 
 def _measured(core: MemoryCore, chance: random.Random) -> Iterator[Row]:
@@ -97,6 +101,26 @@ def _measured(core: MemoryCore, chance: random.Random) -> Iterator[Row]:
     yield _row("outcome", lambda run: core.feedback.outcome(first, success=run % 2 == 0), "20 ms")
     yield _row(f"graph of {NODES:,}, depth 3", lambda _: core.graph.inspect(first, depth=3), "50 ms")
     print(f"the graph of depth 3 has {len(core.graph.inspect(first, depth=3).nodes):,} memories", file=sys.stderr)
+
+
+def _contexts(home: Home, chance: random.Random) -> Iterator[Row]:
+    """Yield the measures of the tools of the toolset fabric that a session begins with."""
+    project = home.root.parent / "p1"
+    project.mkdir()
+    fabric = FabricContext(ServerConfig(home, None, Renderer(), (project,), project))
+    fabric.core.projects.claim(project)
+    tools = {tool.name: tool for tool in FABRIC.tools}
+    session = {"sessionId": "bench"}
+
+    def current(_run: int) -> object:
+        return tools["context.getCurrent"].call(
+            fabric, {**session, "currentCommand": " ".join(_text(chance).split()[:6])}
+        )
+
+    yield _row("getCurrent", lambda _: tools["context.getCurrent"].call(fabric, session), "30 ms")
+    yield _row("getCurrent with a command", current, "30 ms")
+    yield _row("orient", lambda _: tools["context.orient"].call(fabric, {}), "30 ms")
+    fabric.close()
 
 
 def _within(run: int) -> MemoryFilter:

@@ -90,6 +90,21 @@ class CodeLines(Struct, frozen=True):
     limited: bool = False
 
 
+class CodeStatus(Struct, frozen=True):
+    """State of the index of a folder.
+
+    Attributes:
+        files: Number of indexed files.
+        newest: Newest modification time of an indexed file, or None.
+        is_stale: True if an indexed file was changed or deleted since.
+    """
+
+    files: int = 0
+    symbols: int = 0
+    newest: Milliseconds | None = None
+    is_stale: bool = False
+
+
 class EditBasis(StrEnum):
     """Evidence that an edit belongs to a unit. Line numbers change, so they are never used.
 

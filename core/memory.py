@@ -31,9 +31,11 @@ GOLDEN_FROM, STARTS_AT = 0.9, 0.3
 """Minimum confidence of a protected memory, and initial confidence of a new memory."""
 SESSION_LIFETIME = 48 * 3_600_000
 """Milliseconds until a session memory expires, unless it is stored with another expiry time."""
-PROJECT = "project:"
-"""Prefix of a project's namespace."""
+PROJECT, SESSION = "project:", "session:"
+"""Prefixes of a project's namespace and of a session's."""
 _NAME_MAX = 200
+_PLAIN_MAX = 180
+"""Maximum characters of a session ID that its namespace contains."""
 _NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 
@@ -314,3 +316,11 @@ def project_namespace(project: str) -> str:
     """
     name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"
+
+
+def session_namespace(session_id: str) -> str:
+    """Return the namespace of a session. IDs with other characters get a hash, so that no two sessions share one."""
+    name = _UNFIT.sub("-", session_id)[:_PLAIN_MAX]
+    if name == session_id and name:
+        return f"{SESSION}{name}"
+    return f"{SESSION}{name}-{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

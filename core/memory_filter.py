@@ -41,6 +41,7 @@ class MemoryFilter(Struct, frozen=True):
     pinned: bool | None = None
     protected: bool | None = None
     created_before: Milliseconds | None = None
+    created_from: Milliseconds | None = None
     valid_at: Milliseconds | None = None
 
     def admits(self, stored: StoredMemory) -> bool:
@@ -60,6 +61,7 @@ class MemoryFilter(Struct, frozen=True):
             self.pinned is None or memory.pinned is self.pinned,
             self.protected is None or stored.protected is self.protected,
             self.created_before is None or stored.created < self.created_before,
+            self.created_from is None or stored.created >= self.created_from,
             begun and not ended,
         )
         return all(conditions)

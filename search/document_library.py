@@ -15,6 +15,8 @@ from ..archiver.redaction import Redactor
 from ..archiver.store import Store
 from ..core import ids
 from ..core.closing import Closing
+from ..core.code import CodeStatus
+from ..core.conversation import Milliseconds
 from ..core.document import (
     DEFAULT_NAMESPACE,
     DocumentFilter,
@@ -150,6 +152,13 @@ class DocumentLibrary(Closing):
         wanted = replace(wanted, source_files=tuple(map(shown, wanted.source_files)))
         return list(islice(self._finder.find(query, wanted, mode), limit))
 
+    def code_status(self, folder: Path) -> CodeStatus:
+        """Return the state of the index of a folder."""
+        wanted = DocumentFilter(under=_plain(folder))
+        modified = self._store.documents.modified(wanted)
+        stale = any(_modified(path) != at for path, at in modified.items())
+        return CodeStatus(len(modified), self._store.symbols.count(wanted), max(modified.values(), default=None), stale)
+
     def get(self, wanted: Sequence[str]) -> list[StoredChunk]:
         """Return the chunks with these IDs in the given order. Unknown IDs are skipped."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
@@ -247,6 +256,13 @@ def _plain(path: str | Path) -> Path:
         return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError) as error:  # unknown user or null character
         raise InvalidInput(f"Invalid path: {error}", hint="Give the path of an indexed file or folder.") from None
+
+
+def _modified(path: Path) -> Milliseconds | None:
+    try:
+        return path.stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return None
 
 
 def _one(namespace: str | None) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
 from ..json_reply import NOTICE
+from ..memory_uuid import find_by_uuid, uuid_of
 from ..toolset import ToolReply
 from .level_classifier import classify
-from .memory_uuid import find_by_uuid, uuid_of
 from .rag_context import RagContext
 from .rag_parameters import (
     CategoryName,

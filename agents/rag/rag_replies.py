@@ -10,9 +10,9 @@ from ...core.origin import Trust
 from ...observe.memory import RecalledMemory
 from ...templates.quote import clean, line
 from ..json_reply import json_reply
+from ..memory_uuid import uuid_of
 from ..toolset import ToolReply
 from .injection_patterns import SuspectedInjection, risks
-from .memory_uuid import uuid_of
 
 
 class StoredReply(TypedDict):

@@ -30,6 +30,8 @@ _ORDER: Final = {
     MemoryOrder.IMPORTANCE: "importance",
     MemoryOrder.CONFIDENCE: "confidence",
 }
+_PARTS_MAX: Final = 12
+"""Maximum number of filters into which one is divided."""
 _GOLDEN: Final = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
 
 
@@ -115,12 +117,17 @@ class MemoryTable:
         """
         if memory.path:
             return None
-        row = self._db.one(
-            """SELECT item FROM memory WHERE namespace = ? AND family = ? AND hash = ? AND path = ''
-               AND (state = 'active' OR ? AND state = 'superseded') ORDER BY state, item DESC LIMIT 1""",
-            (memory.namespace, family_of(promoted_from or memory.type), memory.content_hash, superseded),
-        )
-        return row[0] if row else None
+        same = (memory.namespace, family_of(promoted_from or memory.type), memory.content_hash)
+        # Two queries, because no index serves a condition for both states.
+        for state in ("active", "superseded") if superseded else ("active",):
+            row = self._db.one(
+                f"""SELECT item FROM memory WHERE namespace = ? AND family = ? AND hash = ? AND path = ''
+                    AND state = '{state}' ORDER BY item DESC LIMIT 1""",
+                same,
+            )
+            if row:
+                return int(row[0])
+        return None
 
     def at_path(self, path: str) -> int | None:
         """Return the key of the active memory that is mirrored from this file."""
@@ -137,11 +144,17 @@ class MemoryTable:
         offset: int = 0,
     ) -> list[StoredMemory]:
         """Return the memories that satisfy a filter, sorted by `order`. Ties are sorted by age."""
-        where, values = _where(wanted)
-        column, way = _ORDER[order], "DESC" if descending else "ASC"
-        rows = self._db.rows(
-            f"{_SELECT} WHERE {where} ORDER BY {column} {way}, item {way} LIMIT ? OFFSET ?", (*values, limit, offset)
-        )
+        way = "DESC" if descending else "ASC"
+        sorted_by = f"ORDER BY {_ORDER[order]} {way}, item {way} LIMIT ?"
+        parts = _parts(wanted) if limit >= 0 else [wanted]
+        values: list[Value] = []
+        selects: list[str] = []
+        for part in parts:
+            where, given = _where(part)
+            selects.append(f"SELECT * FROM ({_SELECT} WHERE {where} {sorted_by})")
+            values += [*given, limit + offset if limit >= 0 else -1]
+        every = " UNION ALL ".join(selects)
+        rows = self._db.rows(f"SELECT * FROM ({every}) {sorted_by} OFFSET ?", (*values, limit, offset))
         return [_stored(row) for row in rows]
 
     def count(self, wanted: MemoryFilter) -> int:
@@ -178,6 +191,18 @@ class MemoryTable:
 
     def _tag(self, key: int, tags: Sequence[str]) -> None:
         self._db.run_many("INSERT OR IGNORE INTO memory_tag VALUES (?, ?)", [(tag, key) for tag in tags])
+
+
+def _parts(wanted: MemoryFilter) -> list[MemoryFilter]:
+    """Return filters for single states and namespaces that together are equal to a filter.
+
+    SQLite reads only the first rows of each from an index. For several values, it would read and sort all rows.
+    """
+    namespaces: list[tuple[str, ...]] = [(name,) for name in dict.fromkeys(wanted.namespaces)] or [()]
+    states: list[tuple[MemoryState, ...]] = [(state,) for state in dict.fromkeys(wanted.states)] or [()]
+    if len(namespaces) * len(states) > _PARTS_MAX:
+        return [wanted]
+    return [replace(wanted, states=state, namespaces=name) for state in states for name in namespaces]
 
 
 def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
@@ -225,6 +250,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
         ("pinned = ?", wanted.pinned is not None, (int(bool(wanted.pinned)),)),
         (golden, wanted.protected is not None, ()),
         ("created < ?", wanted.created_before is not None, (wanted.created_before,)),
+        ("created >= ?", wanted.created_from is not None, (wanted.created_from,)),
         (valid, at is not None, (at, at)),
     )
 

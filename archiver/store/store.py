@@ -41,6 +41,7 @@ from .summary_table import SummaryTable
 from .symbol_table import SymbolTable
 from .tombstone_table import TombstoneTable
 from .vector_table import VectorTable
+from .visit_table import VisitTable
 
 
 class Store(Closing):
@@ -67,6 +68,7 @@ class Store(Closing):
         self.memory_edges = MemoryEdgeTable(database)
         self.mnemonics = MnemonicTable(database)
         self.projects = ProjectTable(database)
+        self.visits = VisitTable(database)
         self.documents = DocumentTable(database)
         self.symbols = SymbolTable(database, self.documents)
         self.document_folders = DocumentFolderTable(database)

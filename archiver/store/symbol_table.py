@@ -47,6 +47,15 @@ class SymbolTable:
         """Return the distinct keys of all units."""
         return [key for (key,) in self._db.rows(f"SELECT DISTINCT {_KEY} FROM chunk WHERE name <> ''")]
 
+    def count(self, wanted: DocumentFilter) -> int:
+        """Return the number of units that satisfy a filter."""
+        where, values = self._documents.conditions(wanted)
+        return self._db.number(
+            f"""SELECT count(*) FROM (SELECT 1 FROM chunk c JOIN document d ON d.id = c.document
+                WHERE {_NAMED} AND {where} GROUP BY d.id, c.unit, c.name, c.signature)""",
+            values,
+        )
+
     def _select(
         self, condition: str, values: tuple[Value, ...], wanted: DocumentFilter, limit: int = -1
     ) -> list[Symbol]:

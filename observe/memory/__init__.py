@@ -11,7 +11,7 @@ from .memory_edits import UndoneChange
 from .memory_graph import MemoryNeighborhood, parse_relation
 from .memory_records import contradicting
 from .memory_writer import RememberResult
-from .recall import RecalledMemory, near_the_best
+from .recall import RecalledMemory, SimilarMemory, near_the_best
 from .rule_judge import Judge, JudgeFactory, Judgement, MemoryPair, RuleJudge, Verdict
 from .session_context import GLOBAL_NAMESPACES, SessionContext
 
@@ -29,6 +29,7 @@ __all__ = [
     "RememberResult",
     "RuleJudge",
     "SessionContext",
+    "SimilarMemory",
     "UndoneChange",
     "Verdict",
     "contradicting",

@@ -69,8 +69,9 @@ class Memories(Protocol):
 class MemoryCore(Closing):
     """Memories of a home. Several processes can each open an instance, which serves one thread at a time.
 
-    In addition to the operations of `Memories`, it provides `nearest`, `expand`, `undo` and lists. `feedback` records
-    outcomes, `graph` links memories, `contradictions` finds conflicts, and `health` finds memories to review.
+    In addition to the operations of `Memories`, it provides `nearest`, `similar`, `expand`, `rescope`, `undo` and
+    lists. `feedback` records outcomes, `graph` links memories, `contradictions` finds conflicts, and `health` finds
+    memories to review.
     `contexts` selects memories for a session, and `projects` contains the namespace of each project.
     """
 
@@ -98,11 +99,18 @@ class MemoryCore(Closing):
         self.contexts = SessionContexts(store, recall, clock)
         self.remember = MemoryWriter(store, finder, redaction, self.contradictions, clock).remember
         self.recall, self.nearest, self.expand = recall.recall, recall.nearest, self.graph.expand
+        self.similar, self.rescope = recall.similar, editor.rescope
         self.revise, self.forget, self.restore, self.undo = editor.revise, editor.forget, editor.restore, editor.undo
         self._finder, self._resources = finder, ExitStack()
 
     @classmethod
-    def open(cls, home: Home, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
+    def open(
+        cls,
+        home: Home,
+        model: str | None = None,
+        make_judge: JudgeFactory | None = None,
+        clock: Callable[[], Milliseconds] = now,
+    ) -> Self:
         """Open the memories of this home as a context manager, and create its archive if it is missing."""
         home.prepare()
         with ExitStack() as resources:
@@ -112,7 +120,7 @@ class MemoryCore(Closing):
                 resources.callback(judge.close)
             embedder = load(model or DEFAULT_MODEL)
             generations = Generations(home.index, read_only=home.read_only)
-            core = cls(store, generations, embedder, Redactor(home.key()), judge=judge)
+            core = cls(store, generations, embedder, Redactor(home.key()), judge=judge, clock=clock)
             core._resources = resources.pop_all()
         return core
 

@@ -91,6 +91,18 @@ class MemoryEditor:
         self._judge_again(stored, after)
         return after
 
+    def rescope(self, memory_id: str, namespace: str) -> StoredMemory:
+        """Move a memory to another namespace, where it has no expiry time, and return it. It keeps its ID.
+
+        Raises:
+            MemoryNotFound: The memory does not exist.
+            InvalidInput: The namespace is invalid, or has a memory with the same content.
+        """
+        with self._store.transaction():
+            stored = find_memory(self._store, memory_id)
+            memory = replace(stored.memory, namespace=namespace, valid_until=None).checked()
+            return self._write(stored, memory, stored.stats, "moved")
+
     def forget(self, memory_ids: Sequence[str], *, force: bool = False, reason: str = "") -> ForgottenMemories:
         """Forget these memories. Protected memories are forgotten only with `force`. All of them can be restored.
 

@@ -11,6 +11,7 @@ from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
+from ...core.query import Mode
 from ...search.rank.item_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
@@ -34,6 +35,13 @@ class RecalledMemory(Struct, frozen=True):
     similarity: float | None
 
 
+class SimilarMemory(Struct, frozen=True):
+    """Memory that is similar to a query. `similarity` is 0 to 1, and 0.7 is the relevance threshold."""
+
+    stored: StoredMemory
+    similarity: float
+
+
 class MemoryRecall:
     """Search in memories."""
 
@@ -51,10 +59,33 @@ class MemoryRecall:
             InvalidInput: The query is empty, or the limit is below 1.
         """
         ranked = self._ranked(query, wanted, limit, weak=False)
-        if count_access and ranked and not self._store.is_read_only:
-            with self._store.transaction():
-                self._store.memories.touch([found.stored.key for found in ranked], self._clock())
+        if count_access:
+            self._count_access([found.stored.key for found in ranked])
         return ranked
+
+    def similar(
+        self,
+        query: str,
+        wanted: MemoryFilter | None = None,
+        *,
+        min_similarity: float,
+        limit: int = 10,
+        mode: Mode = Mode.BOTH,
+        count_access: bool = True,
+    ) -> list[SimilarMemory]:
+        """Return the valid memories with a minimum similarity to a query.
+
+        They are sorted by the product of similarity and weight. Raises the errors of `recall`.
+        """
+        _check(query, limit)
+        wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
+        candidates = islice(self._finder.find(query, wanted, mode, weak=True), limit * _CANDIDATES)
+        found = [SimilarMemory(each.stored, each.calibrated) for each in candidates]
+        kept = [each for each in found if each.similarity >= min_similarity]
+        kept.sort(key=lambda each: (-each.similarity * each.stored.memory.weight, each.stored.key))
+        if count_access:
+            self._count_access([each.stored.key for each in kept[:limit]])
+        return kept[:limit]
 
     def nearest(self, query: str, wanted: MemoryFilter | None = None) -> list[RecalledMemory]:
         """Return the three most similar memories, even below the relevance threshold.
@@ -64,18 +95,27 @@ class MemoryRecall:
         return self._ranked(query, wanted, _NEAREST, weak=True)
 
     def _ranked(self, query: str, wanted: MemoryFilter | None, limit: int, *, weak: bool) -> list[RecalledMemory]:
-        if not query.strip():
-            raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
-        if limit < 1:
-            raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
+        _check(query, limit)
         wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
         candidates = islice(self._finder.find(query, wanted, weak=weak), limit * _CANDIDATES)
         return sorted(map(_scored, candidates), key=lambda found: (-found.score, found.stored.key))[:limit]
+
+    def _count_access(self, keys: Sequence[int]) -> None:
+        if keys and not self._store.is_read_only:
+            with self._store.transaction():
+                self._store.memories.touch(keys, self._clock())
 
 
 def near_the_best(found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
     """Return the results with at least half the best score. Forgetting by query thus keeps weak matches."""
     return [each for each in found if each.score >= found[0].score / 2]
+
+
+def _check(query: str, limit: int) -> None:
+    if not query.strip():
+        raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
+    if limit < 1:
+        raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
 
 
 def _scored(found: FoundMemory) -> RecalledMemory:

@@ -52,11 +52,16 @@ class MemoryVectors(Struct, frozen=True):
 
 
 class FoundMemory(Struct, frozen=True):
-    """Memory found by a search. `relevance` is the score, 0 to 1. `similarity` is a cosine or None."""
+    """Memory found by a search.
+
+    `relevance` is the score, 0 to 1. `similarity` is a cosine or None. `calibrated` is the score on a scale on which
+    0.7 is the relevance threshold.
+    """
 
     stored: StoredMemory
     relevance: float
     similarity: float | None
+    calibrated: float
 
 
 class NearMemory(NamedTuple):
@@ -68,11 +73,12 @@ class NearMemory(NamedTuple):
 
 
 class FoundChunk(Struct, frozen=True):
-    """Document chunk found by a search. `score` is 0 to 1. `similarity` is a cosine or None."""
+    """Document chunk found by a search. The fields have the meaning of those of `FoundMemory`."""
 
     held: StoredChunk
     score: float
     similarity: float | None
+    calibrated: float
 
 
 class _ItemFinder:
@@ -103,8 +109,8 @@ class _ItemFinder:
         admits: Callable[[Item], bool],
         *,
         weak: bool,
-    ) -> Iterator[tuple[Item, Event]]:
-        """Yield matching items that `admits` accepts, best first.
+    ) -> Iterator[tuple[Item, Event, float]]:
+        """Yield matching items that `admits` accepts, best first, each with its event and calibrated similarity.
 
         Without `weak`, items are yielded only if at least one accepted item is relevant. If a quoted phrase has no
         match, its words are searched, because agents pass arbitrary text as a query.
@@ -115,9 +121,9 @@ class _ItemFinder:
         related = [event for event in found.events if is_related(event)]
         if not (weak or any(map(found.is_relevant, related))):
             return
-        relevant, before = weak, list[tuple[Item, "Event"]]()
+        relevant, before = weak, list[tuple[Item, "Event", float]]()
         for item, event in _admitted(related, load, admits):
-            before.append((item, event))
+            before.append((item, event, found.similarity(event)))
             relevant = relevant or found.is_relevant(event)
             if relevant:
                 yield from before
@@ -137,7 +143,7 @@ class DocumentFinder(_ItemFinder):
             units=wanted.units,
         )
         found = self._found(query, mode, filters, self._store.documents.load, wanted.admits, weak=True)
-        return (FoundChunk(held, event.score, event.similarity) for held, event in found)
+        return (FoundChunk(held, event.score, event.similarity, calibrated) for held, event, calibrated in found)
 
 
 class MemoryFinder(_ItemFinder):
@@ -151,7 +157,7 @@ class MemoryFinder(_ItemFinder):
         Without `weak`, memories are yielded only if at least one is relevant.
         """
         found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits, weak=weak)
-        return (FoundMemory(stored, event.score, event.similarity) for stored, event in found)
+        return (FoundMemory(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in found)
 
     def near(
         self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, min_similarity: float

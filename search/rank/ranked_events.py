@@ -13,6 +13,8 @@ PRESENT_WORDS, PRESENT_SEMANTIC = 0.25, 0.4
 If each word of the concept occurs once, the text score is 0.45 in a window of average length. In a window three times
 as long, it is 0.25.
 """
+RELEVANT_SIMILARITY = 0.7
+"""Similarity at the relevance threshold. It is the default threshold of the toolset fabric."""
 _LISTED = 0.6
 """Share of the relevance threshold that an event must reach to be listed after relevant events.
 
@@ -57,6 +59,19 @@ class RankedEvents(Struct, frozen=True):
     def relevant(self) -> bool:
         """True if any event is relevant and has enough evidence, or if the threshold is 0."""
         return self.threshold == 0 or any(self.is_relevant(event) and self._is_proven(event) for event in self.events)
+
+    def similarity(self, event: Event) -> float:
+        """Return the score on a scale of 0 to 1 on which 0.7 is the relevance threshold.
+
+        It does not depend on the other events, so the best of several unrelated events keeps its low value.
+        """
+        strength = event.words / self.words_threshold
+        if self.threshold:
+            strength = max(strength, event.plain / self.threshold)
+        else:  # One engine was used, or a quoted phrase matched.
+            strength = max(event.words / PRESENT_WORDS, event.semantic / PRESENT_SEMANTIC)
+        share = RELEVANT_SIMILARITY
+        return share * strength if strength < 1 else share + (1 - share) * min(1.0, max(0.0, event.score))
 
     def _is_proven(self, event: Event) -> bool:
         if event.evidence is None or event.words >= self.words_threshold:

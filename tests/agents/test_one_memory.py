@@ -151,6 +151,38 @@ def test_a_memory_of_rag_is_a_memory_of_every_toolset(user: User) -> None:
     assert user.call("rag", "retrieve_memories", query="where are readings cached")["count"] == 0
 
 
+def test_an_event_is_a_memory_of_every_toolset_until_it_is_forgotten(user: User) -> None:
+    """An event of fabric is recalled by Theo, listed by rag, found by search and written out by Historian. Forgotten
+    once, none of them finds it, even though its file remains.
+    """
+    event = {
+        "type": "decision_made",
+        "payload": {"decision": SQLITE},
+        "timestamp": "2026-02-25T09:00:00.000Z",
+        "sessionId": "s1",
+        "cliType": "claude-code",
+    }
+    (user.project / ".mnemonics").mkdir()
+    memory = user.call("fabric", "context.reportEvent", event=event)["memoryId"]
+    query = {"query": "where are readings cached"}
+    [recalled] = user.theo("memory_recall", **query, namespace="project:tide-clock")["memories"]
+    by_rag = user.call("rag", "retrieve_project_context", **query)["results"]
+    assert (recalled["content"], [(row["memory_id"], row["content"]) for row in by_rag]) == (SQLITE, [(memory, SQLITE)])
+    assert SQLITE in user.found("where are readings cached")
+    assert user.recalled("where are readings cached") == [SQLITE]
+    written = user.call("historian", "memory_compound", query=SQLITE, modifications=EDITED)
+    assert written["createdNew"] is False
+    assert EDITED in (user.project / written["filePath"]).read_text("utf-8")
+    assert user.call("fabric", "context.get", memoryId=memory)["memory"]["content"] == EDITED
+
+    user.theo("memory_forget", memory_id=recalled["id"])
+    assert user.theo("memory_recall", **query)["memories"] == []
+    assert user.call("rag", "retrieve_memories", **query)["count"] == 0
+    assert user.found("where are readings cached") == []
+    assert user.recalled("where are readings cached") == []
+    assert user.call("fabric", "context.get", memoryId=memory)["error"] == f"Memory not found: {memory}"
+
+
 def test_the_environment_makes_a_server_read_only(user: User) -> None:
     """PALAVER_READ_ONLY=1 has the effect of --read-only."""
     user.call("rag", "store_memory", content=SQLITE, category="fact")

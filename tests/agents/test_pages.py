@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from ..shared import SHARED
+from .fabric import page as fabric
 from .historian import page as historian
 from .rag import page as rag
 from .theo import page as theo
@@ -176,3 +177,17 @@ def test_rag_s_errors_are_those_of_the_specification(name: str) -> None:
 
     assert {"error": rag.ERRORS[name]} == rag_json(page, name)
     assert '"type": "ValidationError|StorageError|ReadOnlyError|SecurityError"' in page
+
+
+@pytest.mark.parametrize("place", fabric.PARAMETERS)
+def test_fabric_s_parameters_are_those_of_the_specification(place: str) -> None:
+    """Names, types and required parameters equal the rows of the specification, in the same order."""
+    page = (SPEC / "5-context-fabric.md").read_text("utf-8")
+    parts = re.split(r"(?m)^### (context\.\w+)$", page)
+    group, tool, *objects = place.split(".")
+    section = dict(zip(parts[1::2], parts[2::2], strict=True))[f"{group}.{tool}"].partition("#### Example")[0]
+    tables = re.split(r"\*\*[\w ]+:\*\*", section)
+    rows = re.findall(r"(?m)^\| `(\w+)` \| ([\w\[\]]+) \| (?:(Yes|No) \| )?", tables[1 if objects else 0])
+    expected = [(name, text.partition(" =")[0]) for name, text in fabric.PARAMETERS[place].items()]
+
+    assert [(name, kind + (" required" if required == "Yes" else "")) for name, kind, required in rows] == expected

@@ -50,6 +50,12 @@ READS: list[tuple[str, dict[str, Any]]] = [
     ("rag_get_memory_stats", {}),
     ("rag_show_current_context", QUERY),
     ("rag_search_code", {"query": "tide"}),
+    ("fabric_context.getCurrent", {"sessionId": "s1", "currentCommand": "tide readings"}),
+    ("fabric_context.recall", {**QUERY, "sessionId": "s1"}),
+    ("fabric_context.orient", {}),
+    ("fabric_context.searchCode", {"query": "tide"}),
+    ("fabric_context.get", {"memoryId": "MEMORY"}),
+    ("fabric_context.list", {"layer": 3}),
 ]
 
 
@@ -93,7 +99,7 @@ def text_of(result: CallToolResult) -> str:
 def test_reads_work_and_change_no_byte(config: ServerConfig) -> None:
     """Each read tool of each toolset replies, and afterwards each file of the home has the same bytes."""
     [memory] = _memories(config)
-    known = {"memory_id": memory, "file": str(config.project / "tide.py")}
+    known = {"memory_id": memory, "memoryId": memory, "file": str(config.project / "tide.py")}
     calls = [(name, {field: known.get(field, value) for field, value in given.items()}) for name, given in READS]
     before = contents(config.home)
     results = anyio.run(call, config, *calls)
@@ -102,6 +108,7 @@ def test_reads_work_and_change_no_byte(config: ServerConfig) -> None:
     assert {name: text_of(result) for name, result in results.items() if result.is_error} == {}
     assert "SQLite" in text_of(results["rag_retrieve_preferences"])
     assert "SQLite" in text_of(results["historian_memory_recall"])
+    assert "SQLite" in text_of(results["fabric_context.recall"])
     assert '"read_only_mode":true' in text_of(results["rag_get_memory_stats"])
     assert _memories(config, accesses=0) == [memory]
 
@@ -128,7 +135,7 @@ def test_writes_are_refused_and_change_no_byte(config: ServerConfig) -> None:
     results = anyio.run(call, config, *writing)
 
     assert contents(config.home) == before
-    assert len(results) == 20
+    assert len(results) == 26
     assert {
         name for name, result in results.items() if READ_ONLY not in text_of(result) or not result.is_error
     } == set()

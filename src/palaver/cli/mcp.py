@@ -20,6 +20,7 @@ from .failures import INTERRUPTED
 from .language_model import judge_factory
 from .options import as_json
 from .output import print_json
+from .program import program_words
 
 
 @click.command()
@@ -31,6 +32,7 @@ from .output import print_json
     help="Toolsets to serve. `palaver toolsets` lists all toolsets.",
 )
 @click.option("--prefix", is_flag=True, help="Prefix each tool name with its toolset, as in theo_search.")
+@click.option("--underscores", is_flag=True, help="Replace dots in tool names, as in context_store.")
 @click.option(
     "--read-only",
     is_flag=True,
@@ -38,7 +40,7 @@ from .output import print_json
     show_envvar=True,
     help="Change no byte of Palaver's data. Tools that write return an error.",
 )
-def mcp(*, toolset: str, prefix: bool, read_only: bool) -> None:
+def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool) -> None:
     """Serve search or other toolsets to an agent over MCP on standard input and output.
 
     Agents start this command themselves, after `palaver install` added it to their configuration.
@@ -48,7 +50,7 @@ def mcp(*, toolset: str, prefix: bool, read_only: bool) -> None:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
-    served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix)
+    served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix, underscores=underscores)
     from palaver.agents.server import serve  # This import is slow, because it loads the SDK.
 
     if sys.stdin.isatty():
@@ -66,6 +68,7 @@ def mcp(*, toolset: str, prefix: bool, read_only: bool) -> None:
         make_judge=None if read_only else judge_factory(home, config),
         background=not read_only,
         strict=config.strict_memories,
+        program=tuple(program_words()),
     )
     serve(served, server, __version__)
 

@@ -37,7 +37,7 @@ def found(admitted: Sequence[int], *, words_score: float = 2.0, weak: bool = Fal
         return {key: key for key in keys}
 
     return [
-        each for each, _ in finder._found("kettle", Mode.BOTH, NO_FILTERS, load, set(admitted).__contains__, weak=weak)
+        each for each, *_ in finder._found("kettle", Mode.BOTH, NO_FILTERS, load, set(admitted).__contains__, weak=weak)
     ]
 
 
@@ -57,3 +57,15 @@ def test_only_admitted_items_make_a_list_relevant(
 ) -> None:
     """Results are returned only if an item that passes the filter is clearly relevant, at any rank."""
     assert found(admitted, words_score=words_score, weak=weak) == expected
+
+
+@pytest.mark.parametrize(
+    ("score", "words", "expected"), [(0.1, 0.0, 0.35), (0.2, 0.0, 0.76), (0.05, 2.0, 0.715), (0.0, 0.0, 0.0)]
+)
+def test_similarity_is_calibrated_to_the_threshold(score: float, words: float, expected: float) -> None:
+    """The relevance threshold has the similarity 0.7, whatever the other events are."""
+    event = replace(Event.unranked(1), score=score, plain=score, words=words)
+    alone = RankedEvents([event], AnalyzedQuery("kettle"), threshold=0.2, words_threshold=2.0)
+
+    assert alone.similarity(event) == pytest.approx(expected)
+    assert replace(alone, events=[event, *EVENTS]).similarity(event) == alone.similarity(event)

@@ -1,12 +1,12 @@
-"""UUIDs of memories. The rag toolset shows them instead of IDs such as `mem_7`, which it also accepts."""
+"""UUIDs of memories. The toolsets rag and fabric show them instead of IDs such as `mem_7`, which they also accept."""
 
 from typing import Final
 from uuid import UUID
 
-from ...core import ids
-from ...core.errors import InvalidInput, MemoryNotFound
-from ...core.memory import StoredMemory
-from ...observe.memory import MemoryCore
+from ..core import ids
+from ..core.errors import InvalidInput, MemoryNotFound
+from ..core.memory import StoredMemory
+from ..observe.memory import MemoryCore
 
 _VERSION: Final = 8 << 76
 """Version of UUIDs with a custom layout (RFC 9562, section 5.8)."""

@@ -1,0 +1,164 @@
+"""Fabric tool for code: search the indexed files of a project."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from ...core.clock import show_millisecond
+from ...core.document import ChunkKind, DocumentFilter
+from ...core.errors import DocumentOutsideRoots
+from ...core.project import root_of
+from ...search.query.secret_placeholders import redacted
+from ...templates.quote import clean
+from ..json_reply import NOTICE
+from ..toolset import ToolReply
+from .fabric_context import FabricContext
+from .fabric_parameters import Limit, ProjectPath, Similarity, Text
+
+_UNITS: Final[dict[str, tuple[str, ...]]] = {
+    "function": ("function",),
+    "class": ("class",),
+    "interface": ("interface",),
+    "type": ("type",),
+    "enum": ("enum",),
+    "const": ("constant",),
+    "method": ("method",),
+    "export": (),
+}
+_KINDS: Final = {"constant": "const"}
+_EXPORTS: Final = 50
+"""Number of units in which exported ones are searched."""
+
+
+def search_code(
+    fabric: FabricContext,
+    query: Annotated[Text, Field(description="Text, name of a symbol, or question")],
+    mode: Annotated[
+        Literal["text", "symbol", "semantic"], Field(description="Literal lines, names, or meaning")
+    ] = "semantic",
+    language: Annotated[str | None, Field(description="Only this language")] = None,
+    file_pattern: Annotated[str | None, Field(alias="filePattern", description="Glob, such as src/**/*.ts")] = None,
+    symbol_kind: Annotated[
+        Literal["function", "class", "interface", "type", "enum", "const", "export", "method"] | None,
+        Field(alias="symbolKind", description="Only symbols of this kind"),
+    ] = None,
+    limit: Limit = 10,
+    threshold: Similarity = 0.5,
+    include_content: Annotated[bool, Field(alias="includeContent", description="Return source code")] = True,
+    project_path: ProjectPath = None,
+) -> ToolReply:
+    """Search the source code of a project. Its index is built on first use and updated when files changed."""
+    root, query = root_of(fabric.folder(project_path)), redacted(query, fabric.config.home)
+    note = _refreshed(fabric, root)
+    wanted = DocumentFilter(
+        under=root,
+        pattern=file_pattern or "",
+        languages=(language,) if language else (),
+        kinds=(ChunkKind.CODE,),
+        units=_UNITS[symbol_kind] if symbol_kind else (),
+    )
+    most = _EXPORTS if symbol_kind == "export" else limit
+    match mode:
+        case "symbol":
+            rows = _symbol_rows(fabric, query, wanted, most, content=include_content)
+        case "text":
+            rows = _line_rows(fabric, query, wanted, most, content=include_content)
+        case "semantic":
+            rows = _unit_rows(fabric, query, wanted, most, threshold, content=include_content)
+    chosen = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")]
+    results = chosen[:limit]
+    status = _status(fabric, root)
+    return fabric.reply({"results": results, "indexStatus": status, "total": len(results), **note, **NOTICE})
+
+
+def _refreshed(fabric: FabricContext, root: Path) -> dict[str, str]:
+    """Index the project on first use, and its changes later. Return a note if this is impossible."""
+    known = fabric.documents.code_status(root)
+    if fabric.config.home.read_only or (known.files and root in fabric.indexed and not known.is_stale):
+        return {}
+    if root in {Path.home().resolve(), Path(root.anchor)} or not root.is_dir():
+        return {} if known.files else {"note": f"Not indexed: {clean(str(root))} is not the folder of a project."}
+    try:
+        done = fabric.documents.index_directory(root, fabric.target(2, root))
+    except DocumentOutsideRoots as error:
+        return {"note": clean(error.full_message)}
+    fabric.indexed.add(root)
+    fabric.embed_waiting(done)
+    if done.queued or done.unembedded:
+        return {"note": f"{done.queued} files are queued, and {done.unembedded} units wait for their embedding."}
+    return {}
+
+
+def _status(fabric: FabricContext, root: Path) -> dict[str, Any]:
+    status = fabric.documents.code_status(root)
+    indexed = None if status.newest is None else show_millisecond(status.newest)
+    return {
+        "totalFiles": status.files,
+        "totalSymbols": status.symbols,
+        "lastIndexed": indexed,
+        "isStale": status.is_stale,
+    }
+
+
+def _symbol_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the units with a name, each with its signature."""
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for each in fabric.documents.code.symbols(query, wanted, limit=limit).symbols:
+        symbol = _symbol(each.name, each.unit, each.signature, (each.start_line, each.end_line), each.doc)
+        row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
+        row |= {"symbol": symbol, "match": each.match}
+        if content:
+            row["content"] = clean("\n".join(found.chunk.text for found in fabric.documents.get([each.id])))
+        rows.append((each.signature, row))
+    return rows
+
+
+def _line_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the lines with a text, each with the line itself."""
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for each in fabric.documents.code.lines(query, wanted, limit=limit).lines:
+        row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
+        row["line"] = each.line
+        if each.name:
+            row["symbol"] = {"name": clean(each.name), "kind": _KINDS.get(each.unit, each.unit)}
+        if content:
+            row["content"] = clean("\n".join((*each.before, each.text, *each.after)))
+        rows.append((each.text, row))
+    return rows
+
+
+def _unit_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, threshold: float, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the units that match a question, each with its signature."""
+    rows: dict[tuple[Path, int], tuple[str, dict[str, Any]]] = {}
+    for each in fabric.documents.code.units(query, wanted, limit=limit):
+        held, chunk = each.held, each.held.chunk
+        row: dict[str, Any] = {"filePath": _shown(held.source_file, wanted), "language": held.language}
+        lines = chunk.start_line, chunk.end_line
+        if chunk.name:
+            row["symbol"] = _symbol(chunk.name, chunk.unit, chunk.signature, lines, chunk.doc)
+        else:
+            row |= {"lineStart": lines[0], "lineEnd": lines[1]}
+        row["similarity"] = round(each.calibrated, 4)
+        if content:
+            row["content"] = clean(chunk.text)
+        if each.calibrated >= threshold:  # A file can be indexed in several namespaces.
+            rows.setdefault((held.source_file, held.index), (chunk.signature, row))
+    return list(rows.values())
+
+
+def _symbol(name: str, unit: str, signature: str, lines: tuple[int, int], doc: str) -> dict[str, Any]:
+    fields = {"name": clean(name), "kind": _KINDS.get(unit, unit), "signature": clean(signature)}
+    return {**fields, "lineStart": lines[0], "lineEnd": lines[1], "docComment": clean(doc)}
+
+
+def _shown(file: Path, wanted: DocumentFilter) -> str:
+    """Return a path relative to the searched folder."""
+    root = wanted.under
+    return clean(str(file.relative_to(root) if root is not None and file.is_relative_to(root) else file))

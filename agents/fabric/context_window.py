@@ -1,0 +1,191 @@
+"""Context window of a session: its working memories, and the memories of its project that apply now."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.clock import show_day
+from ...core.conversation import Milliseconds
+from ...core.memory import StoredMemory
+from ...core.memory_filter import ACTIVE, MemoryFilter
+from ...core.memory_types import FAMILIES, Family
+from ...core.origin import Trust
+from ...observe.memory import GLOBAL_NAMESPACES
+from ...search.query.secret_placeholders import redacted
+from ...templates.quote import brief, clean
+from ..memory_uuid import uuid_of
+from .fabric_context import FabricContext
+from .fabric_replies import dated_row
+
+_WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 50
+"""Maximum numbers of working, recent, matching and pattern memories, and of patterns that are ranked."""
+_RELEVANT: Final = 0.7
+_DAY: Final = 86_400_000
+_SUGGESTED, _GHOST = 40, 60
+"""Maximum tokens of a suggestion and of a ghost message."""
+_WORDS: Final = re.compile(r"[^\W_]+")
+
+
+class Situation(Struct, frozen=True):
+    """State of the client: its project, open file and command, and filters for patterns."""
+
+    folder: Path
+    file: str = ""
+    command: str = ""
+    language: str = ""
+    pattern_path: str = ""
+
+    @property
+    def query(self) -> str:
+        """Words of the command and of the name of the file."""
+        return " ".join([self.command, *_WORDS.findall(PurePath(self.file).name)]).strip()
+
+
+def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
+    """Return the context of the current session. Every entry states its reason."""
+    working = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(1, now.folder)), limit=_WORKING)
+    project = fabric.namespaces(2, now.folder)
+    current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())
+    recent = fabric.core.page(replace(current, namespaces=project), limit=_RECENT)
+    everywhere = replace(current, namespaces=tuple(dict.fromkeys((*project, *GLOBAL_NAMESPACES))))
+    found = _matching(fabric, now, everywhere)
+    patterns = _patterns(fabric, now, everywhere)
+    reasons = {each.key: (each, "recent memory of this project") for each in recent}
+    reasons |= {each.key: (each, f"matches {brief(now.query, 20)}") for each in found}
+    relevant = [
+        *(reasons[each.key] for each in found),
+        *(reasons[each.key] for each in recent if reasons[each.key][0] is each),
+    ]
+    relevant.sort(key=lambda pair: -pair[0].memory.weight)
+    memories = [each for each, _ in relevant]
+    return {
+        "working": [{**dated_row(each), "reason": "working memory of this session"} for each in working],
+        "relevant": [{**dated_row(each), "reason": reason} for each, reason in relevant],
+        "patterns": [_pattern_row(each, reason) for each, reason in patterns],
+        "suggestions": _suggestions(memories, [each for each, _ in patterns]),
+        "ghostMessages": _ghost_messages(working, memories),
+    }
+
+
+def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
+    """Return the memories of the project and of all projects that match the command and the file."""
+    query = redacted(now.query, fabric.config.home)
+    if not query.strip():
+        return []
+    found = fabric.core.similar(query, wanted, min_similarity=_RELEVANT, limit=_HITS, count_access=False)
+    return [each.stored for each in found]
+
+
+def _patterns(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[tuple[StoredMemory, str]]:
+    """Return the patterns for the language and the path, best first, each with the reason."""
+    types = tuple(name for name, family in FAMILIES.items() if family is Family.PATTERN)
+    at = fabric.clock()
+    stored = fabric.core.page(replace(wanted, types=types), limit=_CANDIDATES)
+    language = now.language.lower()
+    fitting = [each for each in stored if not language or _language(each).lower() in {"", language}]
+    ranked = sorted(fitting, key=lambda each: (-_pattern_score(each, now, at), -each.key))
+    return [(each, _pattern_reason(each, now)) for each in ranked[:_PATTERNS]]
+
+
+def _pattern_score(stored: StoredMemory, now: Situation, at: Milliseconds) -> float:
+    """Return the sum of the shares of language, path, use and age, 0 to 0.9."""
+    language = 0.3 if now.language and _language(stored).lower() == now.language.lower() else 0.0
+    path = min(0.3, 0.1 * _shared_parts(_path(stored), now.pattern_path))
+    return language + path + min(0.2, 0.02 * stored.accesses) + max(0.0, 0.2 - 0.01 * (at - stored.updated) / _DAY)
+
+
+def _pattern_reason(stored: StoredMemory, now: Situation) -> str:
+    if _shared_parts(_path(stored), now.pattern_path):
+        return "same part of the source tree"
+    if now.language and _language(stored).lower() == now.language.lower():
+        return f"same language: {clean(now.language)}"
+    return f"used {stored.accesses} times" if stored.accesses else "recent pattern"
+
+
+def _pattern_row(stored: StoredMemory, reason: str) -> dict[str, Any]:
+    return {
+        "id": uuid_of(stored),
+        "name": clean(stored.memory.title) or brief(stored.memory.content, 12),
+        "description": clean(stored.memory.content),
+        "code": clean(_place(stored, "codeBlock").get("code", "")),
+        "language": clean(_language(stored)),
+        "usageCount": stored.accesses,
+        "reason": reason,
+    }
+
+
+def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemory]) -> list[dict[str, Any]]:
+    """Return at most two decisions, two patterns and two errors, or advice for a project without memories."""
+    decisions, errors = _of(memories, Family.DECISION)[:2], _of(memories, Family.ISSUE)[:2]
+    rows = [
+        *(_suggestion("decision", each, 0.8, f"decided on {show_day(each.created)}") for each in decisions),
+        *(
+            _suggestion("pattern", each, 0.9 if each.accesses > 5 else 0.7, "pattern to follow")
+            for each in patterns[:2]
+        ),
+        *(_suggestion("error", each, 0.75, f"error of {show_day(each.created)}") for each in errors),
+    ]
+    if not (memories or patterns):
+        text = "Store decisions, bug fixes and conventions with context.store."
+        rows.append({"type": "explore", "content": text, "confidence": 0.6, "reason": "no memories of this project"})
+    return rows
+
+
+def _suggestion(kind: str, stored: StoredMemory, confidence: float, reason: str) -> dict[str, Any]:
+    text = brief(stored.memory.content, _SUGGESTED)
+    return {"type": kind, "content": text, "confidence": confidence, "reason": reason, "memoryId": uuid_of(stored)}
+
+
+def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
+    """Return messages that a client can add to the conversation without showing them.
+
+    Memories with low trust are left out, because clients send these messages as their own.
+    """
+    memories = [each for each in memories if each.memory.origin.trust > Trust.LOW]
+    files = [str(each.memory.metadata.get("file", "")) for each in working]
+    opened = list(dict.fromkeys(filter(None, files)))[:3]
+    rows: list[dict[str, Any]] = []
+    if opened:
+        names = ", ".join(clean(name) for name in opened)
+        rows.append(_ghost("session", "session_context", f"Recent files: {names}", "opened in this session"))
+    for each in _of(memories, Family.DECISION)[:2]:
+        text = f"Decision: {brief(each.memory.content, _GHOST)}"
+        rows.append(_ghost(uuid_of(each), "relevant_decision", text, "decision of this project"))
+    for each in _of(memories, Family.ISSUE)[:1]:
+        text = f"Earlier error: {brief(each.memory.content, _GHOST)}"
+        rows.append(_ghost(uuid_of(each), "bug_fix_context", text, "error of this project"))
+    return rows
+
+
+def _ghost(source: str, trigger: str, content: str, reason: str) -> dict[str, Any]:
+    fields = {"id": f"ghost-{trigger}-{source}", "role": "system", "content": content, "trigger": trigger}
+    return {**fields, "isVisible": False, "reason": reason}
+
+
+def _of(memories: Iterable[StoredMemory], family: Family) -> list[StoredMemory]:
+    return [each for each in memories if each.family is family]
+
+
+def _language(stored: StoredMemory) -> str:
+    """Return the language of the code or of the file of a memory, or an empty text."""
+    return next(filter(None, (_place(stored, name).get("language", "") for name in ("codeBlock", "fileContext"))), "")
+
+
+def _path(stored: StoredMemory) -> str:
+    return _place(stored, "fileContext").get("path", "") or _place(stored, "codeBlock").get("filePath", "")
+
+
+def _place(stored: StoredMemory, name: str) -> dict[str, str]:
+    """Return the texts of an object in the metadata of a memory. Other toolsets can store any value."""
+    value = stored.memory.metadata.get(name)
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return {field: each for field, each in fields.items() if isinstance(each, str)}
+
+
+def _shared_parts(one: str, other: str) -> int:
+    """Return the number of folders and names that two paths share."""
+    return len(set(PurePath(one).parts) & set(PurePath(other).parts) - {"/", "."})

@@ -1,0 +1,107 @@
+"""Earlier errors: memories of errors that resemble a new one, and what fixed them in archived conversations."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ...core.clock import show_day
+from ...core.commands import KnownFix, Remedy
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.local_time import show_duration
+from ...core.memory import StoredMemory
+from ...core.memory_filter import MemoryFilter
+from ...core.memory_types import FAMILIES, Family
+from ...observe.commands.known_fixes import known_fixes
+from ...search.query.secret_placeholders import redacted
+from ...templates.quote import brief, clean
+from ..memory_uuid import uuid_of
+from .fabric_context import FabricContext
+
+_MEMORIES, _FIXES = 5, 3
+"""Maximum numbers of similar memories, and of known fixes in a reply."""
+_SIMILAR: Final = 0.7
+_TEXT: Final = 60
+"""Maximum tokens of an error or of a fix."""
+_NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
+
+
+class EarlierErrors(Struct, frozen=True):
+    """Similar errors in memories, and fixes in archived conversations, the most frequent first."""
+
+    memories: tuple[StoredMemory, ...]
+    fixes: tuple[KnownFix, ...]
+
+    @property
+    def total(self) -> int:
+        """Number of similar errors: reported ones in memories, and sessions with a fix."""
+        return sum(map(_reported, self.memories)) + sum(fix.sessions for fix in self.fixes)
+
+    def summary(self, at: Milliseconds) -> str:
+        """Return a sentence with the number of errors, their latest time, and what fixed them."""
+        if not self.total:
+            return "Found no similar error."
+        times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
+        latest = f", the latest {show_duration(at - max(times))} ago" if times else ""
+        found = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
+        remedies = [*map(_remedy, self.fixes), *map(_noted_fix, self.memories)]
+        helped = next((each for each in remedies if each), "")
+        return f"{found} Fixed before by {helped}." if helped else found
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of a reply."""
+        memories = [
+            {
+                "id": uuid_of(each),
+                "content": brief(each.memory.content, _TEXT),
+                "times": _reported(each),
+                "lastSeen": show_day(each.updated),
+                "reason": "memory of an error",
+            }
+            for each in self.memories
+        ]
+        fixes = [
+            {
+                "id": each.id,
+                "error": brief(each.error, _TEXT),
+                "command": brief(each.command, _TEXT),
+                "fix": _remedy(each),
+                "sessions": each.sessions,
+                "lastSeen": show_day(each.at),
+                "reason": "archived conversation",
+            }
+            for each in self.fixes
+        ]
+        return {"similarErrors": memories, "knownFixes": fixes}
+
+
+def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
+    """Return the earlier errors that resemble an error, in memories of all projects and in the archive."""
+    types = tuple(name for name, family in FAMILIES.items() if family is Family.ISSUE)
+    query = redacted(error, fabric.config.home)
+    found = fabric.core.similar(
+        query, MemoryFilter(types=types), min_similarity=_SIMILAR, limit=_MEMORIES, count_access=False
+    )
+    try:
+        fixes = known_fixes(fabric.archive, fabric.core.store, query)[:_FIXES]
+    except InvalidInput:  # The error is too short to search for.
+        fixes = []
+    return EarlierErrors(tuple(each.stored for each in found), tuple(fixes))
+
+
+def _reported(stored: StoredMemory) -> int:
+    """Return how often an error was reported."""
+    times = stored.memory.metadata.get("times", 1)
+    return times if isinstance(times, int) else 1
+
+
+def _remedy(fix: KnownFix) -> str:
+    """Return what fixed an error, as in `npm ci` or `editing a.py`."""
+    if fix.files:
+        return clean(f"editing {', '.join(fix.files)}")
+    return brief(fix.worked, _TEXT) if fix.worked else _NO_EDIT.get(fix.remedy, "")
+
+
+def _noted_fix(stored: StoredMemory) -> str:
+    return brief(str(stored.memory.metadata.get("fix", "")), _TEXT)

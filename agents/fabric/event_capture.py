@@ -1,0 +1,123 @@
+"""Captures: the memories that an event becomes, by the type of the event."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+
+from .fabric_parameters import Event
+from .layer_router import Layer
+
+_OUTPUT: Final = 500
+"""Maximum characters of the output of a command in a memory."""
+_ERROR: Final = 2_000
+"""Maximum characters of an error in a memory."""
+_HOUR: Final = 3_600_000
+_FAILURE: Final = re.compile(
+    r"\b(?:error|exception|failed|failure|fatal|panic|traceback|command not found|no such file|permission denied"
+    r"|E(?:NOENT|ACCES|CONNREFUSED|PERM))\b|\w+(?:Error|Exception)\b",
+    re.IGNORECASE,
+)
+_NO_FAILURE: Final = re.compile(r"\b(?:0|no|without) (?:errors?|failures?|failed|exceptions?)\b", re.IGNORECASE)
+
+
+class Capture(Struct, frozen=True):
+    """Memory of an event. `error` is the text of an error, or empty. `ttl` is in milliseconds."""
+
+    type: str
+    layer: Layer
+    content: str
+    action: str
+    ttl: int | None = None
+    error: str = ""
+    metadata: Mapping[str, Any] = {}
+
+
+def captures(event: Event) -> list[Capture]:
+    """Return the memories that an event becomes. A failed command becomes two: the command and the error."""
+    given = event.payload
+    match event.type:
+        case "file_opened":
+            file = _first(given, "file", "path", "filePath") or _whole(given)
+            return [Capture("scratchpad", 1, f"Opened {file}", "stored_scratchpad", _HOUR, metadata={"file": file})]
+        case "command_executed":
+            return _of_command(given)
+        case "error_occurred":
+            return [_of_error(given, "stored_bug_fix")]
+        case "decision_made":
+            return [
+                Capture("decision", 2, _joined(given, "decision", "title", "rationale", "reason"), "stored_decision")
+            ]
+        case "session_start":
+            return [Capture("scratchpad", 1, f"Session {event.session_id} started", "initialized_session", 24 * _HOUR)]
+        case "session_end":
+            ended = f"Session {event.session_id} ended. {_first(given, 'summary', 'reason')}".rstrip()
+            return [Capture("scratchpad", 1, ended, "session_closed", _HOUR)]
+        case "pattern_detected":
+            return [_of_pattern(given)]
+        case "user_feedback":
+            return [Capture("relationship", 3, _feedback(given), "stored_feedback")]
+
+
+def looks_failed(given: Mapping[str, Any]) -> bool:
+    """Return whether a command failed: by its exit code, or without one by words in its output."""
+    code = given.get("exitCode", given.get("exit_code"))
+    if isinstance(code, int):
+        return code != 0
+    rows = _first(given, "output", "stderr", "stdout").splitlines()
+    return any(_FAILURE.search(_NO_FAILURE.sub("", row)) for row in rows)
+
+
+def _of_command(given: Mapping[str, Any]) -> list[Capture]:
+    command = _first(given, "command") or _whole(given)
+    output = _first(given, "output", "stderr", "stdout")
+    text = f"Ran {command}\n{output[:_OUTPUT]}".rstrip()
+    ran = Capture("scratchpad", 1, text, "stored_command", 2 * _HOUR)
+    if not looks_failed(given):
+        return [ran]
+    rows = [row.strip() for row in output.splitlines() if _FAILURE.search(_NO_FAILURE.sub("", row))]
+    error = "\n".join(rows or [output.strip() or "no output"])[:_OUTPUT]
+    content = f"{command} failed: {error}"
+    return [ran, Capture("bug_fix", 2, content, "stored_error", error=error, metadata={"command": command})]
+
+
+def _of_error(given: Mapping[str, Any], action: str) -> Capture:
+    error = (_first(given, "error", "message") or _whole(given))[:_ERROR]
+    file, line = _first(given, "file", "path"), given.get("line")
+    place = f"\nin {file}" + (f":{line}" if isinstance(line, int) else "") if file else ""
+    fix = _first(given, "fix", "solution", "resolution")
+    content = f"{error}{place}" + (f"\nFixed by: {fix}" if fix else "")
+    context = {"fileContext": {"path": file, **({"lineStart": line} if isinstance(line, int) else {})}} if file else {}
+    return Capture("bug_fix", 2, content, action, error=error, metadata=context | ({"fix": fix} if fix else {}))
+
+
+def _of_pattern(given: Mapping[str, Any]) -> Capture:
+    content = _joined(given, "pattern", "name", "description")
+    code, language = _first(given, "code"), _first(given, "language")
+    block = {"codeBlock": {"code": code, "language": language}} if code or language else {}
+    return Capture("code_pattern", 3, content, "stored_pattern", metadata=block)
+
+
+def _feedback(given: Mapping[str, Any]) -> str:
+    rating = given.get("rating")
+    head = f"Feedback (rating {rating:g}/5)" if isinstance(rating, int | float) else "Feedback"
+    text = _first(given, "feedback", "comment", "message", "text")
+    return f"{head}: {text}" if text or "rating" in given else f"{head}: {_whole(given)}"
+
+
+def _joined(given: Mapping[str, Any], *names: str) -> str:
+    """Return the texts of these fields, or the whole payload if none is given."""
+    texts = [text for name in (*names, "content") if (text := _first(given, name))]
+    return ". ".join(text.removesuffix(".") for text in dict.fromkeys(texts)) or _whole(given)
+
+
+def _first(given: Mapping[str, Any], *names: str) -> str:
+    values = (given.get(name) for name in names)
+    return next((value.strip() for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def _whole(given: Mapping[str, Any]) -> str:
+    """Return a payload without known fields as JSON."""
+    return orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode()[:_ERROR] if given else "no details"

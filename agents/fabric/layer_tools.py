@@ -1,0 +1,231 @@
+"""Fabric tools for memories: store, recall, get, update, delete and list them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec.structs import replace
+from pydantic import Field
+
+from ...core.errors import InvalidInput
+from ...core.memory import Memory, MemoryRevision, StoredMemory
+from ...core.memory_filter import MemoryFilter
+from ...core.query import Mode
+from ...search.query.secret_placeholders import redacted
+from ...templates.memory_changes import undo_command
+from ..json_reply import NOTICE
+from ..memory_uuid import uuid_of
+from ..toolset import WHOLE, ToolReply
+from .fabric_context import TTL, FabricContext, in_layers
+from .fabric_parameters import (
+    LayerNumber,
+    Limit,
+    MemoryId,
+    MetadataChange,
+    NewMetadata,
+    Offset,
+    ProjectPath,
+    RecallFilter,
+    Seconds,
+    SessionId,
+    Similarity,
+    Text,
+    TypeName,
+    Weight,
+)
+from .fabric_replies import dated_row, memory_row, stored_fields
+from .layer_router import route
+
+_MODES = {"hybrid": Mode.BOTH, "semantic": Mode.VECTOR, "keyword": Mode.TEXT}
+_OWN_FIELDS = {"tags", "title", "source", "projectPath", "weight"}
+"""Metadata fields that are fields of a memory."""
+
+
+def store(
+    fabric: FabricContext,
+    type: Annotated[TypeName, Field(description="Kind of memory")],  # noqa: A002 - name of the specification
+    content: Annotated[Text, Field(description="One claim")],
+    metadata: Annotated[NewMetadata, Field(description="Tags, weight (1-5), and more")],
+    layer: Annotated[
+        LayerNumber | None, Field(description="1 session, 2 project, 3 all projects. Default: auto")
+    ] = None,
+    ttl: Seconds | None = None,
+    pinned: Annotated[bool, Field(description="Never decays and is never summarized")] = False,
+) -> ToolReply:
+    """Store a memory. Without a layer, tags, ttl and type decide, and the reply names the reason."""
+    chosen = route(type, metadata.tags, layer, ttl)
+    folder = fabric.folder(metadata.project_path)
+    lifetime = int(ttl * 1_000) if ttl is not None else TTL if chosen.layer == 1 and not pinned else None
+    memory = Memory(
+        content,
+        type,
+        title=metadata.title or "",
+        namespace=fabric.target(chosen.layer, folder),
+        project=metadata.project_path or "",
+        importance=(metadata.weight - 1) / 4,
+        tags=tuple(dict.fromkeys(metadata.tags)),
+        metadata=_other_fields(metadata),
+        source=metadata.source,
+        pinned=pinned,
+        valid_until=None if lifetime is None else fabric.clock() + lifetime,
+    )
+    remembered = fabric.core.remember(memory)
+    if remembered.stored.memory.layer == 1:
+        fabric.evict(remembered.stored)
+    routing = {"reason": chosen.reason, "confidence": chosen.confidence}
+    reply = {"id": uuid_of(remembered.stored), "success": True, "layer": remembered.stored.memory.layer}
+    return fabric.reply({**reply, "routing": routing, **stored_fields(remembered)})
+
+
+def recall(
+    fabric: FabricContext,
+    query: Annotated[Text, Field(description="Question or keywords")],
+    session_id: SessionId,
+    limit: Limit = 10,
+    threshold: Similarity = 0.7,
+    mode: Annotated[Literal["hybrid", "semantic", "keyword"], Field(description="Search by words, meaning or both")] = (
+        "hybrid"
+    ),
+    filter: Annotated[RecallFilter | None, Field(description="Conditions")] = None,  # noqa: A002 - see store
+) -> ToolReply:
+    """Search memories of all layers, best first. A similarity of 0.7 is the relevance threshold."""
+    fabric.enter(session_id)
+    chosen = filter or RecallFilter()
+    folder = fabric.folder(chosen.project_path)
+    wanted = MemoryFilter(
+        namespaces=in_layers(fabric, chosen.layers or (), folder),
+        types=tuple(chosen.types or ()),
+        tags=tuple(chosen.tags or ()),
+    )
+    found = fabric.core.similar(
+        redacted(query, fabric.config.home), wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode]
+    )
+    rows = [
+        {
+            "memory": dated_row(each.stored),
+            "similarity": round(each.similarity, 4),
+            "layer": each.stored.memory.layer,
+        }
+        for each in found
+    ]
+    return fabric.reply({"results": rows, "total": len(rows), **(NOTICE if rows else {})})
+
+
+def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
+    """Return a memory by its ID, from any layer."""
+    fabric.folder(project_path)
+    stored = fabric.find(memory_id)
+    store = fabric.core.store
+    if not store.is_read_only:
+        with store.transaction():
+            store.memories.touch([stored.key], fabric.clock())
+        stored = fabric.core.get(stored.id)
+    return fabric.reply({"memory": memory_row(stored), "layer": stored.memory.layer, **NOTICE})
+
+
+def update(
+    fabric: FabricContext,
+    memory_id: MemoryId,
+    content: Annotated[Text | None, Field(description="New content")] = None,
+    metadata: Annotated[MetadataChange | None, Field(description="Fields to merge")] = None,
+    tags: Annotated[list[str] | None, Field(description="New tags")] = None,
+    weight: Annotated[Weight | None, Field(description="1-5")] = None,
+    pinned: Annotated[bool | None, Field(description="Pin or unpin")] = None,
+    target_layer: Annotated[
+        Literal[2, 3] | None, WHOLE, Field(alias="targetLayer", description="Promote to this layer")
+    ] = None,
+    project_path: ProjectPath = None,
+) -> ToolReply:
+    """Edit or promote a memory. Memories of layer 1 can only be promoted. The ID stays the same."""
+    stored, folder = fabric.find(memory_id), fabric.folder(project_path)
+    change = _revision(content, metadata, tags, weight, pinned)
+    if target_layer is not None:
+        stored = _promoted(fabric, stored, target_layer, folder_namespace=fabric.target(target_layer, folder))
+        if change == MemoryRevision():
+            return fabric.reply({"success": True, "memoryId": uuid_of(stored), "newLayer": stored.memory.layer})
+    elif stored.memory.layer == 1:
+        raise InvalidInput(
+            "Memories of layer 1 cannot be updated", hint="Store a new one, or promote it with targetLayer."
+        )
+    if change == MemoryRevision():
+        raise InvalidInput("Nothing to update", hint="Give content, metadata, tags, weight, pinned or targetLayer.")
+    stored = fabric.core.revise(stored.id, change)
+    moved = {} if target_layer is None else {"memoryId": uuid_of(stored), "newLayer": stored.memory.layer}
+    return fabric.reply({"memory": memory_row(stored), "layer": stored.memory.layer, "success": True, **moved})
+
+
+def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
+    """Delete a memory from every surface. The user can undo it."""
+    fabric.folder(project_path)
+    stored = fabric.find(memory_id)
+    if fabric.core.forget([stored.id], reason="context.delete").protected:
+        raise InvalidInput(
+            f"Golden rule is protected: {memory_id}", hint="Only the user deletes it, with `palaver forget`."
+        )
+    return fabric.reply({"success": True, "deletedFrom": stored.memory.layer, "undo": undo_command([stored.id])})
+
+
+def list_memories(
+    fabric: FabricContext,
+    layer: Annotated[LayerNumber, Field(description="1 session, 2 project, 3 all projects")] = 2,
+    type: Annotated[str | None, Field(description="Only this type")] = None,  # noqa: A002 - see store
+    tags: Annotated[list[str] | None, Field(description="Only with one of these")] = None,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    stats: Annotated[bool, Field(description="Return counts per layer instead")] = False,
+    project_path: ProjectPath = None,
+) -> ToolReply:
+    """List memories of a layer, newest first, or count those of every layer."""
+    folder = fabric.folder(project_path)
+    if stats:
+        return fabric.reply(_counts(fabric, {number: fabric.namespaces(number, folder) for number in (1, 2, 3)}))
+    wanted = MemoryFilter(
+        namespaces=fabric.namespaces(layer, folder), types=(type,) if type else (), tags=tuple(tags or ())
+    )
+    rows = [memory_row(each) for each in fabric.core.page(wanted, limit=limit, offset=offset)]
+    page = {"total": fabric.core.count(wanted), "limit": limit, "offset": offset, "layer": layer}
+    return fabric.reply({"memories": rows, **page, **(NOTICE if rows else {})})
+
+
+def _counts(fabric: FabricContext, layers: Mapping[int, tuple[str, ...]]) -> dict[str, Any]:
+    """Return the number of memories of each layer, and of pinned memories in layers 2 and 3."""
+    filters = {f"l{number}": MemoryFilter(namespaces=names) for number, names in layers.items()}
+    counts = {name: fabric.core.count(wanted) for name, wanted in filters.items()}
+    pinned = {name: fabric.core.count(replace(filters[name], pinned=True)) for name in ("l2", "l3")}
+    return {**counts, "total": sum(counts.values()), "pinned": pinned}
+
+
+def _promoted(fabric: FabricContext, stored: StoredMemory, layer: int, *, folder_namespace: str) -> StoredMemory:
+    """Move a memory to a higher layer. Raises `InvalidInput` if it is already in this layer or in a higher one."""
+    current = stored.memory.layer
+    if current >= layer:
+        raise InvalidInput(
+            f"The memory is in layer {current} and cannot move to layer {layer}",
+            hint="Only higher layers are possible.",
+        )
+    return fabric.core.rescope(stored.id, folder_namespace)
+
+
+def _revision(
+    content: str | None,
+    metadata: MetadataChange | None,
+    tags: list[str] | None,
+    weight: float | None,
+    pinned: bool | None,
+) -> MemoryRevision:
+    given = metadata or MetadataChange()
+    named, chosen = tags if tags is not None else given.tags, weight if weight is not None else given.weight
+    return MemoryRevision(
+        content=content,
+        title=given.title,
+        project=given.project_path,
+        tags=None if named is None else tuple(dict.fromkeys(named)),
+        importance=None if chosen is None else (chosen - 1) / 4,
+        pinned=pinned,
+        metadata=_other_fields(given) or None,
+    )
+
+
+def _other_fields(metadata: MetadataChange | NewMetadata) -> dict[str, Any]:
+    """Return the metadata that are not fields of a memory."""
+    given = metadata.model_dump(by_alias=True, exclude_none=True)
+    return {name: value for name, value in given.items() if name not in _OWN_FIELDS}

@@ -1,0 +1,60 @@
+"""Fabric tool that adds this server to the configuration of a client."""
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from ...core.errors import InvalidInput
+from ..clients.client_file import backup_of
+from ..clients.client_setup import apply, plan, snippet
+from ..clients.client_table import CLIENTS, find_client
+from ..clients.server_entry import ServerEntry, docker_server, own_server
+from ..toolset import ToolReply
+from .fabric_context import FabricContext
+
+_SERVED: Final = "conversation,fabric"
+"""Toolsets that the written entry serves: the default and this one."""
+_DONE: Final = {"add": "added to", "update": "updated in", "keep": "already configured in"}
+
+
+def setup(
+    fabric: FabricContext,
+    cli: Annotated[
+        Literal["opencode", "claude", "claude-code", "kimi", "codex", "gemini", "cursor", "docker", "generic"],
+        Field(description="Client. docker and generic only return text"),
+    ],
+    server_path: Annotated[
+        str | None, Field(alias="serverPath", description="Absolute path of the palaver program. Default: this one")
+    ] = None,
+    use_docker: Annotated[bool, Field(alias="useDocker", description="Run the server in a container")] = False,
+    preview: Annotated[bool, Field(description="Return the entry without writing it")] = False,
+) -> ToolReply:
+    """Add this server to the configuration of a client. The rest of the file stays as it is, and has a backup."""
+    docker = use_docker or cli == "docker"
+    server = _server(fabric, server_path, docker=docker)
+    if cli in {"docker", "generic"}:
+        clients = CLIENTS if cli == "docker" else (find_client("cursor"),)
+        text = "\n".join(f"{client.title} ({client.path}):\n{snippet(client, server)}" for client in clients)
+        message = "Copy the text into the configuration of your client."
+        return fabric.reply({"success": True, "cli": cli, "useDocker": docker, "snippet": text, "message": message})
+    client = find_client(cli)
+    if preview:
+        message = f"This would be in {client.path}. Call context.setup without preview to write it."
+        fields = {"preview": True, "cli": cli, "useDocker": docker, "snippet": snippet(client, server)}
+        return fabric.reply({**fields, "message": message})
+    change = plan(client, server)
+    apply(change)
+    backup = {"backup": str(backup_of(change.path))} if change.keeps_backup else {}
+    mode = " (Docker mode)" if docker else ""
+    message = f"Palaver {_DONE[change.action]} {client.title}{mode}. Restart {client.title} to apply it."
+    return fabric.reply({"success": True, "cli": cli, "configFile": str(change.path), "message": message, **backup})
+
+
+def _server(fabric: FabricContext, path: str | None, *, docker: bool) -> ServerEntry:
+    home = fabric.config.home
+    if docker:
+        return docker_server(home, _SERVED)
+    if path is not None and not Path(path).is_absolute():
+        raise InvalidInput(f"serverPath is not absolute: {path}", hint="Give the absolute path of palaver.")
+    return own_server(fabric.config.program if path is None else (path,), home, _SERVED)

@@ -1,0 +1,95 @@
+"""Fabric tool that condenses old memories of a layer into one summary."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from ...core.clock import show_day
+from ...core.conversation import Milliseconds
+from ...core.memory import Memory, Relation, StoredMemory
+from ...core.memory_filter import ACTIVE, MemoryFilter
+from ...core.memory_types import Family
+from ...core.origin import Origin, least
+from ...templates.memory_changes import undo_command
+from ...templates.quote import brief
+from ..json_reply import NOTICE
+from ..memory_uuid import uuid_of
+from ..toolset import WHOLE, ToolReply
+from .fabric_context import FabricContext
+from .fabric_parameters import Days, ProjectPath, SessionId, SummaryOptions
+
+_DAY: Final = 86_400_000
+_MAX: Final = 1_000
+"""Maximum number of memories that one call condenses."""
+_SNIPPETS: Final = 5
+_SNIPPET: Final = 40
+"""Maximum tokens of a snippet in a summary."""
+
+
+def summarize(
+    fabric: FabricContext,
+    session_id: SessionId,
+    options: Annotated[SummaryOptions, Field(description="Length and selection")],
+    layer: Annotated[Literal[2, 3], WHOLE, Field(description="2 project, 3 all projects")] = 2,
+    older_than_days: Annotated[Days, Field(alias="olderThanDays")] = 30,
+    project_path: ProjectPath = None,
+) -> ToolReply:
+    """Condense old memories of a layer into one summary, and archive them. The summary links to them.
+
+    Pinned memories, golden rules and memories in the user's own words stay.
+    """
+    fabric.enter(session_id)
+    folder, at = fabric.folder(project_path), fabric.clock()
+    wanted = MemoryFilter(
+        namespaces=fabric.namespaces(layer, folder),
+        types=tuple(options.focus_types or ()),
+        states=ACTIVE,
+        pinned=False,
+        protected=False,
+        created_before=at - int(older_than_days * _DAY),
+        valid_at=at,
+    )
+    old = [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
+    if not old:
+        return fabric.reply({"summaryId": "", "summarizedCount": 0, "summary": "Nothing to summarize.", "layer": layer})
+    memory = Memory(
+        _text(old, options.target_tokens, at),
+        "summary",
+        title=f"Summary of {len(old)} memories",
+        namespace=fabric.target(layer, folder),
+        project=project_path or "",
+        tags=("summary",),
+        metadata={"summarized": len(old)},
+        source="system_auto",
+        origin=least([each.memory.origin for each in old]),
+        pinned=True,
+    )
+    core = fabric.core
+    # An interruption leaves a summary beside its memories. It loses none of them.
+    summary = core.remember(memory, replaces="").stored
+    for each in old:
+        core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
+    core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
+    reply = {"summaryId": uuid_of(summary), "summarizedCount": len(old), "summary": summary.memory.content}
+    return fabric.reply({**reply, "layer": layer, "undo": undo_command([each.id for each in old]), **NOTICE}, 20_000)
+
+
+def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
+    excluded = {Family.SUMMARY}
+    if not options.include_patterns:
+        excluded.add(Family.PATTERN)
+    if not options.include_decisions:
+        excluded.add(Family.DECISION)
+    return stored.family not in excluded and stored.memory.origin is not Origin.HUMAN
+
+
+def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
+    """Return the numbers of memories by type, and the beginnings of the first ones, within a number of tokens."""
+    counts = Counter(each.memory.type for each in old)
+    numbers = ", ".join(f"{number} {name}" for name, number in counts.most_common())
+    span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"
+    first = f"{len(old)} memories of {span}, archived on {show_day(at)}: {numbers}."
+    snippets = [f"{each.memory.type}: {brief(each.memory.content, _SNIPPET)}" for each in old[:_SNIPPETS]]
+    return brief(f"{first} First ones: {'; '.join(snippets)}", tokens)

@@ -1,0 +1,53 @@
+"""Write docs/tools.md, which lists the tools of all toolsets: `python release/tools_page.py`."""
+
+from pathlib import Path
+
+import orjson
+
+from palaver.agents.toolset import TOOLSETS, Effect, Tool, Toolset, find_toolset
+from palaver.core.tokens import count
+
+PAGE = Path(__file__).parents[1] / "docs" / "tools.md"
+_EFFECTS = {
+    Effect.READS: "reads",
+    Effect.RECORDS: "reads",
+    Effect.WRITES: "writes",
+    Effect.DESTROYS: "deletes",
+}
+
+
+def tools_page() -> str:
+    """Return the text of the page."""
+    toolsets = [find_toolset(name) for name in TOOLSETS]
+    total = sum(len(each.tools) for each in toolsets)
+    head = [
+        "# Tools",
+        "",
+        f"The {len(toolsets)} toolsets have {total} tools. Every session pays for the tokens of the served ones.",
+        "[mcp.md](mcp.md) describes the toolsets. `release/tools_page.py` generates this page.",
+    ]
+    return "\n".join([*head, *(row for each in toolsets for row in _section(each))]) + "\n"
+
+
+def _section(toolset: Toolset) -> list[str]:
+    """Return the rows of a toolset. Its tokens include the instructions."""
+    title = f"## {toolset.name.capitalize()}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens"
+    return [
+        "",
+        title,
+        "",
+        "| Tool | Effect | Tokens | Description |",
+        "| --- | --- | --- | --- |",
+        *map(_row, toolset.tools),
+    ]
+
+
+def _row(tool: Tool) -> str:
+    listed = {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
+    tokens = count(orjson.dumps(listed).decode())
+    summary = " ".join(tool.description.partition("\n\n")[0].split()).replace("|", "\\|")
+    return f"| `{tool.name}` | {_EFFECTS[tool.effect]} | {tokens:,} | {summary} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(tools_page(), "utf-8")

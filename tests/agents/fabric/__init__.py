@@ -1,0 +1,1 @@
+"""Tests of the fabric tools against their specification."""
