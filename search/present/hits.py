@@ -140,16 +140,29 @@ class Hits:
         raise UnknownIds([public])  # another process has just removed the item
 
     def of_session(self, number: int) -> Timeline:
-        """Return all events of a session, in order.
+        """Return all observations of a session, and its exchanges without observations, in the order of time.
 
         Raises:
             InvalidInput: The session has no event.
         """
         keys = self._store.summaries.exchanges(number)
-        representatives = list(self._representatives.of(map(Event.unranked, keys), Filters(), len(keys) + 1))
+        learned = self._store.observations.of_exchanges(keys)
+        bare = [Event.unranked(key) for key in keys if not any(not each.summary for each in learned.get(key, ()))]
+        representatives = [
+            *self._representatives.of(bare, Filters(), len(keys) + 1),
+            *(
+                Representative(Event.unranked(key), each)
+                for key, several in learned.items()
+                for each in several
+                if not each.summary
+            ),
+        ]
+        place = {key: position for position, key in enumerate(keys)}
+        representatives.sort(key=lambda each: place[each.event.key])
         hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=False)
         if not hits:
             raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
+        hits = tuple(sorted(hits, key=lambda hit: hit.at or 0))
         return Timeline("", hits, hits[0].session_id, hits[0].path)
 
     @cached_property

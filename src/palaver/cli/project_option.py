@@ -40,6 +40,20 @@ def archived_as(project: str) -> str:
         return project_at(store, whole) or str(whole)
 
 
+def places_of(project: str) -> list[str]:
+    """Return the name or path under which a project is archived, and the namespace of its documents, if it has any.
+
+    A folder's namespace differs from its name if another project has the same name.
+    """
+    archived, home = archived_as(project), Home.find()
+    folder = Path(project).expanduser()
+    if not is_folder(project) or not folder.is_dir() or not home.has_database:
+        return [archived]
+    with Store.open(home.database) as store:
+        namespace = store.projects.namespace(folder.resolve())
+        return [archived, namespace] if store.documents.uses(namespace) else [archived]
+
+
 def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False) -> str:
     """Return the namespace of a project given by name or folder, or `global` for None.
 

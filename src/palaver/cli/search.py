@@ -22,7 +22,7 @@ from palaver.templates.truncation import MIN_BUDGET
 from .demo import refuse_demo_only
 from .options import as_json, date_option
 from .output import print_json, print_message, print_page, raw_output, renderer
-from .project_option import archived_as
+from .project_option import places_of
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -256,7 +256,7 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
         InvalidInput: A value is invalid.
         UsageError: Neither words nor filters were given, or `--also` without words.
     """
-    options["projects"] = list(map(archived_as, options["projects"]))
+    options["projects"] = [place for project in options["projects"] for place in places_of(project)]
     if query:
         return Query.parse(query, **options)
     if options["also"]:
