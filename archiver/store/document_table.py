@@ -96,9 +96,11 @@ class DocumentTable:
     def move(self, path: Path, namespace: str, target: Path, at: Milliseconds) -> list[int]:
         """Change the path of a file, and return the keys of its chunks. `at` is the new modification time.
 
-        The chunks keep their IDs and vectors. `former_paths` returns the old path.
+        The chunks keep their IDs and vectors. `former_paths` returns the old path. A document that was stored for
+        `target` is deleted.
         """
         place = os.fsencode(path), namespace
+        self._delete(self.keys_of(target, namespace))
         self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (os.fsencode(target), namespace))
         self._db.run(
             """INSERT INTO former_path (document, path, at) SELECT id, path, at FROM document

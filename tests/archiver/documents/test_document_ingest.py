@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.documents import code_parsing
+from palaver.archiver.documents.document_formats import format_of
 from palaver.archiver.documents.document_ingest import DocumentIngest
+from palaver.archiver.documents.document_reader import DocumentReader
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.store import Store
 from palaver.core.document import DocumentFilter
@@ -188,6 +191,38 @@ def test_binary_data_is_an_error(ingest: DocumentIngest, folder: Path, data: byt
 
     with pytest.raises(DocumentUnreadable, match="text"):
         ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
+
+
+def test_no_file_stops_the_others(
+    store: Store, ingest: DocumentIngest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is reported and skipped if its reader raises any error, and the other files are indexed."""
+
+    def format_or_failure(path: Path) -> DocumentReader:
+        if path.name == "a.md":
+            raise RuntimeError("maximum recursion")
+        return format_of(path)
+
+    monkeypatch.setattr(code_parsing, "format_of", format_or_failure)
+    (folder / "b.py").write_text("# coding: undefined\n")
+
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
+
+    assert [(failed.file.name, failed.error) for failed in done.failed] == [
+        ("a.md", "the reader failed with RuntimeError"),
+        ("b.py", "the file is not UNDEFINED text"),
+        ("bad.pdf", "the file is damaged or not a PDF"),
+    ]
+    assert chunk_texts(store) == ["Gamma."]
+
+
+def test_characters_that_are_not_unicode_are_replaced(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A lone surrogate, which YAML can contain as an escape, is stored as a question mark."""
+    (folder / "a.md").write_text('---\ntitle: "a\\uD800b"\n---\nText.\n')
+
+    ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
+
+    assert [file.metadata for file in store.documents.files()] == [{"title": "a?b"}]
 
 
 def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) -> None:
