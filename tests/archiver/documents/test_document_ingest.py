@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import code_parsing
+from palaver.archiver.documents import code_parsing, document_ingest
 from palaver.archiver.documents.document_formats import format_of
 from palaver.archiver.documents.document_ingest import DocumentIngest
 from palaver.archiver.documents.document_reader import DocumentReader
 from palaver.archiver.documents.document_roots import DocumentRoots
-from palaver.archiver.store import Store
+from palaver.archiver.store import QueuedFile, Store
 from palaver.core.document import DocumentFilter
 from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
 from palaver.core.home import Home
@@ -320,6 +320,34 @@ def test_a_copied_file_is_not_moved(store: Store, ingest: DocumentIngest, folder
     assert [held.id for held in store.documents.select(DocumentFilter(source_files=(folder / "d.py",)))] == list(
         first.chunk_ids
     )
+
+
+def test_another_process_may_delete_the_former_file(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A moved file is queued and parsed if another process deletes its former file in the meantime."""
+    roots = DocumentRoots([folder])
+    ingest.index_file(folder / "b.py", "docs", roots)
+    (folder / "b.py").rename(folder / "c.py")
+
+    def delete_former(number: int, total: int) -> None:
+        if number == total:  # The files are parsed, but not stored.
+            with store.transaction():
+                store.documents.delete(DocumentFilter(source_files=(folder / "b.py",)))
+
+    done = ingest.index_directory(folder, "docs", roots, progress=delete_former)
+
+    assert (done.indexed, done.moved, done.queued) == (2, 0, 1)
+    assert (ingest.index_queued().indexed, len(chunk_texts(store))) == (1, 4)
+
+
+def test_a_batch_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch ends at a number of files or at a size, so large files are not in memory together."""
+    monkeypatch.setattr(document_ingest, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(document_ingest, "_BATCH", 3)
+    files = [QueuedFile(tmp_path / f"{number}.md", "docs", tmp_path) for number in range(7)]
+    for number, size in enumerate((60, 60, 200, 1, 1, 1)):
+        files[number].path.write_bytes(b"x" * size)
+
+    assert [len(batch) for batch in document_ingest._batches(files, never)] == [2, 1, 3, 1]
 
 
 def test_skipped_files_leave_the_index(store: Store, ingest: DocumentIngest, folder: Path) -> None:
