@@ -1,6 +1,9 @@
 """`palaver index` and `palaver documents`: arguments, output and exit status."""
 
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
+from palaver.search.document_library import DocumentLibrary
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    for number, handler in zip(SIGNALS, before, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -152,3 +166,15 @@ def test_files_of_a_repository_belong_to_its_project(folder: Path) -> None:
     found = answer("search", "heat", "--kind", "code", "--project", ".")["results"]
 
     assert [Path(hit["path"]).name for hit in found] == ["kiln.py"]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interrupted_folder_is_watched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """After Ctrl-C or SIGTERM the folder is watched, so the watcher indexes the remaining files."""
+    with monkeypatch.context() as patch:
+        patch.setattr(DocumentLibrary, "index_directory", lambda *_, **__: os.kill(os.getpid(), number))
+        palaver("index", str(folder), code=130)
+
+    assert [each["path"] for each in answer("documents", "list")["watched"]] == [str(folder)]

@@ -24,6 +24,7 @@ from palaver.templates.json_output import to_json
 
 from .options import as_json, not_empty
 from .output import print_json, print_page, progress_bars, renderer
+from .stop_signal import StopSignal
 
 namespaced = click.option("--namespace", metavar="NAME", help="Only documents in this namespace.")
 
@@ -49,6 +50,7 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
     files, files in .gitignore, installed packages, and large, generated or binary files are ignored. Secrets are
     redacted. You can interrupt the command at any time: files that were read stay searchable.
     """
+    StopSignal().install()
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     watched: list[str] = []
     with _documents(targets) as documents, progress_bars() as report:
@@ -135,14 +137,10 @@ def _index_folder(
 ) -> IndexedDirectory:
     """Index a folder, and watch it afterwards, so that the watcher does not index the same files at the same time."""
     try:
-        found = documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
-    except KeyboardInterrupt:
-        if not once:  # The watcher indexes the remaining files.
+        return documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
+    finally:
+        if not once:  # After an interruption, the watcher indexes the remaining files.
             documents.watch(folder, namespace, recursive=not flat)
-        raise
-    if not once:
-        documents.watch(folder, namespace, recursive=not flat)
-    return found
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
