@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from ...core import ids
-from ...core.document import ChunkKind, DocumentFilter, FailedFile, IndexedDirectory, IndexedFile
+from ...core.document import ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 from ...core.progress import Progress, never, silent
 from ..formats.folders import is_gone
@@ -20,8 +20,9 @@ from ..store import Document, QueuedFile, Store
 from .code_languages import CODE_LANGUAGES
 from .code_parsing import CodeParser, ParsedDocument, parse
 from .document_formats import VERSION, format_of
+from .document_removal import removed
 from .document_roots import DocumentFile, DocumentRoots, read
-from .folder_scan import scan
+from .folder_scan import FolderScan, scan
 from .generated_files import reason_by_content
 from .isolated_parser import IsolatedParser
 
@@ -109,7 +110,7 @@ class DocumentIngest:
             with self._store.transaction():
                 self._store.documents.queue(rest)
             done.queued += len(rest)
-        done.gone += self._delete_gone(plain, namespace, found.excluded, recursive=recursive)
+        done.gone += self._delete_gone(DocumentFolder(plain, namespace, recursive), found)
         done.skipped = dict((Counter(done.skipped) + found.skipped).most_common())
         return done
 
@@ -230,17 +231,16 @@ class DocumentIngest:
         known = self._store.documents.paths_of(document.digest, document.namespace, document.language)
         return next((path for path in known if path not in without and is_gone(path)), None)
 
-    def _delete_gone(self, folder: Path, namespace: str, excluded: Sequence[Path], *, recursive: bool) -> int:
-        wanted, skipped = DocumentFilter(namespaces=(namespace,), under=folder), frozenset(excluded)
-        gone = [
-            path
-            for path in (stored.source_file for stored in self._store.documents.files(wanted))
-            if (recursive or path.parent == folder) and (is_gone(path) or not skipped.isdisjoint((path, *path.parents)))
-        ]
+    def _delete_gone(self, folder: DocumentFolder, found: FolderScan) -> int:
+        """Delete the documents that a scan of their folder did not find, and return their number."""
+        documents, wanted = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
+        stored = documents.modified(wanted).keys()
+        failed = [each.file for each in documents.failed(wanted)]
+        gone = removed([*stored, *failed], folder, found, self._store.document_folders.all())
         if gone:
             with self._store.transaction():
-                self._store.documents.delete(DocumentFilter(namespaces=(namespace,), source_files=tuple(gone)))
-        return len(gone)
+                documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
+        return len(stored & gone)
 
 
 def _batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:

@@ -158,6 +158,18 @@ def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, 
     assert ingest.index_queued().unchanged == 3
 
 
+def test_unreadable_files_are_recorded(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A file that cannot be read is recorded with the reason until it is deleted or readable."""
+    roots = DocumentRoots([folder])
+    (folder / "worse.pdf").write_bytes(b"%PDF-1.4")
+    ingest.index_directory(folder, "docs", roots)
+    assert [failed.file.name for failed in store.documents.failed()] == ["bad.pdf", "worse.pdf"]
+
+    (folder / "bad.pdf").unlink()
+    assert ingest.index_directory(folder, "docs", roots).gone == 0
+    assert [failed.file.name for failed in store.documents.failed()] == ["worse.pdf"]
+
+
 def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """A link that replaces a queued file is not followed."""
     (folder.parent / "secret.md").write_text("canary")
