@@ -178,3 +178,19 @@ def test_an_interrupted_folder_is_watched(
         palaver("index", str(folder), code=130)
 
     assert [each["path"] for each in answer("documents", "list")["watched"]] == [str(folder)]
+
+
+def test_each_path_gets_the_namespace_of_its_project(folder: Path) -> None:
+    """The namespace is computed for each path. The JSON value is null if there are several."""
+    for name in ("one", "two"):
+        (folder.parent / name / ".git").mkdir(parents=True)
+        (folder.parent / name / f"{name}.md").write_text(f"# {name}\n")
+
+    output = palaver("index", "one", "two/two.md").stdout
+    assert output.startswith("Indexed 2 files as 2 chunks in namespaces project:one, project:two.\n")
+    assert answer("index", "one", "two/two.md")["namespace"] is None
+    files = answer("documents", "list")["files"]
+    assert [(Path(each["source_file"]).name, each["namespace"]) for each in files] == [
+        ("one.md", "project:one"),
+        ("two.md", "project:two"),
+    ]

@@ -34,7 +34,7 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
 @click.option(
     "--namespace",
     metavar="NAME",
-    help="Namespace for the indexed documents.  [default: the project of the first PATH, or `default`]",
+    help="Namespace for the indexed documents.  [default: the project of each PATH, or `default`]",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @click.option("--once", is_flag=True, help="Do not keep folders up to date after this run.")
@@ -52,16 +52,17 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
     """
     StopSignal().install()
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
-    watched: list[str] = []
+    watched, namespaces = list[str](), list[str]()
     with _documents(targets) as documents, progress_bars() as report:
-        namespace = documents.namespace_of(targets[0]) if namespace is None else namespace
         for target in targets:
+            own = documents.namespace_of(target) if namespace is None else namespace
+            namespaces.append(own)
             try:
                 if target.is_dir():
-                    _add(done, _index_folder(documents, target, namespace, report, flat=flat, once=once))
+                    _add(done, _index_folder(documents, target, own, report, flat=flat, once=once))
                     watched += [] if once else [str(target)]
                 else:
-                    _add_file(done, documents.index_file(target, namespace))
+                    _add_file(done, documents.index_file(target, own))
             except DocumentUnreadable as problem:
                 done.failed.append(FailedFile(target, problem.reason, problem.hint))
             except (DocumentNotFound, DocumentOutsideRoots, UnsupportedDocument) as problem:
@@ -71,10 +72,11 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
                 reason = "it does not exist" if isinstance(problem, DocumentNotFound) else str(problem)
                 done.failed.append(FailedFile(target, reason, problem.hint))
         _add(done, documents.index_queued(report))
+    namespaces = list(dict.fromkeys(namespaces))
     if as_json:
-        print_json({"namespace": namespace, **to_json(done)})
+        print_json({"namespace": namespaces[0] if len(namespaces) == 1 else None, **to_json(done)})
     else:
-        print_page(renderer().render("indexed", indexed=done, namespace=namespace, watched=watched))
+        print_page(renderer().render("indexed", indexed=done, namespaces=namespaces, watched=watched))
     if done.failed:
         sys.exit(2 if wrong == len(targets) else 1)
 
