@@ -173,8 +173,12 @@ def test_an_interrupted_folder_is_watched(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """After Ctrl-C or SIGTERM the folder is watched, so the watcher indexes the remaining files."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), number)
+
     with monkeypatch.context() as patch:
-        patch.setattr(DocumentLibrary, "index_directory", lambda *_, **__: os.kill(os.getpid(), number))
+        patch.setattr(DocumentLibrary, "index_directory", interrupted)
         palaver("index", str(folder), code=130)
 
     assert [each["path"] for each in answer("documents", "list")["watched"]] == [str(folder)]

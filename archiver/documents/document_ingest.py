@@ -141,7 +141,7 @@ class DocumentIngest:
         report(0)
         stored, before = 0, list[_FileResult]()
         with self._isolated, CodeParser(self._redactor, self._isolated) as parser:
-            for batch in _batches(files, should_stop):
+            for batch in batches(files, should_stop):
                 found = [self._read(file, parser) for file in batch]
                 stored += self._store_batch(before, done, report, stored)
                 before = found
@@ -243,7 +243,7 @@ class DocumentIngest:
         return len(stored & gone)
 
 
-def _batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
+def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
     """Yield batches of files until `should_stop` returns True. It is called once per file."""
     batch, size = list[QueuedFile](), 0
     for file in files:

@@ -359,7 +359,7 @@ def test_a_batch_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for number, size in enumerate((60, 60, 200, 1, 1, 1)):
         files[number].path.write_bytes(b"x" * size)
 
-    assert [len(batch) for batch in document_ingest._batches(files, never)] == [2, 1, 3, 1]
+    assert [len(batch) for batch in document_ingest.batches(files, never)] == [2, 1, 3, 1]
 
 
 def test_skipped_files_leave_the_index(store: Store, ingest: DocumentIngest, folder: Path) -> None:
