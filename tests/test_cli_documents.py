@@ -142,6 +142,9 @@ def test_missing_documents_are_reported(folder: Path) -> None:
     )
     reply = json.loads(palaver("documents", "remove", "elsewhere", "--json", code=2).stdout)
     assert reply["error"]["message"] == "No indexed document matches"
+    palaver("index", "--once", str(folder), code=1)
+    assert palaver("documents", "remove", "docs/bad.pdf").stdout.startswith("Removed 0 chunks")  # It was not readable.
+    assert answer("documents", "list")["failed"] == []
     assert "Give files or folders" in palaver("documents", "remove", code=2).stderr
 
 

@@ -113,7 +113,7 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     if not paths and namespace is None:
         raise click.UsageError("Give files or folders to remove from the index, or use --namespace.")
     with _open_existing() as library:
-        before = len(library.stats().watched)
+        before = library.stats()
         if paths:
             for path in paths:
                 if (folder := library.watched_above(path, namespace)) is not None:
@@ -124,8 +124,9 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
             )
         else:
             gone = library.delete_namespace(str(namespace))
-        unwatched = before - len(library.stats().watched)
-    if not gone and not unwatched:
+        after = library.stats()
+    unwatched = len(before.watched) - len(after.watched)
+    if not gone and not unwatched and before.failed == after.failed:
         raise InvalidInput("No indexed document matches", hint="Run `palaver documents list` to see indexed documents.")
     if as_json:
         print_json({"deleted_chunks": gone})
