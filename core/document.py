@@ -111,6 +111,10 @@ class DocumentFolder(Struct, frozen=True):
     namespace: str
     recursive: bool = True
 
+    def contains(self, path: Path) -> bool:
+        """Return whether a file is in the folder, or in a subfolder that is included."""
+        return self.path in path.parents if self.recursive else path.parent == self.path
+
 
 class IndexedFile(Struct, frozen=True):
     """Result of indexing one file. If `unchanged` is true, the file keeps its chunks."""

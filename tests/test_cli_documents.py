@@ -1,6 +1,9 @@
 """`palaver index` and `palaver documents`: arguments, output and exit status."""
 
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
+from palaver.search.document_library import DocumentLibrary
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    for number, handler in zip(SIGNALS, before, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -128,6 +142,9 @@ def test_missing_documents_are_reported(folder: Path) -> None:
     )
     reply = json.loads(palaver("documents", "remove", "elsewhere", "--json", code=2).stdout)
     assert reply["error"]["message"] == "No indexed document matches"
+    palaver("index", "--once", str(folder), code=1)
+    assert palaver("documents", "remove", "docs/bad.pdf").stdout.startswith("Removed 0 chunks")  # It was not readable.
+    assert answer("documents", "list")["failed"] == []
     assert "Give files or folders" in palaver("documents", "remove", code=2).stderr
 
 
@@ -152,3 +169,35 @@ def test_files_of_a_repository_belong_to_its_project(folder: Path) -> None:
     found = answer("search", "heat", "--kind", "code", "--project", ".")["results"]
 
     assert [Path(hit["path"]).name for hit in found] == ["kiln.py"]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interrupted_folder_is_watched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """After Ctrl-C or SIGTERM the folder is watched, so the watcher indexes the remaining files."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DocumentLibrary, "index_directory", interrupted)
+        palaver("index", str(folder), code=130)
+
+    assert [each["path"] for each in answer("documents", "list")["watched"]] == [str(folder)]
+
+
+def test_each_path_gets_the_namespace_of_its_project(folder: Path) -> None:
+    """The namespace is computed for each path. The JSON value is null if there are several."""
+    for name in ("one", "two"):
+        (folder.parent / name / ".git").mkdir(parents=True)
+        (folder.parent / name / f"{name}.md").write_text(f"# {name}\n")
+
+    output = palaver("index", "one", "two/two.md").stdout
+    assert output.startswith("Indexed 2 files as 2 chunks in namespaces project:one, project:two.\n")
+    assert answer("index", "one", "two/two.md")["namespace"] is None
+    files = answer("documents", "list")["files"]
+    assert [(Path(each["source_file"]).name, each["namespace"]) for each in files] == [
+        ("one.md", "project:one"),
+        ("two.md", "project:two"),
+    ]

@@ -33,10 +33,25 @@ _DECODER: Final = msgpack.Decoder(ParsedDocument)
 
 
 def parse(path: Path, data: bytes, redactor: Redactor, isolated: IsolatedParser) -> ParsedDocument:
-    """Parse a file, in a separate process if its format requires one. Raises `DocumentUnreadable`."""
+    """Parse a file, in a separate process if its format requires one.
 
+    Raises:
+        DocumentUnreadable: The file is damaged, or its reader failed, so no single file stops the ingest of others.
+    """
+    try:
+        return _parse(path, data, redactor, isolated)
+    except DocumentUnreadable:
+        raise
+    except Exception as error:  # Parsers may raise anything for foreign input.
+        hint = "Open the file in its program and save it again."
+        raise DocumentUnreadable(path, f"the reader failed with {type(error).__name__}", hint=hint) from error
+
+
+def _parse(path: Path, data: bytes, redactor: Redactor, isolated: IsolatedParser) -> ParsedDocument:
     def clean(text: str) -> str:
-        return redactor.redact(without_ansi(text).replace("\0", "")).text
+        # Escapes in metadata, such as \uD800 in YAML, can produce surrogates, which the database refuses.
+        valid = text.encode("utf-8", "replace").decode()
+        return redactor.redact(without_ansi(valid).replace("\0", "")).text
 
     reader = format_of(path)
     content = (isolated if reader.isolated else reader).read(data, path)

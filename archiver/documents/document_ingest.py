@@ -1,17 +1,16 @@
 """Ingest of documents, which stores files as chunks. An unchanged file is read, but not indexed again."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ...core import ids
-from ...core.document import ChunkKind, DocumentFilter, FailedFile, IndexedDirectory, IndexedFile
+from ...core.document import ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 from ...core.progress import Progress, never, silent
 from ..formats.folders import is_gone
@@ -21,24 +20,31 @@ from ..store import Document, QueuedFile, Store
 from .code_languages import CODE_LANGUAGES
 from .code_parsing import CodeParser, ParsedDocument, parse
 from .document_formats import VERSION, format_of
+from .document_removal import removed
 from .document_roots import DocumentFile, DocumentRoots, read
-from .folder_scan import scan
+from .folder_scan import FolderScan, scan
 from .generated_files import reason_by_content
 from .isolated_parser import IsolatedParser
 
 _BATCH: Final = 32
-"""Number of files that are stored in one transaction."""
+"""Maximum number of files that are stored in one transaction."""
+_BATCH_BYTES: Final = 16 << 20
+"""Size at which a batch ends. The bytes and chunks of two batches are in memory at the same time."""
 _ERRORS: Final = (DocumentUnreadable, DocumentNotFound, DocumentOutsideRoots)
 
 
-class _Begun(NamedTuple):
-    """File that was read. `document` is None if it did not change or if `failed` or `reason` says why it is skipped."""
+class _FileResult(NamedTuple):
+    """File that was read, and the result.
+
+    A changed file has a `document` and either its `former` path, if it was moved, or its `parsed` content. A file that
+    cannot be read is `failed`, and a skipped file has a `reason`. An unchanged file has none of these.
+    """
 
     file: QueuedFile
     document: Document | None = None
-    parsed: Callable[[], ParsedDocument] = ParsedDocument
-    moved: bool = False
-    """True if the chunks of another file, which no longer exists, are probably those of this file."""
+    parse: Callable[[], ParsedDocument] = ParsedDocument
+    former: Path | None = None
+    parsed: ParsedDocument | None = None
     failed: FailedFile | None = None
     reason: str = ""
 
@@ -61,14 +67,18 @@ class DocumentIngest:
             raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
         content = read(plain, root)
-        document = self._changed(QueuedFile(plain, namespace, root), content)
+        documents, file = self._store.documents, QueuedFile(plain, namespace, root)
+        document = self._changed(file, content)
         if document is None:
-            keys = self._store.documents.keys_of(plain, namespace)
-            return IndexedFile(plain, namespace, _ids(keys), unchanged=True)
+            return IndexedFile(plain, namespace, _ids(documents.keys_of(plain, namespace)), unchanged=True)
         with self._isolated:
             parsed = parse(plain, content.data, self._redactor, self._isolated)
         with self._store.transaction():
-            keys = self._save(document, lambda: parsed, IndexedDirectory())
+            if (former := self._former(document)) is not None:
+                keys = documents.move(former, namespace, plain, document.at)
+            else:
+                keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
+            documents.settle(file)
         return IndexedFile(plain, namespace, _ids(keys))
 
     def index_directory(
@@ -99,8 +109,8 @@ class DocumentIngest:
         if rest := files[begun:]:
             with self._store.transaction():
                 self._store.documents.queue(rest)
-            done.queued = len(rest)
-        done.gone += self._delete_gone(plain, namespace, found.excluded, recursive=recursive)
+            done.queued += len(rest)
+        done.gone += self._delete_gone(DocumentFolder(plain, namespace, recursive), found)
         done.skipped = dict((Counter(done.skipped) + found.skipped).most_common())
         return done
 
@@ -129,59 +139,79 @@ class DocumentIngest:
         While one batch is stored, the pool parses the next one.
         """
         report(0)
-        stored, before = 0, list[_Begun]()
+        stored, before = 0, list[_FileResult]()
         with self._isolated, CodeParser(self._redactor, self._isolated) as parser:
-            for batch in _batches(files, should_stop):
-                begun = [self._begin(file, parser) for file in batch]
-                stored += self._finish(before, done, report, stored)
-                before = begun
-            stored += self._finish(before, done, report, stored)
+            for batch in batches(files, should_stop):
+                found = [self._read(file, parser) for file in batch]
+                stored += self._store_batch(before, done, report, stored)
+                before = found
+            stored += self._store_batch(before, done, report, stored)
         return stored
 
-    def _begin(self, file: QueuedFile, parser: CodeParser) -> _Begun:
+    def _read(self, file: QueuedFile, parser: CodeParser) -> _FileResult:
         """Read a file, and begin to parse it if it changed."""
         try:
             format_of(file.path)
             content = read(file.path, file.root)
         except _ERRORS as problem:
-            return _Begun(file, failed=_failed(file, problem))
+            return _FileResult(file, failed=_failed(file, problem))
         if reason := reason_by_content(file.path, content.data):
-            return _Begun(file, reason=reason)
+            return _FileResult(file, reason=reason)
         document = self._changed(file, content)
         if document is None:
-            return _Begun(file)
-        moved = self._former(document) is not None
-        alone = partial(parse, file.path, content.data, self._redactor, self._isolated)
-        if moved or file.path.suffix.lower() not in CODE_LANGUAGES:
-            return _Begun(file, document, alone, moved)
-        return _Begun(file, document, parser.submit(file.path, content.data))
+            return _FileResult(file)
+        if file.path.suffix.lower() in CODE_LANGUAGES:
+            return _FileResult(file, document, parser.submit(file.path, content.data))
+        return _FileResult(file, document, partial(parse, file.path, content.data, self._redactor, self._isolated))
 
-    def _finish(self, begun: Sequence[_Begun], done: IndexedDirectory, report: Callable[[int], None], at: int) -> int:
-        """Store files in one transaction, and return their number."""
-        parsed: list[_Begun] = []
-        for number, each in enumerate(begun, 1):
-            try:
-                parsed.append(each if each.moved else each._replace(parsed=partial(_same, each.parsed())))
-            except _ERRORS as problem:
-                parsed.append(each._replace(failed=_failed(each.file, problem)))
+    def _store_batch(
+        self, batch: Sequence[_FileResult], done: IndexedDirectory, report: Callable[[int], None], at: int
+    ) -> int:
+        """Parse the files of a batch, store them in one transaction, and return their number."""
+        results, formers = list[_FileResult](), set[Path]()
+        for number, each in enumerate(batch, 1):
+            results.append(self._parsed(each, formers))
             report(at + number)
-        if parsed:
+        if results:
             with self._store.transaction():
-                for each in parsed:
-                    self._settle(each, done)
-        return len(parsed)
+                for result in results:
+                    self._settle(result, done)
+        return len(results)
 
-    def _settle(self, begun: _Begun, done: IndexedDirectory) -> None:
-        """Store the outcome of one file, and count it."""
-        documents, file, failed = self._store.documents, begun.file, begun.failed
-        if failed is not None:
-            done.failed.append(failed)
-            documents.settle(file, failed.error, failed.hint)
+    def _parsed(self, found: _FileResult, formers: set[Path]) -> _FileResult:
+        """Find the former path of a file, or parse it. Former paths in `formers` belong to other files of the batch."""
+        if found.document is None:
+            return found
+        if (former := self._former(found.document, formers)) is not None:
+            formers.add(former)
+            return found._replace(former=former)
+        try:
+            return found._replace(parsed=found.parse())
+        except DocumentUnreadable as problem:
+            return found._replace(failed=_failed(found.file, problem))
+
+    def _settle(self, found: _FileResult, done: IndexedDirectory) -> None:
+        """Store the result of one file, and count it."""
+        documents, file, document = self._store.documents, found.file, found.document
+        if found.failed is not None:
+            done.failed.append(found.failed)
+            documents.settle(file, found.failed.error, found.failed.hint)
             return
-        if begun.document is not None:
-            self._save(begun.document, begun.parsed, done)
-        elif begun.reason:
-            done.skipped[begun.reason] = done.skipped.get(begun.reason, 0) + 1
+        if document is not None and found.parsed is not None:
+            done.indexed += 1
+            done.chunks += len(found.parsed.chunks)
+            done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.parsed.chunks)
+            documents.replace(replace(document, metadata=found.parsed.metadata), found.parsed.chunks)
+        elif document is not None and found.former is not None:
+            if documents.digest(found.former, file.namespace) != document.digest:
+                # Another process deleted or moved the former file, so this file must be parsed.
+                documents.queue([file])
+                done.queued += 1
+                return
+            done.moved += 1
+            documents.move(found.former, file.namespace, file.path, document.at)
+        elif found.reason:
+            done.skipped[found.reason] = done.skipped.get(found.reason, 0) + 1
             if documents.digest(file.path, file.namespace):
                 documents.delete(DocumentFilter(namespaces=(file.namespace,), source_files=(file.path,)))
                 done.gone += 1
@@ -196,52 +226,43 @@ class DocumentIngest:
             return None
         return Document(file.path, file.namespace, format_of(file.path).language, digest, content.at)
 
-    def _former(self, document: Document) -> Path | None:
+    def _former(self, document: Document, without: Collection[Path] = ()) -> Path | None:
         """Return the path from which a file was moved: a file with the same content that no longer exists."""
         known = self._store.documents.paths_of(document.digest, document.namespace, document.language)
-        return next((path for path in known if is_gone(path)), None)
+        return next((path for path in known if path not in without and is_gone(path)), None)
 
-    def _save(self, document: Document, parsed: Callable[[], ParsedDocument], done: IndexedDirectory) -> list[int]:
-        """Store a new, changed or moved file, and return the keys of its chunks."""
-        documents = self._store.documents
-        if former := self._former(document):
-            done.moved += 1
-            return documents.move(former, document.namespace, document.path, document.at)
-        found = parsed()
-        done.indexed += 1
-        done.chunks += len(found.chunks)
-        done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.chunks)
-        return documents.replace(replace(document, metadata=found.metadata), found.chunks)
-
-    def _delete_gone(self, folder: Path, namespace: str, excluded: Sequence[Path], *, recursive: bool) -> int:
-        wanted, skipped = DocumentFilter(namespaces=(namespace,), under=folder), frozenset(excluded)
-        gone = [
-            path
-            for path in (stored.source_file for stored in self._store.documents.files(wanted))
-            if (recursive or path.parent == folder) and (is_gone(path) or not skipped.isdisjoint((path, *path.parents)))
-        ]
+    def _delete_gone(self, folder: DocumentFolder, found: FolderScan) -> int:
+        """Delete the documents that a scan of their folder did not find, and return their number."""
+        documents, wanted = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
+        stored = documents.modified(wanted).keys()
+        failed = [each.file for each in documents.failed(wanted)]
+        gone = removed([*stored, *failed], folder, found, self._store.document_folders.all())
         if gone:
             with self._store.transaction():
-                self._store.documents.delete(DocumentFilter(namespaces=(namespace,), source_files=tuple(gone)))
-        return len(gone)
+                documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
+        return len(stored & gone)
 
 
-def _batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
+def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
     """Yield batches of files until `should_stop` returns True. It is called once per file."""
-    for start in count(0, _BATCH):
-        batch: list[QueuedFile] = []
-        for file in files[start : start + _BATCH]:
-            if should_stop():
-                yield batch
-                return
-            batch.append(file)
-        if not batch:
-            return
+    batch, size = list[QueuedFile](), 0
+    for file in files:
+        if should_stop():
+            break
+        batch.append(file)
+        size += _size(file.path)
+        if len(batch) == _BATCH or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
         yield batch
 
 
-def _same(parsed: ParsedDocument) -> ParsedDocument:
-    return parsed
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def _report(progress: Progress, total: int, before: int, done: int) -> None:

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from ...core.document import DocumentFilter, DocumentFolder
 from ..copies.raw import Stat
-from ..formats.folders import is_gone
 from ..store import QueuedFile, Store
+from .document_removal import removed
 from .folder_scan import scan
 
 _Files: TypeAlias = dict[Path, Stat]
@@ -44,13 +44,14 @@ class DocumentScan:
         self._known = {folder: files for folder, files in self._known.items() if folder in folders}
         for folder in folders:
             if folder.path.is_dir():
-                self._run(folder, done)
+                self._run(folder, folders, done)
         return done
 
-    def _run(self, folder: DocumentFolder, done: DocumentChanges) -> None:
+    def _run(self, folder: DocumentFolder, watched: Sequence[DocumentFolder], done: DocumentChanges) -> None:
         found = scan(folder.path, recursive=folder.recursive, without=self._without)
         states = {path: state for path in found.files if (state := _state(path)) is not None}
-        stored = self._store.documents.modified(DocumentFilter((folder.namespace,), under=folder.path))
+        documents, wanted = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
+        stored = documents.modified(wanted)
         known = self._known.get(folder)
         changed = [
             path
@@ -58,15 +59,8 @@ class DocumentScan:
             # The first scan compares with the index, because files may have changed while nothing watched them.
             if (known.get(path) != state if known is not None else stored.get(path) != state.mtime // 1_000_000)
         ]
-        excluded = frozenset(found.excluded)
-        gone = [
-            path
-            for path in stored
-            if path not in states
-            and (folder.recursive or path.parent == folder.path)
-            and (is_gone(path) or not excluded.isdisjoint((path, *path.parents)))
-        ]
-        documents = self._store.documents
+        failed = [each.file for each in documents.failed(wanted)]
+        gone = removed([*stored, *failed], folder, found, watched)
         if changed:
             with self._store.transaction():
                 documents.queue(QueuedFile(path, folder.namespace, folder.path) for path in changed)
@@ -77,7 +71,7 @@ class DocumentScan:
         elif gone:
             with self._store.transaction():
                 documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
-            done.gone += len(gone)
+            done.gone += len(stored.keys() & gone)
 
 
 def _state(path: Path) -> Stat | None:

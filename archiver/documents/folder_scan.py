@@ -19,20 +19,23 @@ from .ignore_rules import IgnoreRules
 class FolderScan(Struct):
     """Files to index in a folder, sorted by name.
 
-    `excluded` are the files and folders that are skipped on purpose, and `skipped` counts them by reason. Links, hidden
-    files, caches, virtual environments and Palaver homes are left out without a count. `problems` has an error for each
-    unreadable folder.
+    `skipped` counts the files and folders that are skipped on purpose, by reason. Links, hidden files, caches, virtual
+    environments and Palaver homes are left out without a count. `problems` has an error for each unreadable folder, and
+    for each file whose state cannot be read.
     """
 
     files: list[Path] = field(default_factory=list[Path])
-    excluded: list[Path] = field(default_factory=list[Path])
     skipped: Counter[str] = field(default_factory=Counter[str])
     problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
 
-    def skip(self, path: Path, reason: str) -> None:
-        """Leave out a file or folder."""
-        self.excluded.append(path)
-        self.skipped[reason] += 1
+    @property
+    def is_empty(self) -> bool:
+        """True if the folder has no file, not even a skipped one."""
+        return not self.files and not self.skipped and not self.problems
+
+    def add_problem(self, error: OSError, path: Path) -> None:
+        """Report a file or folder that cannot be read."""
+        self.problems.append(DocumentUnreadable(path, error.strerror or str(error), hint="Check its permissions."))
 
 
 def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> FolderScan:
@@ -52,8 +55,8 @@ def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> Fold
         wanted = [path for path in kept if path not in (*without, *SYSTEM_FOLDERS) and _is_wanted(found, path, own)]
         rules |= {path: own.enter(path) for path in wanted}
         folders[:] = [path.name for path in wanted]
-    hint = "Check its permissions."
-    found.problems = [DocumentUnreadable(Path(each.filename), each.strerror or str(each), hint=hint) for each in errors]
+    for error in errors:
+        found.add_problem(error, Path(error.filename))
     return found
 
 
@@ -66,25 +69,28 @@ def _add_file(found: FolderScan, path: Path, rules: IgnoreRules) -> None:
         return
     try:
         status = path.lstat()
-    except OSError:
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        found.add_problem(error, path)
         return
     if not stat.S_ISREG(status.st_mode):
         return
     if path.suffix.lower() not in SUFFIXES:
         found.skipped["unsupported"] += 1
     elif rules.match(path):
-        found.skip(path, "ignored")
+        found.skipped["ignored"] += 1
     elif reason := reason_by_name(path, status.st_size):
-        found.skip(path, reason)
+        found.skipped[reason] += 1
     else:
         found.files.append(path)
 
 
 def _is_wanted(found: FolderScan, folder: Path, rules: IgnoreRules) -> bool:
     """Return whether a subfolder is scanned. Links are never followed."""
-    if folder.is_symlink():
+    if os.path.islink(folder):  # noqa: PTH114 - `Path.is_symlink` raises an error in an unreadable folder
         return False
     reason = "vendored" if folder.name in VENDORED_FOLDERS else "ignored" * rules.match(folder, is_folder=True)
     if reason:
-        found.skip(folder, reason)
+        found.skipped[reason] += 1
     return not reason

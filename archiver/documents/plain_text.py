@@ -47,7 +47,7 @@ def _is_valid(data: bytes, encoding: str) -> bool:
 def _text(data: bytes, encoding: str, path: Path) -> str:
     try:
         text = data.decode(encoding)
-    except (UnicodeDecodeError, LookupError) as error:
+    except (UnicodeError, LookupError) as error:
         name = encoding.removesuffix("-sig").upper()
         raise DocumentUnreadable(path, f"the file is not {name} text", hint="Save it as UTF-8.") from error
     if "\0" in text or len(_CONTROL.findall(text)) > _CONTROLS_MAX * len(text):

@@ -96,9 +96,11 @@ class DocumentTable:
     def move(self, path: Path, namespace: str, target: Path, at: Milliseconds) -> list[int]:
         """Change the path of a file, and return the keys of its chunks. `at` is the new modification time.
 
-        The chunks keep their IDs and vectors. `former_paths` returns the old path.
+        The chunks keep their IDs and vectors. `former_paths` returns the old path. A document that was stored for
+        `target` is deleted.
         """
         place = os.fsencode(path), namespace
+        self._delete(self.keys_of(target, namespace))
         self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (os.fsencode(target), namespace))
         self._db.run(
             """INSERT INTO former_path (document, path, at) SELECT id, path, at FROM document
@@ -267,19 +269,23 @@ class DocumentTable:
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
-        """Remove a file from the queue after it was read. If it could not be read, keep it and record the `problem`."""
+        """Remove a file from the queue after it was read. If it could not be read, record it with the `problem`."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:
             self._db.run(
-                "UPDATE waiting_file SET problem = ?, hint = ? WHERE path = ? AND namespace = ?",
-                (problem, hint, *place),
+                """INSERT INTO waiting_file (path, namespace, root, problem, hint) VALUES (?, ?, ?, ?, ?)
+                   ON CONFLICT (path, namespace) DO UPDATE SET problem = excluded.problem, hint = excluded.hint""",
+                (*place, os.fsencode(file.root), problem, hint),
             )
         else:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
-    def failed(self) -> list[FailedFile]:
-        """Return the queued files that could not be read, with the reasons."""
-        rows = self._db.rows("SELECT path, problem, hint FROM waiting_file WHERE problem <> '' ORDER BY path")
+    def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
+        """Return the files that could not be read, with the reasons. The filter has a file, folder or namespace."""
+        where, values = _place(wanted or DocumentFilter())
+        rows = self._db.rows(
+            f"SELECT path, problem, hint FROM waiting_file d WHERE problem <> '' AND {where} ORDER BY path", values
+        )
         return [FailedFile(_path(path), problem, hint) for path, problem, hint in rows]
 
     def _save(self, document: Document) -> int:

@@ -24,6 +24,7 @@ from palaver.templates.json_output import to_json
 
 from .options import as_json, not_empty
 from .output import print_json, print_page, progress_bars, renderer
+from .stop_signal import StopSignal
 
 namespaced = click.option("--namespace", metavar="NAME", help="Only documents in this namespace.")
 
@@ -33,7 +34,7 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
 @click.option(
     "--namespace",
     metavar="NAME",
-    help="Namespace for the indexed documents.  [default: the project of the first PATH, or `default`]",
+    help="Namespace for the indexed documents.  [default: the project of each PATH, or `default`]",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @click.option("--once", is_flag=True, help="Do not keep folders up to date after this run.")
@@ -49,17 +50,19 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
     files, files in .gitignore, installed packages, and large, generated or binary files are ignored. Secrets are
     redacted. You can interrupt the command at any time: files that were read stay searchable.
     """
+    StopSignal().install()
     done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
-    watched: list[str] = []
+    watched, namespaces = list[str](), list[str]()
     with _documents(targets) as documents, progress_bars() as report:
-        namespace = documents.namespace_of(targets[0]) if namespace is None else namespace
         for target in targets:
+            own = documents.namespace_of(target) if namespace is None else namespace
+            namespaces.append(own)
             try:
                 if target.is_dir():
-                    _add(done, _index_folder(documents, target, namespace, report, flat=flat, once=once))
+                    _add(done, _index_folder(documents, target, own, report, flat=flat, once=once))
                     watched += [] if once else [str(target)]
                 else:
-                    _add_file(done, documents.index_file(target, namespace))
+                    _add_file(done, documents.index_file(target, own))
             except DocumentUnreadable as problem:
                 done.failed.append(FailedFile(target, problem.reason, problem.hint))
             except (DocumentNotFound, DocumentOutsideRoots, UnsupportedDocument) as problem:
@@ -69,10 +72,11 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
                 reason = "it does not exist" if isinstance(problem, DocumentNotFound) else str(problem)
                 done.failed.append(FailedFile(target, reason, problem.hint))
         _add(done, documents.index_queued(report))
+    namespaces = list(dict.fromkeys(namespaces))
     if as_json:
-        print_json({"namespace": namespace, **to_json(done)})
+        print_json({"namespace": namespaces[0] if len(namespaces) == 1 else None, **to_json(done)})
     else:
-        print_page(renderer().render("indexed", indexed=done, namespace=namespace, watched=watched))
+        print_page(renderer().render("indexed", indexed=done, namespaces=namespaces, watched=watched))
     if done.failed:
         sys.exit(2 if wrong == len(targets) else 1)
 
@@ -109,7 +113,7 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     if not paths and namespace is None:
         raise click.UsageError("Give files or folders to remove from the index, or use --namespace.")
     with _open_existing() as library:
-        before = len(library.stats().watched)
+        before = library.stats()
         if paths:
             for path in paths:
                 if (folder := library.watched_above(path, namespace)) is not None:
@@ -120,8 +124,9 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
             )
         else:
             gone = library.delete_namespace(str(namespace))
-        unwatched = before - len(library.stats().watched)
-    if not gone and not unwatched:
+        after = library.stats()
+    unwatched = len(before.watched) - len(after.watched)
+    if not gone and not unwatched and before.failed == after.failed:
         raise InvalidInput("No indexed document matches", hint="Run `palaver documents list` to see indexed documents.")
     if as_json:
         print_json({"deleted_chunks": gone})
@@ -135,14 +140,10 @@ def _index_folder(
 ) -> IndexedDirectory:
     """Index a folder, and watch it afterwards, so that the watcher does not index the same files at the same time."""
     try:
-        found = documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
-    except KeyboardInterrupt:
-        if not once:  # The watcher indexes the remaining files.
+        return documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
+    finally:
+        if not once:  # After an interruption, the watcher indexes the remaining files.
             documents.watch(folder, namespace, recursive=not flat)
-        raise
-    if not once:
-        documents.watch(folder, namespace, recursive=not flat)
-    return found
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.documents import code_parsing, document_ingest
+from palaver.archiver.documents.document_formats import format_of
 from palaver.archiver.documents.document_ingest import DocumentIngest
+from palaver.archiver.documents.document_reader import DocumentReader
 from palaver.archiver.documents.document_roots import DocumentRoots
-from palaver.archiver.store import Store
+from palaver.archiver.store import QueuedFile, Store
 from palaver.core.document import DocumentFilter
 from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
 from palaver.core.home import Home
@@ -155,6 +158,18 @@ def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, 
     assert ingest.index_queued().unchanged == 3
 
 
+def test_unreadable_files_are_recorded(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A file that cannot be read is recorded with the reason until it is deleted or readable."""
+    roots = DocumentRoots([folder])
+    (folder / "worse.pdf").write_bytes(b"%PDF-1.4")
+    ingest.index_directory(folder, "docs", roots)
+    assert [failed.file.name for failed in store.documents.failed()] == ["bad.pdf", "worse.pdf"]
+
+    (folder / "bad.pdf").unlink()
+    assert ingest.index_directory(folder, "docs", roots).gone == 0
+    assert [failed.file.name for failed in store.documents.failed()] == ["worse.pdf"]
+
+
 def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """A link that replaces a queued file is not followed."""
     (folder.parent / "secret.md").write_text("canary")
@@ -188,6 +203,38 @@ def test_binary_data_is_an_error(ingest: DocumentIngest, folder: Path, data: byt
 
     with pytest.raises(DocumentUnreadable, match="text"):
         ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
+
+
+def test_no_file_stops_the_others(
+    store: Store, ingest: DocumentIngest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is reported and skipped if its reader raises any error, and the other files are indexed."""
+
+    def format_or_failure(path: Path) -> DocumentReader:
+        if path.name == "a.md":
+            raise RuntimeError("maximum recursion")
+        return format_of(path)
+
+    monkeypatch.setattr(code_parsing, "format_of", format_or_failure)
+    (folder / "b.py").write_text("# coding: undefined\n")
+
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
+
+    assert [(failed.file.name, failed.error) for failed in done.failed] == [
+        ("a.md", "the reader failed with RuntimeError"),
+        ("b.py", "the file is not UNDEFINED text"),
+        ("bad.pdf", "the file is damaged or not a PDF"),
+    ]
+    assert chunk_texts(store) == ["Gamma."]
+
+
+def test_characters_that_are_not_unicode_are_replaced(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A lone surrogate, which YAML can contain as an escape, is stored as a question mark."""
+    (folder / "a.md").write_text('---\ntitle: "a\\uD800b"\n---\nText.\n')
+
+    ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
+
+    assert [file.metadata for file in store.documents.files()] == [{"title": "a?b"}]
 
 
 def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) -> None:
@@ -285,6 +332,34 @@ def test_a_copied_file_is_not_moved(store: Store, ingest: DocumentIngest, folder
     assert [held.id for held in store.documents.select(DocumentFilter(source_files=(folder / "d.py",)))] == list(
         first.chunk_ids
     )
+
+
+def test_another_process_may_delete_the_former_file(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A moved file is queued and parsed if another process deletes its former file in the meantime."""
+    roots = DocumentRoots([folder])
+    ingest.index_file(folder / "b.py", "docs", roots)
+    (folder / "b.py").rename(folder / "c.py")
+
+    def delete_former(number: int, total: int) -> None:
+        if number == total:  # The files are parsed, but not stored.
+            with store.transaction():
+                store.documents.delete(DocumentFilter(source_files=(folder / "b.py",)))
+
+    done = ingest.index_directory(folder, "docs", roots, progress=delete_former)
+
+    assert (done.indexed, done.moved, done.queued) == (2, 0, 1)
+    assert (ingest.index_queued().indexed, len(chunk_texts(store))) == (1, 4)
+
+
+def test_a_batch_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch ends at a number of files or at a size, so large files are not in memory together."""
+    monkeypatch.setattr(document_ingest, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(document_ingest, "_BATCH", 3)
+    files = [QueuedFile(tmp_path / f"{number}.md", "docs", tmp_path) for number in range(7)]
+    for number, size in enumerate((60, 60, 200, 1, 1, 1)):
+        files[number].path.write_bytes(b"x" * size)
+
+    assert [len(batch) for batch in document_ingest.batches(files, never)] == [2, 1, 3, 1]
 
 
 def test_skipped_files_leave_the_index(store: Store, ingest: DocumentIngest, folder: Path) -> None:

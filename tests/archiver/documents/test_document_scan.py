@@ -90,6 +90,24 @@ def test_a_missing_folder_keeps_its_documents(store: Store, folder: Path) -> Non
     assert len(index(store)) == 2
 
 
+def test_an_emptied_folder_keeps_its_documents(store: Store, folder: Path) -> None:
+    """The documents of a folder without any file, such as the mount point of an unmounted disk, stay indexed."""
+    (folder / "a.md").unlink()
+    (folder / "sub" / "b.rst").unlink()
+
+    assert DocumentScan(store, ()).run().gone == 0
+    assert len(index(store)) == 2
+
+
+def test_documents_of_folders_that_are_no_longer_scanned_are_removed(store: Store, folder: Path) -> None:
+    """Documents in a subfolder that is replaced by a link are removed."""
+    (folder / "sub").rename(folder.with_name("moved"))
+    (folder / "sub").symlink_to(folder.with_name("moved"))
+
+    assert DocumentScan(store, ()).run().gone == 1
+    assert index(store) == ["a.md"]
+
+
 def test_removed_folders_are_not_scanned(store: Store, folder: Path) -> None:
     """A folder whose documents are removed from the index is not watched."""
     with store.transaction():

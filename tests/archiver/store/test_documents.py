@@ -117,6 +117,18 @@ def test_a_moved_chunk_keeps_its_vectors(store: Store) -> None:
     assert store.changes.since(before) == [one, new]
 
 
+def test_a_move_replaces_the_document_of_its_target(store: Store) -> None:
+    """A file that is moved onto an indexed file keeps its chunks, and those of the target are deleted."""
+    target = A.with_name("z.md")
+    before, gone = put(store, A, "moved"), put(store, target, "replaced")
+
+    with store.transaction():
+        moved = store.documents.move(A, "docs", target, 8)
+
+    assert (moved, texts(store, DocumentFilter())) == (before, ["moved"])
+    assert store.items.load(gone) == {}
+
+
 def test_a_file_is_queued_once(store: Store) -> None:
     """Queuing a file again has no effect, except that a failed file is retried."""
     file = QueuedFile(A, "docs", A.parent)
