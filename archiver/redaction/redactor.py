@@ -75,13 +75,14 @@ class Redactor:
         """
         if len(key) < KEY_BYTES:
             raise ValueError(f"The key has {len(key)} bytes; at least {KEY_BYTES} are required")
-        self._key = key
+        self.key = key
+        """Key of the placeholders."""
         self._names = Memo[str, str](_NAMES)
         self._tags = Memo[tuple[str, bytes], FoundSecret](_NAMES)
 
     def __reduce__(self) -> "tuple[type[Redactor], tuple[bytes]]":
         """Pickle the key only, without the cached names and tags."""
-        return Redactor, (self._key,)
+        return Redactor, (self.key,)
 
     def redact(self, text: str) -> Redacted:
         """Replace each secret in a text with a placeholder. Redacting the result again changes nothing."""
@@ -124,7 +125,7 @@ class Redactor:
         return self._tags.get_or_make((kind, secret), lambda found: FoundSecret(_kind(*found), self._tag(found[1])))
 
     def _tag(self, secret: bytes) -> str:
-        return hmac.digest(self._key, secret, "sha256").hex()[:6]
+        return hmac.digest(self.key, secret, "sha256").hex()[:6]
 
 
 def _kind(found: str, secret: bytes) -> str:

@@ -313,7 +313,7 @@ def test_files_with_syntax_errors_are_counted(store: Store, ingest: DocumentInge
     assert "whole" in [held.chunk.name for held in store.documents.select(DocumentFilter())]
 
 
-def test_many_files_are_parsed_by_a_pool(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+def test_many_files_are_parsed_in_several_processes(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """Files parsed in other processes have the same chunks, and unreadable files are reported."""
     for number in range(100):
         (folder / f"m{number:03}.py").write_text(f"def find_{number}():\n    return '{TOKEN}'\n")
@@ -330,3 +330,14 @@ def test_many_files_are_parsed_by_a_pool(store: Store, ingest: DocumentIngest, f
     ]
     assert TOKEN[:16] not in "".join(chunk_texts(store))
     assert seen == [(number, 104) for number in range(105)]
+
+
+def test_hostile_code_is_indexed_as_text(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """Code whose parsing takes too much time or memory is split like prose, and other files are not affected."""
+    (folder / "hostile.cs").write_text("a<\n" * 30_000)
+    (folder / "kiln.cs").write_text("class Kiln { }\n")
+    done = ingest.index_directory(folder, "default", DocumentRoots([folder]))
+
+    assert ([each.file.name for each in done.failed], done.unparsed) == (["bad.pdf"], 1)
+    assert [each.name for each in store.symbols.of_file(folder / "kiln.cs")] == ["Kiln"]
+    assert len(store.documents.select(DocumentFilter(source_files=(folder / "hostile.cs",)))) > 1
