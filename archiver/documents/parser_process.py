@@ -16,6 +16,8 @@ from typing import BinaryIO, Final
 import msgspec
 
 from ...core.errors import DocumentUnreadable
+from ..redaction import Redactor
+from .code_parsing import parse_here
 from .document_formats import format_of
 from .isolated_parser import HEADER, Parsed, Request
 
@@ -43,9 +45,6 @@ def _parsed(request: Request) -> Parsed:
     path = Path(os.fsdecode(request.path))
     try:
         if request.key:
-            from ..redaction import Redactor  # Other documents need neither the rules nor the grammars.
-            from .code_parsing import parse_here
-
             return Parsed(document=parse_here(path, request.data, Redactor(request.key)))
         return Parsed(format_of(path).read(request.data, path))
     except DocumentUnreadable as problem:
