@@ -76,7 +76,7 @@ def _parsed(
     content: DocumentContent, redactor: Redactor, split: Callable[[Sequence[Section]], list[Chunk]]
 ) -> ParsedDocument:
     def clean(text: str) -> str:
-        return redactor.redact(without_ansi(text).replace("\0", "")).text
+        return redactor.redact(without_ansi(text).replace("\0", ""), keep_lines=True).text
 
     # Secrets are redacted before texts are split.
     sections = [

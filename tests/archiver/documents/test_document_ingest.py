@@ -341,3 +341,17 @@ def test_hostile_code_is_indexed_as_text(store: Store, ingest: DocumentIngest, f
     assert ([each.file.name for each in done.failed], done.unparsed) == (["bad.pdf"], 1)
     assert [each.name for each in store.symbols.of_file(folder / "kiln.cs")] == ["Kiln"]
     assert len(store.documents.select(DocumentFilter(source_files=(folder / "hostile.cs",)))) > 1
+
+
+def test_lines_keep_their_numbers_after_a_secret(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A redacted secret of several lines, such as a private key, does not shift the lines below it."""
+    rows = "\n".join("MIIEpAIBAAKCAQEA7bq98Zk3tQ0xY" + 35 * letter for letter in "abcdefgh")
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{rows}\n-----END RSA PRIVATE KEY-----"
+    text = f'KEY = """{key}"""\n\n\ndef find_kiln():\n    return KEY\n'
+    file = folder / "key.py"
+    file.write_text(text)
+    ingest.index_file(file, "default", DocumentRoots([folder]))
+    [found] = [each for each in store.symbols.of_file(file) if each.name == "find_kiln"]
+
+    assert "MIIEpAIB" not in "".join(chunk_texts(store))
+    assert text.split("\n")[found.start_line - 1] == "def find_kiln():"
