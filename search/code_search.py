@@ -112,7 +112,7 @@ class CodeSearch:
             lambda chosen: self._similar(key, chosen),
         ]
         if "." in plain:
-            kinds.insert(0, lambda chosen: [each for each in self._named(key, chosen, limit) if _within(plain, each)])
+            kinds.insert(0, lambda chosen: self._named(key, chosen, limit, within=plain))
         for kind in kinds:
             if found := kind(wanted):
                 return sorted(found, key=lambda each: _rank(plain, each))
@@ -120,12 +120,20 @@ class CodeSearch:
                 break
         return []
 
-    def _named(self, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units with this key, and if the limit allows, those whose key begins with it."""
-        found = [replace(each, match=SymbolMatch.EXACT) for each in self._store.symbols.with_keys([key], wanted)]
+    def _named(self, key: str, wanted: DocumentFilter, limit: int, within: str = "") -> list[Symbol]:
+        """Return the units with this key, and if the limit allows, those whose key begins with it.
+
+        With the qualified name `within`, return only units in its units and modules.
+        """
+
+        def chosen(symbols: list[Symbol], match: SymbolMatch) -> list[Symbol]:
+            return [replace(each, match=match) for each in symbols if not within or _within(within, each)]
+
+        owner = symbol_key(within.rpartition(".")[0])
+        found = chosen(self._store.symbols.with_keys([key], wanted, owner), SymbolMatch.EXACT)
         if len(found) <= limit:
-            longer = self._store.symbols.beginning_with(key, wanted, _CANDIDATES)
-            found += [replace(each, match=SymbolMatch.PREFIX) for each in longer]
+            most = -1 if within else _CANDIDATES
+            found += chosen(self._store.symbols.beginning_with(key, wanted, most, owner), SymbolMatch.PREFIX)
         return found
 
     def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:

@@ -243,3 +243,18 @@ def test_a_long_line_is_cut_around_the_text(before: int, after: int, tmp_path: P
     assert "Kiln.heat" in found.text
     assert len(found.text) == min(200, len(row))
     assert found.text.strip("…") in row
+
+
+def test_a_qualified_beginning_is_found_among_many(tmp_path: Path) -> None:
+    """The beginning of a method's name is found in its class, whatever other classes have."""
+    drawn = [*(f"A{number}.op" for number in range(20)), *(f"B{number}.open" for number in range(300))]
+    units = [
+        Chunk(f"def {name}", ChunkKind.CODE, line, line, unit="method", name=name, signature=f"def {name}")
+        for line, name in enumerate([*drawn, "KilnWithALongName.open_door"], 1)
+    ]
+    with Store.create(tmp_path / "palaver.db") as store:
+        with store.transaction():
+            store.documents.replace(Document(Path("/p/a.py"), "default", "python", b"1", 7), units)
+        code = CodeSearch(store, lambda: pytest.fail("symbols need no index"))
+
+        assert names(code, "KilnWithALongName.op") == ["KilnWithALongName.open_door"]
