@@ -65,7 +65,7 @@ class CodeLine(Struct, frozen=True):
     Attributes:
         id: ID of the chunk with the line.
         name: Qualified name of the unit with the line, or an empty text. `unit` is its kind.
-        line: Number of the line when the file was indexed, 1-based.
+        line: Number of the line when the file was indexed, 1-based, or 0 if the format has no lines.
         before: Lines before the line.
         after: Lines after the line.
     """

@@ -112,7 +112,7 @@ class CodeSearch:
             lambda chosen: self._similar(key, chosen),
         ]
         if "." in plain:
-            kinds.insert(0, lambda chosen: [each for each in self._named(key, chosen, limit) if _within(plain, each)])
+            kinds.insert(0, lambda chosen: self._named(key, chosen, limit, within=plain))
         for kind in kinds:
             if found := kind(wanted):
                 return sorted(found, key=lambda each: _rank(plain, each))
@@ -120,12 +120,20 @@ class CodeSearch:
                 break
         return []
 
-    def _named(self, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units with this key, and if the limit allows, those whose key begins with it."""
-        found = [replace(each, match=SymbolMatch.EXACT) for each in self._store.symbols.with_keys([key], wanted)]
+    def _named(self, key: str, wanted: DocumentFilter, limit: int, within: str = "") -> list[Symbol]:
+        """Return the units with this key, and if the limit allows, those whose key begins with it.
+
+        With the qualified name `within`, return only units in its units and modules.
+        """
+
+        def chosen(symbols: list[Symbol], match: SymbolMatch) -> list[Symbol]:
+            return [replace(each, match=match) for each in symbols if not within or _within(within, each)]
+
+        owner = symbol_key(within.rpartition(".")[0])
+        found = chosen(self._store.symbols.with_keys([key], wanted, owner), SymbolMatch.EXACT)
         if len(found) <= limit:
-            longer = self._store.symbols.beginning_with(key, wanted, _CANDIDATES)
-            found += [replace(each, match=SymbolMatch.PREFIX) for each in longer]
+            most = -1 if within else _CANDIDATES
+            found += chosen(self._store.symbols.beginning_with(key, wanted, most, owner), SymbolMatch.PREFIX)
         return found
 
     def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:
@@ -158,14 +166,14 @@ class CodeSearch:
             for number, row in _numbered(stored):
                 place = stored.source_file, stored.namespace, number
                 # Consecutive chunks of prose overlap.
-                repeated = done is not None and done[:2] == place[:2] and done[2] >= number
+                repeated = number > 0 and done is not None and done[:2] == place[:2] and done[2] >= number
                 if text.lower() in row.lower() and not repeated:
-                    yield self._line(stored, number, row, context)
+                    yield self._line(stored, number, row, text, context)
                     done = place
 
-    def _line(self, stored: StoredChunk, number: int, row: str, context: int) -> CodeLine:
+    def _line(self, stored: StoredChunk, number: int, row: str, text: str, context: int) -> CodeLine:
         around: dict[int, str] = {}
-        if context:
+        if context and number:
             for each in self._store.documents.beside(stored, number - context, number + context):
                 around.update(_numbered(each))
         return CodeLine(
@@ -177,7 +185,7 @@ class CodeSearch:
             language=stored.language,
             line=number,
             before=tuple(_shortened(around.get(at, "")) for at in range(max(1, number - context), number)),
-            text=_shortened(row),
+            text=_shortened(row, text),
             after=tuple(_shortened(around[at]) for at in range(number + 1, number + context + 1) if at in around),
         )
 
@@ -232,6 +240,12 @@ def _numbered(stored: StoredChunk) -> Sequence[tuple[int, str]]:
     return list(enumerate(rows, chunk.start_line))
 
 
-def _shortened(row: str) -> str:
+def _shortened(row: str, text: str = "") -> str:
+    """Return a line, or the part of a long line that contains `text`."""
     row = row.rstrip()
-    return row if len(row) <= _LINE else f"{row[: _LINE - 1]}…"
+    if len(row) <= _LINE:
+        return row
+    at = max(row.lower().find(text.lower()), 0)
+    start = max(0, min(at + min(len(text), _LINE) // 2 - _LINE // 2, len(row) - _LINE))
+    before, after = "…" if start else "", "…" if start + _LINE < len(row) else ""
+    return f"{before}{row[start + len(before) : start + _LINE - len(after)]}{after}"

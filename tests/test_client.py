@@ -120,6 +120,30 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert _plain(ran.stdout) == _plain(shown)
 
 
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    """A script that indexes many source files runs once, even if it calls the client at its top level."""
+    project = tmp_path / "shop"
+    project.mkdir()
+    for number in range(80):
+        (project / f"module{number}.py").write_text(f"def call_{number}():\n    return {number}\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio, palaver\n"
+        "async def main():\n"
+        "    async with palaver.AsyncClient() as client:\n"
+        "        await client.store_memory('I prefer tabs', 'preference')\n"
+        "        print((await client.index_codebase('.'))['files_indexed'])\n"
+        "        print((await client.get_memory_stats())['total_memories'])\n"
+        "asyncio.run(main())\n"
+    )
+    environment = {"PALAVER_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": ""}
+    ran = subprocess.run(
+        [sys.executable, str(script)], cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert (ran.stdout.split(), ran.stderr) == (["80", "1"], "")
+
+
 def _plain(output: str) -> str:
     """Replace IDs and scores, which depend on the time and on the model."""
     return re.sub(r"\b0\.\d\d\b", "0.00", re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", output))

@@ -29,10 +29,15 @@ def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
     """
     found, whole = units(text, language) if len(text) <= _PARSED else ([], False)
     if not (found or whole):
-        return [Chunk(piece, ChunkKind.CODE, start, end) for piece, start, end in windows(text)]
+        return text_chunks(text)
     rows = _Rows(text.split("\n"))
     module = CodeUnit(0, len(rows.texts), "module")
     return [chunk for unit in _with_gaps(found, module, rows) for chunk in _chunks(unit, rows)]
+
+
+def text_chunks(text: str) -> list[Chunk]:
+    """Return the chunks of code that is split like prose."""
+    return [Chunk(piece, ChunkKind.CODE, start, end) for piece, start, end in windows(text)]
 
 
 class _Rows:

@@ -165,8 +165,8 @@ class _Source:
         while (above := self._preceding.get(start - 1)) is not None:
             start, node, is_comment = above
             if is_comment:
-                comments.insert(0, node)
-        return start, comments
+                comments.append(node)
+        return start, comments[::-1]
 
     def _signature(self, outer: "Node", node: "Node", bodies: "list[Node] | None") -> str:
         """Return the declaration on one line, without decorators and body."""

@@ -18,9 +18,10 @@ from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
 from ..store import Document, QueuedFile, Store
 from .code_languages import CODE_LANGUAGES
-from .code_parsing import CodeParser, ParsedDocument, parse
+from .code_parsing import CodeParser, parse
 from .document_formats import VERSION, format_of
 from .document_removal import removed
+from .document_reader import ParsedDocument
 from .document_roots import DocumentFile, DocumentRoots, read
 from .folder_scan import FolderScan, scan
 from .generated_files import reason_by_content
@@ -136,11 +137,11 @@ class DocumentIngest:
     ) -> int:
         """Index files, and count the outcomes. Return the number of files indexed before `should_stop` returned True.
 
-        While one batch is stored, the pool parses the next one.
+        While one batch is stored, other processes parse the source files of the next one.
         """
         report(0)
         stored, before = 0, list[_FileResult]()
-        with self._isolated, CodeParser(self._redactor, self._isolated) as parser:
+        with self._isolated, CodeParser(self._redactor) as parser:
             for batch in batches(files, should_stop):
                 found = [self._read(file, parser) for file in batch]
                 stored += self._store_batch(before, done, report, stored)

@@ -37,6 +37,13 @@ class DocumentContent(Struct, frozen=True):
     metadata: dict[str, str] = field(default_factory=dict[str, str])
 
 
+class ParsedDocument(Struct, frozen=True):
+    """Chunks and metadata of a file, without secrets."""
+
+    chunks: list[Chunk] = []
+    metadata: dict[str, str] = {}
+
+
 class DocumentReader(Protocol):
     """Reader of one document format.
 

@@ -13,7 +13,7 @@ VENDORED_FOLDERS: Final = frozenset(
 """Names of folders that contain third-party packages."""
 CODE_BYTES_MAX: Final = 1 << 20
 """Maximum size of a source file in a folder. Larger files are bundles or data."""
-_GENERATED_NAME: Final = re.compile(r".*\.(?:min|bundle)\.\w+|.*[._]pb2?(?:_grpc)?\.\w+|.*-lock\.\w+")
+_GENERATED_NAME: Final = re.compile(r".*\.(?:min|bundle)\.\w+|.*[._]pb2?(?:_grpc)?\.\w+")
 _GENERATED_HEADER: Final = re.compile(
     rb"^[^\w\n]*(?:@generated\b|code generated\b.{0,200}\bdo not edit|(?:this file (?:is|was) )?auto-?generated\b)",
     re.IGNORECASE | re.MULTILINE,

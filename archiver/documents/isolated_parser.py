@@ -16,7 +16,7 @@ import msgspec
 
 from ...core.closing import Closing
 from ...core.errors import DocumentUnreadable
-from .document_reader import DocumentContent
+from .document_reader import DocumentContent, ParsedDocument
 
 HEADER: Final = 8
 """Bytes of the size before each request and reply."""
@@ -27,16 +27,21 @@ _TOO_LARGE: Final = "parsing takes too much time or memory"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Document to parse. The suffix of its path determines the reader."""
+    """Document to parse. The suffix of its path determines the reader.
+
+    With the `key` of the redactor, the reply contains chunks without secrets. Without it, the reply contains sections.
+    """
 
     path: bytes
     data: bytes
+    key: bytes = b""
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """Content of a document, or the problem with it and a hint."""
+    """Sections or chunks of a document, or the problem with it and a hint."""
 
     content: DocumentContent | None = None
+    document: ParsedDocument | None = None
     problem: str = ""
     hint: str = ""
 
@@ -50,13 +55,30 @@ class IsolatedParser(Closing):
 
     def read(self, data: bytes, path: Path) -> DocumentContent:
         """Return the content of a file. Raises `DocumentUnreadable`."""
-        reply = self._exchange(msgspec.msgpack.encode(Request(os.fsencode(path), data)))
-        if reply is None:
+        parsed = self._parsed(Request(os.fsencode(path), data))
+        if parsed is None:
             raise self._ended(path)
-        parsed = msgspec.msgpack.decode(reply, type=Parsed)
         if parsed.content is None:
             raise DocumentUnreadable(path, parsed.problem, hint=parsed.hint)
         return parsed.content
+
+    def parse(self, data: bytes, path: Path, key: bytes) -> ParsedDocument | None:
+        """Return the chunks of a file, or None if the process ended. Raises `DocumentUnreadable`.
+
+        The process redacts secrets with this key.
+        """
+        parsed = self._parsed(Request(os.fsencode(path), data, key))
+        if parsed is None:
+            self.close()
+            return None
+        if parsed.document is None:
+            raise DocumentUnreadable(path, parsed.problem, hint=parsed.hint)
+        return parsed.document
+
+    def kill(self) -> None:
+        """End the process from another thread. A call in progress then reports that the process ended."""
+        if (process := self._process) is not None:
+            process.kill()
 
     def close(self) -> None:
         """End the process."""
@@ -64,6 +86,10 @@ class IsolatedParser(Closing):
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+    def _parsed(self, request: Request) -> Parsed | None:
+        reply = self._exchange(msgspec.msgpack.encode(request))
+        return None if reply is None else msgspec.msgpack.decode(reply, type=Parsed)
 
     def _exchange(self, request: bytes) -> bytes | None:
         """Send a request and return the reply, or None if the process ended."""

@@ -16,6 +16,8 @@ from typing import BinaryIO, Final
 import msgspec
 
 from ...core.errors import DocumentUnreadable
+from ..redaction import Redactor
+from .code_parsing import parse_here
 from .document_formats import format_of
 from .isolated_parser import HEADER, Parsed, Request
 
@@ -42,6 +44,8 @@ def main() -> None:
 def _parsed(request: Request) -> Parsed:
     path = Path(os.fsdecode(request.path))
     try:
+        if request.key:
+            return Parsed(document=parse_here(path, request.data, Redactor(request.key)))
         return Parsed(format_of(path).read(request.data, path))
     except DocumentUnreadable as problem:
         return Parsed(problem=problem.reason, hint=problem.hint)

@@ -75,16 +75,20 @@ class Redactor:
         """
         if len(key) < KEY_BYTES:
             raise ValueError(f"The key has {len(key)} bytes; at least {KEY_BYTES} are required")
-        self._key = key
+        self.key = key
+        """Key of the placeholders."""
         self._names = Memo[str, str](_NAMES)
         self._tags = Memo[tuple[str, bytes], FoundSecret](_NAMES)
 
     def __reduce__(self) -> "tuple[type[Redactor], tuple[bytes]]":
         """Pickle the key only, without the cached names and tags."""
-        return Redactor, (self._key,)
+        return Redactor, (self.key,)
 
-    def redact(self, text: str) -> Redacted:
-        """Replace each secret in a text with a placeholder. Redacting the result again changes nothing."""
+    def redact(self, text: str, *, keep_lines: bool = False) -> Redacted:
+        """Replace each secret in a text with a placeholder. Redacting the result again changes nothing.
+
+        With `keep_lines`, the line breaks of a secret follow its placeholder, so that later lines keep their numbers.
+        """
         # JSON may contain lone surrogates, which stay unchanged.
         data = text.encode(errors="surrogatepass")
         findings: list[FoundSecret] = []
@@ -92,11 +96,12 @@ class Redactor:
             found = find_secrets(data)
             if not found:
                 break
-            data = self._replace(data, found, findings)
+            data = self._replace(data, found, findings, keep_lines=keep_lines)
         else:
             # Every pass revealed another secret.
             whole = FoundSecret("tangle", self._tag(data))
-            return Redacted(str(whole), (*findings, whole))
+            breaks = "\n" * data.count(b"\n") if keep_lines else ""
+            return Redacted(f"{whole}{breaks}", (*findings, whole))
         return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
 
     def redact_name(self, text: str) -> str:
@@ -110,12 +115,13 @@ class Redactor:
         """
         return not keyword_index().has_any(text.encode(errors="surrogatepass"))
 
-    def _replace(self, data: bytes, found: list[Found], findings: list[FoundSecret]) -> bytes:
+    def _replace(self, data: bytes, found: list[Found], findings: list[FoundSecret], *, keep_lines: bool) -> bytes:
         pieces: list[bytes] = []
         done = 0
         for start, end, kind in found:
             finding = self._finding(kind, data[start:end])
-            pieces += (data[done:start], str(finding).encode())
+            breaks = b"\n" * data.count(b"\n", start, end) if keep_lines else b""
+            pieces += (data[done:start], str(finding).encode(), breaks)
             findings.append(finding)
             done = end
         return b"".join([*pieces, data[done:]])
@@ -124,7 +130,7 @@ class Redactor:
         return self._tags.get_or_make((kind, secret), lambda found: FoundSecret(_kind(*found), self._tag(found[1])))
 
     def _tag(self, secret: bytes) -> str:
-        return hmac.digest(self._key, secret, "sha256").hex()[:6]
+        return hmac.digest(self.key, secret, "sha256").hex()[:6]
 
 
 def _kind(found: str, secret: bytes) -> str:

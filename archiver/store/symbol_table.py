@@ -14,6 +14,7 @@ from .document_table import DocumentTable
 _KEY: Final = "lower(replace(substr(name, 1 + length(rtrim(name, replace(name, '.', '')))), '_', ''))"
 """Expression of the index `chunk_symbol`. SQLite uses an index only if the expression is the same."""
 _NAMED: Final = "c.name <> '' AND c.unit NOT IN ('', 'module')"
+_OWNED: Final = "(instr(c.name, '.') = 0 OR instr(lower(replace(c.name, '_', '')), ?))"
 _LAST: Final = "\U0010ffff"
 _ASCII_UPPER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
@@ -29,14 +30,21 @@ class SymbolTable:
     def __init__(self, database: Database, documents: DocumentTable) -> None:
         self._db, self._documents = database, documents
 
-    def with_keys(self, keys: Sequence[str], wanted: DocumentFilter) -> list[Symbol]:
-        """Return the units with these keys of `symbol_key`."""
-        condition = f"{_KEY} IN ({','.join('?' * len(keys))})"
-        return self._select(condition, tuple(keys), wanted)
+    def with_keys(self, keys: Sequence[str], wanted: DocumentFilter, owner: str = "") -> list[Symbol]:
+        """Return the units with these keys of `symbol_key`.
 
-    def beginning_with(self, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return units whose key begins with `key`, those with the shortest names first."""
-        return self._select(f"{_KEY} > ? AND {_KEY} < ?", (key, key + _LAST), wanted, limit)
+        Units inside another unit are only returned if their qualified name contains the key `owner`.
+        """
+        condition = f"{_KEY} IN ({','.join('?' * len(keys))}) AND {_OWNED}"
+        return self._select(condition, (*keys, f"{owner}."), wanted)
+
+    def beginning_with(self, key: str, wanted: DocumentFilter, limit: int, owner: str = "") -> list[Symbol]:
+        """Return units whose key begins with `key`, those with the shortest names first.
+
+        `owner` is that of `with_keys`. A limit of -1 is none.
+        """
+        condition = f"{_KEY} > ? AND {_KEY} < ? AND {_OWNED}"
+        return self._select(condition, (key, key + _LAST, f"{owner}."), wanted, limit)
 
     def of_file(self, path: Path) -> list[Symbol]:
         """Return the units of a file in order."""

@@ -89,9 +89,10 @@ class UnitHistory:
             return ()
         wanted = _UnitName(stored.chunk.unit, stored.chunk.name, stored.chunk.signature)
         path, found = stored.source_file, list[UnitEdit]()
+        paths = {path, *self._store.documents.former_paths(path, stored.namespace)}
         units = self._units(path)
-        for edit in self._store.edits.of_names([path.name], _EDITS_MAX):
-            edited = units.edited_by(self._lines(edit), same_file=_is_same(edit, path))
+        for edit in self._store.edits.of_names(sorted({each.name for each in paths}), _EDITS_MAX):
+            edited = units.edited_by(self._lines(edit), same_file=any(_is_same(edit, each) for each in paths))
             if wanted in edited:
                 basis, lines = edited[wanted]
                 session = self._store.sessions.load(edit.session)

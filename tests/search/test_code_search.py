@@ -211,3 +211,50 @@ def test_an_exact_name_is_always_first(drawn: list[str], tmp_path_factory: pytes
         for name in drawn:
             if name.rpartition(".")[2].strip("_"):
                 assert names(code, name)[:1] == [name]
+
+
+def test_every_line_of_a_notebook_is_found(tmp_path: Path) -> None:
+    """Lines without a number are all found, also if several of one file match."""
+    with Store.create(tmp_path / "palaver.db") as store:
+        cells = [Chunk(f"x = kiln\nkiln({number})", ChunkKind.CODE, unit="cell") for number in range(2)]
+        with store.transaction():
+            store.documents.replace(Document(Path("/p/y.ipynb"), "default", "notebook", b"1", 7), cells)
+        found = CodeSearch(store, lambda: pytest.fail("lines need no index")).lines("kiln").lines
+
+    assert [(each.line, each.text) for each in found] == [
+        (0, "x = kiln"),
+        (0, "kiln(0)"),
+        (0, "x = kiln"),
+        (0, "kiln(1)"),
+    ]
+
+
+@pytest.mark.parametrize("before", [0, 150, 250, 900])
+@pytest.mark.parametrize("after", [0, 40, 900])
+def test_a_long_line_is_cut_around_the_text(before: int, after: int, tmp_path: Path) -> None:
+    """A shown part of a long line contains the text and has at most 200 characters."""
+    row = "a" * before + "Kiln.heat" + "b" * after
+    with Store.create(tmp_path / "palaver.db") as store:
+        with store.transaction():
+            chunks = [Chunk(row, ChunkKind.CODE, 1, 1)]
+            store.documents.replace(Document(Path("/p/a.py"), "default", "python", b"1", 7), chunks)
+        [found] = CodeSearch(store, lambda: pytest.fail("lines need no index")).lines("kiln.heat").lines
+
+    assert "Kiln.heat" in found.text
+    assert len(found.text) == min(200, len(row))
+    assert found.text.strip("…") in row
+
+
+def test_a_qualified_beginning_is_found_among_many(tmp_path: Path) -> None:
+    """The beginning of a method's name is found in its class, whatever other classes have."""
+    drawn = [*(f"A{number}.op" for number in range(20)), *(f"B{number}.open" for number in range(300))]
+    units = [
+        Chunk(f"def {name}", ChunkKind.CODE, line, line, unit="method", name=name, signature=f"def {name}")
+        for line, name in enumerate([*drawn, "KilnWithALongName.open_door"], 1)
+    ]
+    with Store.create(tmp_path / "palaver.db") as store:
+        with store.transaction():
+            store.documents.replace(Document(Path("/p/a.py"), "default", "python", b"1", 7), units)
+        code = CodeSearch(store, lambda: pytest.fail("symbols need no index"))
+
+        assert names(code, "KilnWithALongName.op") == ["KilnWithALongName.open_door"]

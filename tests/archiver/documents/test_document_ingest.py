@@ -388,7 +388,7 @@ def test_files_with_syntax_errors_are_counted(store: Store, ingest: DocumentInge
     assert "whole" in [held.chunk.name for held in store.documents.select(DocumentFilter())]
 
 
-def test_many_files_are_parsed_by_a_pool(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+def test_many_files_are_parsed_in_several_processes(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """Files parsed in other processes have the same chunks, and unreadable files are reported."""
     for number in range(100):
         (folder / f"m{number:03}.py").write_text(f"def find_{number}():\n    return '{TOKEN}'\n")
@@ -405,3 +405,28 @@ def test_many_files_are_parsed_by_a_pool(store: Store, ingest: DocumentIngest, f
     ]
     assert TOKEN[:16] not in "".join(chunk_texts(store))
     assert seen == [(number, 104) for number in range(105)]
+
+
+def test_hostile_code_is_indexed_as_text(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """Code whose parsing takes too much time or memory is split like prose, and other files are not affected."""
+    (folder / "hostile.cs").write_text("a<\n" * 30_000)
+    (folder / "kiln.cs").write_text("class Kiln { }\n")
+    done = ingest.index_directory(folder, "default", DocumentRoots([folder]))
+
+    assert ([each.file.name for each in done.failed], done.unparsed) == (["bad.pdf"], 1)
+    assert [each.name for each in store.symbols.of_file(folder / "kiln.cs")] == ["Kiln"]
+    assert len(store.documents.select(DocumentFilter(source_files=(folder / "hostile.cs",)))) > 1
+
+
+def test_lines_keep_their_numbers_after_a_secret(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A redacted secret of several lines, such as a private key, does not shift the lines below it."""
+    rows = "\n".join("MIIEpAIBAAKCAQEA7bq98Zk3tQ0xY" + 35 * letter for letter in "abcdefgh")
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{rows}\n-----END RSA PRIVATE KEY-----"
+    text = f'KEY = """{key}"""\n\n\ndef find_kiln():\n    return KEY\n'
+    file = folder / "key.py"
+    file.write_text(text)
+    ingest.index_file(file, "default", DocumentRoots([folder]))
+    [found] = [each for each in store.symbols.of_file(file) if each.name == "find_kiln"]
+
+    assert "MIIEpAIB" not in "".join(chunk_texts(store))
+    assert text.split("\n")[found.start_line - 1] == "def find_kiln():"

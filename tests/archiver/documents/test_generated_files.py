@@ -15,6 +15,7 @@ from palaver.archiver.documents.generated_files import reason_by_content, reason
         ("api_pb2.py", "generated"),
         ("api.pb.go", "generated"),
         ("minute.js", ""),
+        ("file-lock.py", ""),
         ("pb2.py", ""),
     ],
 )

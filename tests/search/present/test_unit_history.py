@@ -75,6 +75,15 @@ def test_a_copy_needs_two_equal_lines(working: Working) -> None:
     assert edits(working, copy, "Basket.add_article") == []
 
 
+def test_a_moved_file_keeps_its_edits(working: Working) -> None:
+    """An edit of a file that was renamed later is still linked with its units."""
+    file = working.write("one", "price.py", PRICE)
+    assert edits(working, file, "net_price") == [(EditBasis.TEXT, 3)]
+    moved = file.rename(file.with_name("prices.py"))
+
+    assert edits(working, moved, "net_price") == [(EditBasis.TEXT, 3)]
+
+
 def test_an_exchange_names_the_units_that_it_edited(working: Working) -> None:
     """An exchange is linked with each indexed unit that it edited, in the order of the file."""
     file = working.write("one", "price.py", PRICE)
