@@ -210,6 +210,7 @@ class DocumentIngest:
         found = parsed()
         done.indexed += 1
         done.chunks += len(found.chunks)
+        done.units += len({(each.unit, each.name, each.signature) for each in found.chunks if each.is_named})
         done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.chunks)
         return documents.replace(replace(document, metadata=found.metadata), found.chunks)
 
