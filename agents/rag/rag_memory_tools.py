@@ -28,7 +28,7 @@ from .rag_parameters import (
     lower_tags,
     without_controls,
 )
-from .rag_replies import DeletedReply, MemoriesReply, StoredReply, found_rows, memory_row
+from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_row
 
 
 def store_memory(
@@ -156,7 +156,7 @@ def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *,
     rag.refuse_injection(query)
     query = redacted(without_controls(query), rag.config.home)
     found = rag.core.recall(query, wanted, limit=limit)
-    rows = found_rows(found)
+    rows: list[ScoredMemoryRow] = found_rows(found)
     if not rows:
         rows = found_rows(rag.core.nearest(query, wanted)[:limit], weak=True)
     if not rows and latest:
