@@ -43,6 +43,11 @@ class Chunk(Struct, frozen=True):
     signature: str = ""
     doc: str = ""
 
+    @property
+    def is_named(self) -> bool:
+        """True for a unit of code with a name. The chunks of a split unit have the same name and signature."""
+        return bool(self.name) and self.unit not in {"", "module"}
+
 
 class StoredChunk(Struct, frozen=True):
     """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file.
@@ -147,15 +152,17 @@ class StoredFile(Struct, frozen=True):
 class IndexedDirectory(Struct):
     """Result of indexing a folder.
 
-    `indexed` counts new or changed files, which now have `chunks` chunks. `moved` files keep their chunks. `unchanged`
-    files were skipped. `unparsed` of the indexed files are source files without units, because of syntax errors.
-    `queued` files wait for the background archiver or the next command. `gone` files were removed from the index,
-    because they were deleted from the disk or are skipped. `skipped` counts files and folders that are not indexed, by
-    reason. `unembedded` chunks are found only by text search until they are embedded.
+    `indexed` counts new or changed files, which now have `chunks` chunks and `units` named units of code, such as
+    functions. `moved` files keep their chunks. `unchanged` files were skipped. `unparsed` of the indexed files are
+    source files without units, because of syntax errors. `queued` files wait for the background archiver or the next
+    command. `gone` files were removed from the index, because they were deleted from the disk or are skipped. `skipped`
+    counts files and folders that are not indexed, by reason. `unembedded` chunks are found only by text search until
+    they are embedded.
     """
 
     indexed: int = 0
     chunks: int = 0
+    units: int = 0
     moved: int = 0
     unchanged: int = 0
     unparsed: int = 0

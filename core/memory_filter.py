@@ -7,7 +7,7 @@ from msgspec import Struct
 from .context_level import Category, ContextLevel
 from .conversation import Milliseconds
 from .errors import InvalidInput
-from .memory import MemoryState, StoredMemory
+from .memory import PROJECT, MemoryState, StoredMemory
 
 ACTIVE = (MemoryState.ACTIVE,)
 STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
@@ -26,11 +26,13 @@ class MemoryOrder(StrEnum):
 class MemoryFilter(Struct, frozen=True):
     """Conditions for a memory. Fields are combined with AND, the values of one field with OR.
 
-    An empty field is not a condition. `valid_at` excludes memories that are not valid at that time. If `valid_at` is
-    None, lists and counts use the current time. If `states` is also set, they ignore validity.
+    An empty field is not a condition. `projects` is a condition for memories outside of project namespaces: the name of
+    the project that they were stored with. `valid_at` excludes memories that are not valid at that time. If `valid_at`
+    is None, lists and counts use the current time. If `states` is also set, they ignore validity.
     """
 
     namespaces: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     categories: tuple[Category, ...] = ()
@@ -51,6 +53,7 @@ class MemoryFilter(Struct, frozen=True):
         ended = at is not None and memory.valid_until is not None and memory.valid_until <= at
         conditions = (
             not self.namespaces or memory.namespace in self.namespaces,
+            not self.projects or memory.namespace.startswith(PROJECT) or memory.project in self.projects,
             not self.types or memory.type in self.types,
             not self.states or stored.state in self.states,
             not self.tags or not set(self.tags).isdisjoint(memory.tags),

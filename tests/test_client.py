@@ -14,7 +14,7 @@ import pytest
 import palaver
 from palaver import AsyncClient
 from palaver.agents.rag import RAG, RagContext
-from palaver.core.errors import InvalidInput, ServerReadOnly
+from palaver.core.errors import DocumentOutsideRoots, InvalidInput, ServerReadOnly
 
 README = Path(__file__).parents[1] / "README.md"
 HEAVY = {"mcp", "numpy", "onnxruntime", "pydantic", "tantivy", "usearch"}
@@ -85,6 +85,17 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
             with pytest.raises(ServerReadOnly):
                 await client.store_memory("I prefer spaces", "preference")
             assert (await client.get_memory_stats())["read_only_mode"] is True
+
+    asyncio.run(run())
+
+
+def test_the_root_of_a_file_system_is_not_indexed(tmp_path: Path) -> None:
+    """A client whose project is the root of a file system cannot index arbitrary folders."""
+
+    async def run() -> None:
+        async with AsyncClient(tmp_path / "home", project="/") as client:
+            with pytest.raises(DocumentOutsideRoots):
+                await client.index_codebase("/usr")
 
     asyncio.run(run())
 

@@ -138,8 +138,8 @@ def _unit_rows(
     """Return the units that match a question, each with its signature."""
     rows: dict[tuple[Path, int], tuple[str, dict[str, Any]]] = {}
     for each in fabric.documents.code.units(query, wanted, limit=limit):
-        held, chunk = each.held, each.held.chunk
-        row: dict[str, Any] = {"filePath": _shown(held.source_file, wanted), "language": held.language}
+        stored, chunk = each.stored, each.stored.chunk
+        row: dict[str, Any] = {"filePath": _shown(stored.source_file, wanted), "language": stored.language}
         lines = chunk.start_line, chunk.end_line
         if chunk.name:
             row["symbol"] = _symbol(chunk.name, chunk.unit, chunk.signature, lines, chunk.doc)
@@ -149,7 +149,7 @@ def _unit_rows(
         if content:
             row["content"] = clean(chunk.text)
         if each.calibrated >= threshold:  # A file can be indexed in several namespaces.
-            rows.setdefault((held.source_file, held.index), (chunk.signature, row))
+            rows.setdefault((stored.source_file, stored.index), (chunk.signature, row))
     return list(rows.values())
 
 

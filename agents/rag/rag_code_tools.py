@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec.structs import replace
 from pydantic import Field
@@ -17,6 +17,7 @@ from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .rag_context import RagContext
 from .rag_parameters import CodeLimit, LanguageName, without_controls
+from .rag_replies import CodeReply, CodeRow, IndexedReply
 
 
 def search_code(
@@ -27,7 +28,10 @@ def search_code(
     file_pattern: Annotated[str | None, Field(description="Glob, such as */auth/*")] = None,
     language: Annotated[LanguageName | None, Field(description="Only this language")] = None,
 ) -> ToolReply:
-    """Search indexed code by meaning, names and words. Returns functions, classes and methods, best first."""
+    """Search indexed code by meaning, names and words. Returns functions, classes and methods, best first.
+
+    Compare scores only within one reply.
+    """
     start = time.perf_counter()
     query = redacted(without_controls(query), rag.config.home)
     wanted = DocumentFilter(
@@ -40,7 +44,10 @@ def search_code(
     found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
     rows = [_row(rag, each) for each in found[:limit]]
     elapsed = round(1_000 * (time.perf_counter() - start))
-    return rag.reply({"results": rows, "count": len(rows), "search_time_ms": elapsed, **(NOTICE if rows else {})})
+    reply: CodeReply = {"results": rows, "count": len(rows), "search_time_ms": elapsed}
+    if rows:
+        reply["notice"] = NOTICE["notice"]
+    return rag.reply(reply)
 
 
 def index_codebase(
@@ -60,29 +67,29 @@ def index_codebase(
     namespace = rag.namespace_of(name, claim=True)
     indexed = rag.documents.index_directory(folder, namespace, recursive=recursive)
     rag.embed_waiting(indexed)
-    optional: dict[str, Any] = {
-        "files_unchanged": indexed.unchanged,
-        "files_queued": indexed.queued,
-        "waiting_for_embedding": indexed.unembedded,
-        "failed_files": [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed],
+    reply: IndexedReply = {
+        "status": "in_progress" if indexed.queued else "completed",
+        "files_indexed": indexed.indexed,
+        "semantic_units_extracted": indexed.units,
+        "indexing_time_seconds": round(time.perf_counter() - start, 2),
+        "project_name": name,
     }
-    return rag.reply(
-        {
-            "status": "in_progress" if indexed.queued else "completed",
-            "files_indexed": indexed.indexed,
-            "semantic_units_extracted": indexed.chunks,
-            "indexing_time_seconds": round(time.perf_counter() - start, 2),
-            "project_name": name,
-            **{field: value for field, value in optional.items() if value},
-        }
-    )
+    if indexed.unchanged:
+        reply["files_unchanged"] = indexed.unchanged
+    if indexed.queued:
+        reply["files_queued"] = indexed.queued
+    if indexed.unembedded:
+        reply["waiting_for_embedding"] = indexed.unembedded
+    if indexed.failed:
+        reply["failed_files"] = [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed]
+    return rag.reply(reply)
 
 
 def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
     """Return the chunks sorted by score. A chunk that is indexed in several namespaces is returned once."""
     best: dict[tuple[Path, int], FoundChunk] = {}
     for each in sorted(found, key=lambda each: -each.score):
-        best.setdefault((each.held.source_file, each.held.index), each)
+        best.setdefault((each.stored.source_file, each.stored.index), each)
     return list(best.values())
 
 
@@ -91,8 +98,8 @@ def _below(pattern: str) -> str:
     return f"{pattern}*" if pattern.endswith("/*") else pattern
 
 
-def _row(rag: RagContext, found: FoundChunk) -> dict[str, Any]:
-    stored, chunk = found.held, found.held.chunk
+def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
+    stored, chunk = found.stored, found.stored.chunk
     return {
         "file_path": clean(rag.shown_path(stored.source_file)),
         "start_line": chunk.start_line,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...core.errors import InvalidInput
 from ...core.memory import PROJECT, project_namespace
@@ -28,7 +28,7 @@ class RagContext(MemoryContext):
         """True if a call has opened the documents."""
         return "documents" in self.__dict__
 
-    def reply(self, fields: Mapping[str, Any]) -> ToolReply:
+    def reply(self, fields: Mapping[str, object]) -> ToolReply:
         """Return a JSON reply within the budget."""
         return json_reply(fields if self._budget is None else truncated(fields, self._budget))
 
@@ -40,11 +40,14 @@ class RagContext(MemoryContext):
         return self.namespace(namespace, claim=claim)
 
     def namespaces(self, scope: str | None, project_name: str | None) -> tuple[str, ...]:
-        """Return the namespaces to search. An empty result means all namespaces."""
+        """Return the namespaces to search. An empty result means all namespaces.
+
+        Without a scope, a project's memories are those of its namespace, and global memories that name the project.
+        """
         if scope == "global":
             return GLOBAL_NAMESPACES
         if project_name is not None:
-            return (self.namespace_of(project_name),)
+            return (self.namespace_of(project_name), *(() if scope else GLOBAL_NAMESPACES))
         if scope == "project":
             known = self.core.count_by("namespace")
             return tuple(name for name in known if name.startswith(PROJECT)) or (PROJECT,)

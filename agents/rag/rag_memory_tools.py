@@ -15,6 +15,7 @@ from ...templates.memory_changes import undo_command
 from ..json_reply import NOTICE
 from ..memory_uuid import find_by_uuid, uuid_of
 from ..toolset import ToolReply
+from .injection_patterns import risks
 from .level_classifier import classify
 from .rag_context import RagContext
 from .rag_parameters import (
@@ -27,18 +28,15 @@ from .rag_parameters import (
     lower_tags,
     without_controls,
 )
-from .rag_replies import found_rows, memory_row, risk_field
+from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_row
 
 
 def store_memory(
     rag: RagContext,
     content: Annotated[str, Field(min_length=1, max_length=50_000, description="The text to remember")],
     category: Annotated[CategoryName, Field(description="Kind of memory")],
-    scope: Annotated[
-        ScopeName | None,
-        Field(description="All projects, or one: then give project_name", json_schema_extra={"default": "global"}),
-    ] = None,
-    project_name: Annotated[str | None, Field(description="Project that it belongs to")] = None,
+    scope: Annotated[ScopeName, Field(description="All projects, or one: then give project_name")] = "global",
+    project_name: Annotated[str | None, Field(description="Project that it belongs to or names")] = None,
     importance: Annotated[float, Field(ge=0, le=1, description="0.0-1.0")] = 0.5,
     tags: Annotated[list[str] | None, Field(max_length=20, description="Keywords")] = None,
     metadata: Annotated[dict[str, Any] | None, Field(description="Any values to store with it")] = None,
@@ -52,11 +50,11 @@ def store_memory(
     rag.refuse_injection(content, *labels, *fields, *map(str, fields.values()))
     if scope == "project" and project_name is None:
         raise InvalidInput("project_name is required when scope is project", hint="Name the project.")
-    in_project = project_name is not None and scope != "global"
+    namespace = "global" if project_name is None else rag.namespace_of(project_name, claim=scope == "project")
     memory = Memory(
         content,
         category,
-        namespace=rag.namespace_of(project_name, claim=True) if project_name and in_project else "global",
+        namespace=namespace if scope == "project" else "global",
         project=project_name or "",
         level=context_level or classify(content, Category(category)),
         importance=importance,
@@ -65,19 +63,17 @@ def store_memory(
         source="rag",
     )
     remembered = rag.core.remember(memory)
-    stored, secrets = remembered.stored, kinds_of(remembered.stored.memory)
-    superseded = [uuid_of(old) for old in remembered.superseded]
-    return rag.reply(
-        {
-            "memory_id": uuid_of(stored),
-            "status": "stored",
-            "context_level": stored.level,
-            **({"duplicate": True} if remembered.duplicate else {}),
-            **risk_field(content),
-            **({"secrets_removed": secrets} if secrets else {}),
-            **({"superseded_ids": superseded} if superseded else {}),
-        }
-    )
+    stored = remembered.stored
+    reply: StoredReply = {"memory_id": uuid_of(stored), "status": "stored", "context_level": stored.level}
+    if remembered.duplicate:
+        reply["duplicate"] = True
+    if found := risks(content):
+        reply["risk"] = found
+    if secrets := kinds_of(stored.memory):
+        reply["secrets_removed"] = secrets
+    if superseded := [uuid_of(old) for old in remembered.superseded]:
+        reply["superseded_ids"] = superseded
+    return rag.reply(reply)
 
 
 def retrieve_memories(
@@ -86,17 +82,20 @@ def retrieve_memories(
     limit: MemoryLimit = 5,
     context_level: Annotated[LevelName | None, Field(description="Only this level")] = None,
     scope: Annotated[ScopeName | None, Field(description="Only this scope")] = None,
-    project_name: Annotated[str | None, Field(description="Only this project")] = None,
+    project_name: Annotated[
+        str | None, Field(description="Only this project, and global memories that name it")
+    ] = None,
     category: Annotated[CategoryName | None, Field(description="Only this category")] = None,
     min_importance: Annotated[float, Field(ge=0, le=1, description="Minimum importance")] = 0.0,
     tags: Annotated[list[str] | None, Field(max_length=20, description="Only with one of these")] = None,
 ) -> ToolReply:
     """Search memories by meaning and words, best first. Includes memories of other tools and of the user.
 
-    If none is relevant, the nearest are returned and marked as weak.
+    If none is relevant, the nearest are returned and marked as weak. Compare scores only within one reply.
     """
     wanted = MemoryFilter(
         namespaces=rag.namespaces(scope, project_name),
+        projects=() if project_name is None else (project_name,),
         tags=lower_tags(tags),
         categories=(Category(category),) if category else (),
         levels=(ContextLevel(context_level),) if context_level else (),
@@ -118,7 +117,8 @@ def retrieve_project_context(
 ) -> ToolReply:
     """Search only memories of the level PROJECT_CONTEXT."""
     here = rag.namespaces(None, project_name) or (rag.own_namespace(), *GLOBAL_NAMESPACES)
-    wanted = MemoryFilter(namespaces=here, levels=(ContextLevel.PROJECT_CONTEXT,))
+    named = () if project_name is None else (project_name,)
+    wanted = MemoryFilter(namespaces=here, projects=named, levels=(ContextLevel.PROJECT_CONTEXT,))
     return _retrieved(rag, query, wanted, limit)
 
 
@@ -134,15 +134,21 @@ def delete_memory(
     try:
         stored = find_by_uuid(rag.core, memory_id)
     except MemoryNotFound:
-        return rag.reply({"deleted": False, "memory_id": memory_id})
+        return _not_deleted(rag, memory_id)
     if stored.state is MemoryState.ARCHIVED:
-        return rag.reply({"deleted": False, "memory_id": memory_id})
+        return _not_deleted(rag, memory_id)
     result = rag.core.forget([stored.id], reason="delete_memory")
     if result.protected:
         raise InvalidInput(
             f"Golden rule is protected: {memory_id}", hint="Only the user can delete it, with `palaver forget`."
         )
-    return rag.reply({"deleted": True, "memory_id": memory_id, "undo": undo_command([stored.id])})
+    reply: DeletedReply = {"deleted": True, "memory_id": memory_id, "undo": undo_command([stored.id])}
+    return rag.reply(reply)
+
+
+def _not_deleted(rag: RagContext, memory_id: str) -> ToolReply:
+    reply: DeletedReply = {"deleted": False, "memory_id": memory_id}
+    return rag.reply(reply)
 
 
 def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *, latest: bool = False) -> ToolReply:
@@ -150,10 +156,13 @@ def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *,
     rag.refuse_injection(query)
     query = redacted(without_controls(query), rag.config.home)
     found = rag.core.recall(query, wanted, limit=limit)
-    rows = found_rows(found)
+    rows: list[ScoredMemoryRow] = found_rows(found)
     if not rows:
-        rows = [{**row, "weak": True} for row in found_rows(rag.core.nearest(query, wanted)[:limit])]
+        rows = found_rows(rag.core.nearest(query, wanted)[:limit], weak=True)
     if not rows and latest:
         newest = rag.core.page(wanted, limit=limit)
         rows = [{**memory_row(stored), "score": 0.0, "weak": True} for stored in newest]
-    return rag.reply({"results": rows, "count": len(rows), **(NOTICE if rows else {})})
+    reply: MemoriesReply = {"results": rows, "count": len(rows)}
+    if rows:
+        reply["notice"] = NOTICE["notice"]
+    return rag.reply(reply)

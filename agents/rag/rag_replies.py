@@ -1,7 +1,7 @@
 """Replies of the rag toolset: their shapes, rows of memories and chunks, and errors with a type."""
 
-from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
 
 from ...core.clock import show_instant
 from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
@@ -28,7 +28,11 @@ class StoredReply(TypedDict):
 
 
 class MemoryRow(TypedDict):
-    """Memory. `untrusted` marks text from outside, `risk` text that looks like an injection."""
+    """Memory.
+
+    `untrusted` marks text from outside, `risk` text that looks like an injection, and `weak` a retrieved memory below
+    the relevance threshold.
+    """
 
     memory_id: str
     content: str
@@ -38,13 +42,13 @@ class MemoryRow(TypedDict):
     created_at: str
     untrusted: NotRequired[bool]
     risk: NotRequired[list[str]]
+    weak: NotRequired[bool]
 
 
 class ScoredMemoryRow(MemoryRow):
-    """Retrieved memory with its score, 0 to 1. `weak` marks a memory below the relevance threshold."""
+    """Retrieved memory with its score, 0 to 1, which is comparable only within one reply."""
 
     score: float
-    weak: NotRequired[bool]
 
 
 class MemoriesReply(TypedDict):
@@ -64,7 +68,10 @@ class DeletedReply(TypedDict):
 
 
 class CodeRow(TypedDict):
-    """Unit of code. The path is relative to the client's project, or absolute outside of it."""
+    """Unit of code. The path is relative to the client's project, or absolute outside of it.
+
+    The score, 0 to 1, is comparable only within one reply.
+    """
 
     file_path: str
     start_line: int
@@ -87,7 +94,10 @@ class CodeReply(TypedDict):
 
 
 class IndexedReply(TypedDict):
-    """Reply to indexing a folder. `status` is `completed`, or `in_progress` while files are queued."""
+    """Reply to indexing a folder. `status` is `completed`, or `in_progress` while files are queued.
+
+    `semantic_units_extracted` counts functions, classes, methods and other named units of new and changed files.
+    """
 
     status: str
     files_indexed: int
@@ -124,35 +134,38 @@ class ContextReply(TypedDict):
 
     query: str | None
     project: str
-    results: dict[str, list[MemoryRow]]
+    results: Mapping[str, Sequence[MemoryRow]]
     count: int
     notice: NotRequired[str]
 
 
-def found_rows(found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
-    """Return a row for each recalled memory."""
-    return [{**memory_row(each.stored), "score": round(each.score, 4)} for each in found]
+def found_rows(found: Sequence[RecalledMemory], *, weak: bool = False) -> list[ScoredMemoryRow]:
+    """Return a row for each recalled memory. `weak` marks the rows."""
+    rows: list[ScoredMemoryRow] = []
+    for each in found:
+        row: ScoredMemoryRow = {**memory_row(each.stored), "score": round(each.score, 4)}
+        if weak:
+            row["weak"] = True
+        rows.append(row)
+    return rows
 
 
-def memory_row(stored: StoredMemory) -> dict[str, Any]:
+def memory_row(stored: StoredMemory) -> MemoryRow:
     """Return the row of one memory, without a score."""
     memory = stored.memory
-    return {
+    row: MemoryRow = {
         "memory_id": uuid_of(stored),
         "content": clean(memory.content),
         "category": stored.category,
         "context_level": stored.level,
         "importance": memory.importance,
         "created_at": show_instant(stored.created),
-        **({"untrusted": True} if memory.origin.trust is Trust.LOW else {}),
-        **risk_field(memory.content),
     }
-
-
-def risk_field(content: str) -> dict[str, list[str]]:
-    """Return a field with the kinds of injection that a text looks like, or no field."""
-    found = risks(content)
-    return {"risk": found} if found else {}
+    if memory.origin.trust is Trust.LOW:
+        row["untrusted"] = True
+    if found := risks(memory.content):
+        row["risk"] = found
+    return row
 
 
 def error_reply(error: PalaverError) -> ToolReply:

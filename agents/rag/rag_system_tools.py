@@ -1,7 +1,8 @@
 """Rag tools for statistics, and for the memories that a query would retrieve."""
 
 from collections import Counter
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,7 +14,7 @@ from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .rag_context import RagContext
 from .rag_parameters import MemoryQuery, without_controls
-from .rag_replies import found_rows, memory_row
+from .rag_replies import ContextReply, MemoryRow, StatsReply, found_rows, memory_row
 
 _PER_LEVEL = 5
 """Number of memories that `show_current_context` returns for each level."""
@@ -28,20 +29,19 @@ def get_memory_stats(rag: RagContext) -> ToolReply:
         levels[str(level)] += number
     caches = [rag.core.cache_stats, *([rag.documents.cache_stats] if rag.has_documents else [])]
     hits, misses = sum(each.hits for each in caches), sum(each.misses for each in caches)
-    return rag.reply(
-        {
-            "total_memories": categories.total(),
-            "by_category": dict(categories),
-            "by_context_level": dict(levels),
-            "storage_backend": "sqlite",
-            "read_only_mode": rag.config.home.read_only or rag.core.store.is_read_only,
-            "cache_stats": {
-                "hits": hits,
-                "misses": misses,
-                "hit_rate": round(hits / (hits + misses), 3) if hits + misses else 0.0,
-            },
-        }
-    )
+    reply: StatsReply = {
+        "total_memories": categories.total(),
+        "by_category": dict(categories),
+        "by_context_level": dict(levels),
+        "storage_backend": "sqlite",
+        "read_only_mode": rag.config.home.read_only or rag.core.store.is_read_only,
+        "cache_stats": {
+            "hits": hits,
+            "misses": misses,
+            "hit_rate": round(hits / (hits + misses), 3) if hits + misses else 0.0,
+        },
+    }
+    return rag.reply(reply)
 
 
 def show_current_context(
@@ -50,7 +50,7 @@ def show_current_context(
     """For debugging: show the memories of each level that a query would retrieve here, or the latest ones."""
     here = rag.own_namespace()
     text = None if query is None else redacted(without_controls(query), rag.config.home)
-    results: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, Sequence[MemoryRow]] = {}
     for level in ContextLevel:
         wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
         if text is None:
@@ -58,4 +58,7 @@ def show_current_context(
         else:
             results[str(level)] = found_rows(rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False))
     count = sum(map(len, results.values()))
-    return rag.reply({"query": text, "project": here, "results": results, "count": count, **(NOTICE if count else {})})
+    reply: ContextReply = {"query": text, "project": here, "results": results, "count": count}
+    if count:
+        reply["notice"] = NOTICE["notice"]
+    return rag.reply(reply)

@@ -109,7 +109,7 @@ def _found(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> li
     found: list[_SearchResult] = []
     if scope.documents is not None:
         chunks = theo.documents.search(query, scope.documents, limit=limit)
-        found += [_SearchResult(each.held, each.score, each.similarity) for each in chunks]
+        found += [_SearchResult(each.stored, each.score, each.similarity) for each in chunks]
     if scope.memories is not None:
         memories = theo.core.recall(query, scope.memories, limit=limit, count_access=False)
         found += [_SearchResult(each.stored, each.score, each.similarity) for each in memories]

@@ -20,8 +20,8 @@ from ..store import Document, QueuedFile, Store
 from .code_languages import CODE_LANGUAGES
 from .code_parsing import CodeParser, parse
 from .document_formats import VERSION, format_of
-from .document_removal import removed
 from .document_reader import ParsedDocument
+from .document_removal import removed
 from .document_roots import DocumentFile, DocumentRoots, read
 from .folder_scan import FolderScan, scan
 from .generated_files import reason_by_content
@@ -201,6 +201,7 @@ class DocumentIngest:
         if document is not None and found.parsed is not None:
             done.indexed += 1
             done.chunks += len(found.parsed.chunks)
+            done.units += len({(each.unit, each.name, each.signature) for each in found.parsed.chunks if each.is_named})
             done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.parsed.chunks)
             documents.replace(replace(document, metadata=found.parsed.metadata), found.parsed.chunks)
         elif document is not None and found.former is not None:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from ...core.context_level import LEVEL_OF, Category, ContextLevel, category_of, families_of, level_of
 from ...core.conversation import Milliseconds
-from ...core.memory import GOLDEN_FROM, Memory, MemoryState, MemoryStats, StoredMemory
+from ...core.memory import GOLDEN_FROM, PROJECT, Memory, MemoryState, MemoryStats, StoredMemory
 from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family, family_of
 from ...core.origin import Origin
@@ -241,7 +241,9 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
     (categories, of_categories), (levels, of_levels) = _in_categories(wanted.categories), _in_levels(wanted.levels)
+    named = f"(namespace GLOB '{PROJECT}*' OR project IN ({placeholders(wanted.projects)}))"
     return (
+        (named, bool(wanted.projects), wanted.projects),
         (categories, bool(wanted.categories), of_categories),
         (levels, bool(wanted.levels), of_levels),
         (tagged, bool(wanted.tags), wanted.tags),

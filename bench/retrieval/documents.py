@@ -34,5 +34,5 @@ class OurDocuments(Searcher):
         """Return distinct items, best first."""
         best: dict[str, float] = {}
         for found in self._documents.search(query, limit=limit):
-            best.setdefault(self._items[found.held.source_file.name], found.score)
+            best.setdefault(self._items[found.stored.source_file.name], found.score)
         return [Ranked(item, score) for item, score in best.items()]

@@ -75,7 +75,7 @@ class NearMemory(NamedTuple):
 class FoundChunk(Struct, frozen=True):
     """Document chunk found by a search. The fields have the meaning of those of `FoundMemory`."""
 
-    held: StoredChunk
+    stored: StoredChunk
     score: float
     similarity: float | None
     calibrated: float
@@ -143,7 +143,7 @@ class DocumentFinder(_ItemFinder):
             units=wanted.units,
         )
         found = self._found(query, mode, filters, self._store.documents.load, wanted.admits, weak=True)
-        return (FoundChunk(held, event.score, event.similarity, calibrated) for held, event, calibrated in found)
+        return (FoundChunk(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in found)
 
 
 class MemoryFinder(_ItemFinder):

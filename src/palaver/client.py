@@ -44,7 +44,8 @@ class AsyncClient:
 
         Args:
             home: Folder with the data. The default is `PALAVER_HOME`, or else the data folder of the platform.
-            project: Folder of the current project. The default is the working folder.
+            project: Folder of the current project. The default is the working folder. Code below it can be indexed,
+                unless it is the root of a file system.
             read_only: True to change no byte of the home.
         """
         root = Home.find().root if home is None else Path(home).expanduser().absolute()
@@ -56,7 +57,7 @@ class AsyncClient:
                 place,
                 config.model,
                 Renderer(place.templates),
-                (folder, *usual_roots(config.document_roots)),
+                usual_roots((str(folder), *config.document_roots)),
                 folder,
                 background=not read_only,
                 strict=config.strict_memories,
@@ -87,7 +88,7 @@ class AsyncClient:
         self,
         content: str,
         category: CategoryName,
-        scope: ScopeName | None = None,
+        scope: ScopeName = "global",
         project_name: str | None = None,
         importance: float = 0.5,
         tags: list[str] | None = None,
@@ -99,8 +100,8 @@ class AsyncClient:
         Args:
             content: The text, at most 50,000 characters. The same content is stored once.
             category: Kind of the memory.
-            scope: `global` or `project`. The default is `project` if a project is named, and else `global`.
-            project_name: Project that the memory belongs to.
+            scope: `global` for all projects, or `project` for the named one.
+            project_name: Project that the memory belongs to. A global memory only names it.
             importance: 0 to 1. Important memories rank higher.
             tags: At most 20 keywords.
             metadata: Values to store with the memory. Nested values become texts.
@@ -130,7 +131,10 @@ class AsyncClient:
         min_importance: float = 0.0,
         tags: list[str] | None = None,
     ) -> MemoriesReply:
-        """Return at most `limit` memories that match a query and all filters, best first."""
+        """Return at most `limit` memories that match a query and all filters, best first.
+
+        `project_name` selects the memories of a project and, unless `scope` is `project`, global memories that name it.
+        """
         reply: MemoriesReply = await self._call(
             "retrieve_memories",
             query=query,

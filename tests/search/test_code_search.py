@@ -139,8 +139,8 @@ def test_a_filter_never_adds_results(code: CodeSearch, name: str, wanted: Docume
     """Every filtered symbol, line and unit is also found without the filter, which is then for all code."""
     lines = {(each.source_file, each.line) for each in code.lines(name, limit=50).lines}
     some = {(each.source_file, each.line) for each in code.lines(name, wanted, limit=50).lines}
-    units = {each.held.key for each in code.units(name, limit=50)}
-    fewer = {each.held.key for each in code.units(name, wanted, limit=50)}
+    units = {each.stored.key for each in code.units(name, limit=50)}
+    fewer = {each.stored.key for each in code.units(name, wanted, limit=50)}
     every = set(code.symbols(name, limit=50).symbols)
 
     assert some <= lines or wanted.kinds
@@ -168,11 +168,11 @@ def test_literal_signs_have_no_meaning(code: CodeSearch) -> None:
 
 def test_a_description_finds_a_unit(code: CodeSearch) -> None:
     """Words of a name and of a comment find a unit, and only code is returned."""
-    found = [each.held.chunk for each in code.units("raise the temperature")]
+    found = [each.stored.chunk for each in code.units("raise the temperature")]
 
     assert found[0].name == "Kiln.heat"
     assert {chunk.kind for chunk in found} == {ChunkKind.CODE}
-    assert code.units("parse args")[0].held.chunk.name in {"parse_args", "parseArgs"}
+    assert code.units("parse args")[0].stored.chunk.name in {"parse_args", "parseArgs"}
 
 
 @pytest.mark.parametrize("bad", ["", "  ", "...", "()"])

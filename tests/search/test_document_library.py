@@ -59,7 +59,7 @@ def opened(store: Store, generations: Generations, folder: Path, *, missing: boo
 def found(
     documents: DocumentLibrary, query: str, wanted: DocumentFilter | None = None, mode: Mode = Mode.BOTH
 ) -> list[StoredChunk]:
-    return [one.held for one in documents.search(query, wanted, mode=mode)]
+    return [one.stored for one in documents.search(query, wanted, mode=mode)]
 
 
 def test_an_indexed_file_is_found_at_once(documents: DocumentLibrary, folder: Path) -> None:
@@ -293,7 +293,7 @@ def test_secrets_in_file_names_are_never_shown(
     path.write_text("# Quokka\nThe quokka sleeps.\n")
     indexed = documents.index_file(path)
     [hit] = documents.search("quokka")
-    shown = hit.held.source_file
+    shown = hit.stored.source_file
     store_hits = Hits(store, Engine(store, generations, FakeEmbedder())).search(Query.parse("quokka")).hits
     named = [indexed.source_file, *documents.stats().source_files, *(each.path for each in store_hits)]
 
@@ -302,6 +302,6 @@ def test_secrets_in_file_names_are_never_shown(
     assert shown.suffix == ".md"
     assert documents.index_directory(folder, async_mode=False).gone == 0
     for name in (path, shown):
-        assert [each.held.id for each in documents.search("quokka", DocumentFilter(source_files=(name,)))]
+        assert [each.stored.id for each in documents.search("quokka", DocumentFilter(source_files=(name,)))]
         assert documents.delete_file(name) == 1
         documents.index_file(path)

@@ -82,6 +82,20 @@ def test_unchanged_files_are_skipped(store: Store, ingest: DocumentIngest, folde
     assert (done.indexed, done.unchanged, store.changes.last()) == (0, 3, before)
 
 
+def test_named_units_of_code_are_counted(ingest: DocumentIngest, tmp_path: Path) -> None:
+    """A class and each method are one unit, even if a method has several chunks. Other lines are no unit."""
+    body = "".join(f"        total = total * {number} + first_number - second_number\n" for number in range(150))
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "cart.py").write_text(
+        f"import os\n\nclass Cart:\n    def small(self):\n        return 1\n\n    def large(self, total):\n{body}"
+    )
+    (tmp_path / "shop" / "notes.md").write_text("# Notes\nAlpha.\n")
+    done = ingest.index_directory(tmp_path / "shop", "docs", DocumentRoots([tmp_path]))
+
+    assert done.units == 3
+    assert done.chunks > 6
+
+
 def test_a_changed_file_replaces_its_chunks(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """Chunks of a changed file are replaced. A chunk with unchanged text keeps its ID."""
     roots = DocumentRoots([folder])

@@ -38,3 +38,22 @@ def test_a_count_is_the_length_of_the_list(
         wanted = MemoryFilter(namespaces=namespaces, states=states, valid_at=at)
 
         assert store.memories.count(wanted) == len(store.memories.select(wanted))
+
+
+def test_a_project_selects_the_global_memories_that_name_it(tmp_path: Path) -> None:
+    """A list has the memories that `admits` accepts: those of projects, and global ones that name the project."""
+    wanted = MemoryFilter(projects=("shop",))
+    memories = [
+        Memory("1", namespace="global", project="shop"),
+        Memory("2", namespace="global", project="bank"),
+        Memory("3", namespace="default"),
+        Memory("4", namespace="project:bank", project="bank"),
+    ]
+    with Store.create(tmp_path / "palaver.db") as store:
+        with store.transaction():
+            for number, memory in enumerate(memories):
+                store.memories.insert(memory, number)
+        found = store.memories.select(wanted)
+
+        assert sorted(each.memory.content for each in found) == ["1", "4"]
+        assert [each for each in store.memories.select(MemoryFilter()) if wanted.admits(each)] == found
