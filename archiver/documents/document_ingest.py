@@ -68,8 +68,8 @@ class DocumentIngest:
         with self._isolated:
             parsed = parse(plain, content.data, self._redactor, self._isolated)
         with self._store.transaction():
-            keys = self._save(document, lambda: parsed, IndexedDirectory())
-        return IndexedFile(plain, namespace, _ids(keys))
+            keys = self._save(document, lambda: parsed, counted := IndexedDirectory())
+        return IndexedFile(plain, namespace, _ids(keys), units=counted.units)
 
     def index_directory(
         self,
