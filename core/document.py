@@ -122,12 +122,13 @@ class DocumentFolder(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """Result of indexing one file. If `unchanged` is true, the file keeps its chunks."""
+    """Result of indexing one file, which has `units` named units. If `unchanged` is true, it keeps its chunks."""
 
     source_file: Path
     namespace: str
     chunk_ids: tuple[str, ...]
     unchanged: bool = False
+    units: int = 0
 
 
 class FailedFile(Struct, frozen=True):

@@ -83,6 +83,7 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
         "namespace": "default",
         "indexed": 2,
         "chunks": 2,
+        "units": 1,
         "moved": 0,
         "unchanged": 0,
         "unparsed": 0,

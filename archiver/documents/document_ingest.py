@@ -80,7 +80,7 @@ class DocumentIngest:
             else:
                 keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
             documents.settle(file)
-        return IndexedFile(plain, namespace, _ids(keys))
+        return IndexedFile(plain, namespace, _ids(keys), units=_count_units(parsed.chunks))
 
     def index_directory(
         self,
@@ -201,7 +201,7 @@ class DocumentIngest:
         if document is not None and found.parsed is not None:
             done.indexed += 1
             done.chunks += len(found.parsed.chunks)
-            done.units += len({(each.unit, each.name, each.signature) for each in found.parsed.chunks if each.is_named})
+            done.units += _count_units(found.parsed.chunks)
             done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.parsed.chunks)
             documents.replace(replace(document, metadata=found.parsed.metadata), found.parsed.chunks)
         elif document is not None and found.former is not None:
@@ -243,6 +243,11 @@ class DocumentIngest:
             with self._store.transaction():
                 documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
         return len(stored & gone)
+
+
+def _count_units(chunks: Sequence[Chunk]) -> int:
+    """Count the named units of a file. A large unit has several chunks."""
+    return len({(each.unit, each.name, each.signature) for each in chunks if each.is_named})
 
 
 def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:

@@ -150,11 +150,13 @@ def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
     done.unchanged += indexed.unchanged
     done.indexed += not indexed.unchanged
     done.chunks += 0 if indexed.unchanged else len(indexed.chunk_ids)
+    done.units += indexed.units
 
 
 def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
     done.indexed += more.indexed
     done.chunks += more.chunks
+    done.units += more.units
     done.moved += more.moved
     done.unchanged += more.unchanged
     done.unparsed += more.unparsed
