@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from ...core import ids
-from ...core.document import ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
+from ...core.document import Chunk, ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 from ...core.progress import Progress, never, silent
 from ..formats.folders import is_gone
