@@ -105,6 +105,7 @@ def test_clearing_deletes_only_documents(theo: Agent, docs: Path) -> None:
         "total_documents": 0,
         "unique_sources": 0,
         "source_files": [],
+        "failed_files": [],
         "namespaces": ["global"],
     }
     assert [each["id"] for each in theo.data("memory_list")["memories"]] == [kept]
