@@ -146,16 +146,13 @@ class Hits:
             InvalidInput: The session has no event.
         """
         keys = self._store.summaries.exchanges(number)
-        learned = self._store.observations.of_exchanges(keys)
-        bare = [Event.unranked(key) for key in keys if not any(not each.summary for each in learned.get(key, ()))]
+        stored = self._store.observations.of_exchanges(keys)
+        learned = {key: [each for each in stored.get(key, ()) if not each.summary] for key in keys}
         representatives = [
-            *self._representatives.of(bare, Filters(), len(keys) + 1),
-            *(
-                Representative(Event.unranked(key), each)
-                for key, several in learned.items()
-                for each in several
-                if not each.summary
+            *self._representatives.of(
+                (Event.unranked(key) for key in keys if not learned[key]), Filters(), len(keys) + 1
             ),
+            *(Representative(Event.unranked(key), each) for key in keys for each in learned[key]),
         ]
         place = {key: position for position, key in enumerate(keys)}
         representatives.sort(key=lambda each: place[each.event.key])

@@ -30,27 +30,22 @@ def archived_as(project: str) -> str:
     A folder becomes a full path, or its name if the archive only contains the name. A bare name is returned unchanged,
     even if a folder with this name exists.
     """
-    folder = Path(project).expanduser()
-    if not is_folder(project) or not folder.is_dir():
-        return project
-    whole, home = folder.resolve(), Home.find()
-    if not home.has_database:
-        return str(whole)
-    with Store.open(home.database) as store:
-        return project_at(store, whole) or str(whole)
+    return places_of(project)[0]
 
 
 def places_of(project: str) -> list[str]:
-    """Return the name or path under which a project is archived, and the namespace of its documents, if it has any.
+    """Return the result of `archived_as` and, for a folder, the namespace of its documents, if it has any.
 
     A folder's namespace differs from its name if another project has the same name.
     """
-    archived, home = archived_as(project), Home.find()
     folder = Path(project).expanduser()
-    if not is_folder(project) or not folder.is_dir() or not home.has_database:
-        return [archived]
+    if not is_folder(project) or not folder.is_dir():
+        return [project]
+    whole, home = folder.resolve(), Home.find()
+    if not home.has_database:
+        return [str(whole)]
     with Store.open(home.database) as store:
-        namespace = store.projects.namespace(folder.resolve())
+        archived, namespace = project_at(store, whole) or str(whole), store.projects.namespace(whole)
         return [archived, namespace] if store.documents.uses(namespace) else [archived]
 
 
