@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from ...core.clock import show_millisecond
+from ...core.code import CodeStatus
 from ...core.document import ChunkKind, DocumentFilter
 from ...core.errors import DocumentOutsideRoots
 from ...core.project import root_of
@@ -50,7 +51,7 @@ def search_code(
 ) -> ToolReply:
     """Search the source code of a project. Its index is built on first use and updated when files changed."""
     root, query = root_of(fabric.folder(project_path)), redacted(query, fabric.config.home)
-    note = _refreshed(fabric, root)
+    status, note = _refreshed(fabric, root)
     wanted = DocumentFilter(
         under=root,
         pattern=file_pattern or "",
@@ -68,30 +69,34 @@ def search_code(
             rows = _unit_rows(fabric, query, wanted, most, threshold, content=include_content)
     chosen = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")]
     results = chosen[:limit]
-    status = _status(fabric, root)
-    return fabric.reply({"results": results, "indexStatus": status, "total": len(results), **note, **NOTICE})
+    return fabric.reply(
+        {"results": results, "indexStatus": _status_row(status), "total": len(results), **note, **NOTICE}
+    )
 
 
-def _refreshed(fabric: FabricContext, root: Path) -> dict[str, str]:
-    """Index the project on first use, and its changes later. Return a note if this is impossible."""
+def _refreshed(fabric: FabricContext, root: Path) -> tuple[CodeStatus, dict[str, str]]:
+    """Index the project on first use, and its changes later. Return its status, and a note if this is impossible."""
     known = fabric.documents.code_status(root)
     if fabric.config.home.read_only or (known.files and root in fabric.indexed and not known.is_stale):
-        return {}
+        return known, {}
     if root in {Path.home().resolve(), Path(root.anchor)} or not root.is_dir():
-        return {} if known.files else {"note": f"Not indexed: {clean(str(root))} is not the folder of a project."}
+        return known, {} if known.files else {
+            "note": f"Not indexed: {clean(str(root))} is not the folder of a project."
+        }
     try:
         done = fabric.documents.index_directory(root, fabric.target(2, root))
     except DocumentOutsideRoots as error:
-        return {"note": clean(error.full_message)}
+        return known, {"note": clean(error.full_message)}
     fabric.indexed.add(root)
     fabric.embed_waiting(done)
-    if done.queued or done.unembedded:
-        return {"note": f"{done.queued} files are queued, and {done.unembedded} units wait for their embedding."}
-    return {}
-
-
-def _status(fabric: FabricContext, root: Path) -> dict[str, Any]:
     status = fabric.documents.code_status(root)
+    if done.queued or done.unembedded:
+        note = f"{done.queued} files are queued, and {done.unembedded} units wait for their embedding."
+        return status, {"note": note}
+    return status, {}
+
+
+def _status_row(status: CodeStatus) -> dict[str, Any]:
     indexed = None if status.newest is None else show_millisecond(status.newest)
     return {
         "totalFiles": status.files,
