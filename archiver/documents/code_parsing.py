@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from ...core.closing import Closing
 from ...core.document import Chunk
 from ...core.errors import DocumentUnreadable
+from ...core.processors import processors
 from ...core.text import without_ansi
-from ...core.worker_pool import processors
 from ..redaction import Redactor
 from .code_chunks import text_chunks
 from .code_languages import CODE_LANGUAGES

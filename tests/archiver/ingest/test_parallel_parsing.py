@@ -13,10 +13,9 @@ import pytest
 
 from palaver.archiver.copies.raw import Copied, RawArchive
 from palaver.archiver.formats.registry import by_agent
-from palaver.archiver.ingest import ingest
+from palaver.archiver.ingest import ingest, parser_pool
 from palaver.archiver.ingest.parallel_parsing import ParallelParser, ParseTask, batches
 from palaver.archiver.ingest.parser_pool import ParserPool
-from palaver.core import worker_pool
 
 from ..history import History, talk
 
@@ -27,7 +26,7 @@ KEY = b"k" * 32
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     """Return a history with several sessions, and let every ingest run use two other processes."""
-    monkeypatch.setattr(worker_pool, "processors", lambda: 3)
+    monkeypatch.setattr(parser_pool, "processors", lambda: 3)
     monkeypatch.setattr(ingest, "_PARALLEL", 0)
     with History(tmp_path) as made:
         for number in range(SESSIONS):
@@ -66,7 +65,7 @@ def test_a_run_with_several_processes_stores_the_same(
 ) -> None:
     """Ingesting with other processes stores the same rows in the same order as without."""
     history.ingest()
-    monkeypatch.setattr(worker_pool, "processors", lambda: 1)
+    monkeypatch.setattr(parser_pool, "processors", lambda: 1)
     with History(tmp_path, "alone") as alone:
         alone.ingest()
 
