@@ -136,3 +136,8 @@ def test_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
     assert (helped.returncode, helped.stderr) == (0, "")
     assert (imported.returncode, imported.stderr) == (0, "")
     assert Path(imported.stdout.strip()).is_relative_to(site)
+
+
+def test_the_checkout_itself_is_no_package() -> None:
+    """The repository has no `__init__.py`, which would hide the real package in a checkout named `palaver`."""
+    assert not (ROOT / "__init__.py").exists()

@@ -1,4 +1,0 @@
-"""Palaver's repository: the folders below ship as the sub-packages of `palaver`.
-
-This file lets tools that read imports see the folders as one package. It is not shipped.
-"""
