@@ -60,7 +60,7 @@ def _row(tree: Path) -> list[str]:
             files = store.documents.files()
             before = store.changes.last()
         with DocumentLibrary.open(Home(place.home), [tree]) as documents:
-            again = took(lambda: documents.index_directory(tree)).wall
+            again = took(lambda: documents.index_directory(tree, documents.namespace_of(tree))).wall
         with Store.open(place.home / "palaver.db") as store:
             changes = store.changes.last() - before
     count = len(files)
