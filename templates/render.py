@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ..core.cited_answer import CitedAnswer
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
@@ -242,6 +243,10 @@ class Renderer:
             name_budget=_NAME,
             rest=rest,
         )
+
+    def cited_answer(self, answer: CitedAnswer) -> str:
+        """Return an answer with its findings, sources and receipt."""
+        return self.render("cited_answer", answer=answer)
 
     def memory_history(self, stored: StoredMemory, events: Sequence[MemoryEvent]) -> str:
         """Return the latest events of a memory, newest first, with the text before each edit."""
