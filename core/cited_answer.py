@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from .amount import NanoDollars
 from .conversation import Milliseconds
+from .results import Hit
 
 
 class FindingKind(StrEnum):
@@ -96,19 +97,21 @@ class CitedAnswer(Struct, frozen=True):
     """Answer to a question. Without findings and text, nothing was found.
 
     Attributes:
-        best: The best answer in one or two lines.
+        findings: The first finding is the best answer.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
+        sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.
+        nearest: Entries below the relevance threshold, if nothing was found.
         suggestions: Advice if nothing was found.
         notices: Limits of the answer, such as claims without a source.
     """
 
     question: str
-    best: str = ""
     findings: tuple[Finding, ...] = ()
     text: str = ""
     sources: tuple[CitedSource, ...] = ()
     sessions: tuple[CitedSession, ...] = ()
+    nearest: tuple[Hit, ...] = ()
     suggestions: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     receipt: AnswerReceipt = AnswerReceipt()

@@ -46,6 +46,10 @@ _UNLIMITED: Final = 100
 """Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
+_ANSWER_TITLE: Final = 24
+"""Maximum tokens of the titles in an answer."""
+_TRIALS: Final = 4
+"""Number of times an answer is rendered. The cost of its own number of tokens rarely changes after the second time."""
 _TOKENS: Final = "\0"
 """Placeholder for a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
@@ -246,7 +250,16 @@ class Renderer:
 
     def cited_answer(self, answer: CitedAnswer) -> str:
         """Return an answer with its findings, sources and receipt."""
-        return self.render("cited_answer", answer=answer)
+        return self.render("cited_answer", answer=answer, name_budget=_NAME, title_budget=_ANSWER_TITLE)
+
+    def with_answer_tokens(self, answer: CitedAnswer) -> CitedAnswer:
+        """Return the answer with the tokens of its page in the receipt. The page includes this number."""
+        for _ in range(_TRIALS):
+            tokens = count(self.cited_answer(answer))
+            if tokens == answer.receipt.tokens:
+                break
+            answer = replace(answer, receipt=replace(answer.receipt, tokens=tokens))
+        return answer
 
     def memory_history(self, stored: StoredMemory, events: Sequence[MemoryEvent]) -> str:
         """Return the latest events of a memory, newest first, with the text before each edit."""

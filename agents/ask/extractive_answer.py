@@ -1,64 +1,164 @@
 """Answers without a language model, composed of sentences from the archive."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
-from ...core.cited_answer import AnswerReceipt, CitedAnswer, CitedSession, CitedSource, Finding, FindingKind
-from ...core.observation import ObservationType
-from ...core.query import Query
+from ...core.cited_answer import CitedAnswer, CitedSession, CitedSource, Finding
+from ...core.query import Filters
+from ...core.results import Detail
+from ...observe.rules.sentences import truncate
+from .claims import Claim, claims_of, lines_of
+from .evidence_search import FoundEvidence, find_evidence
+from .finding_conflicts import with_conflicts
+from .finding_kinds import kind_of
+from .metered_archive import MeteredArchive
+from .quotation import quoted_claim
+from .relevance import Relevance, repeats
 
 if TYPE_CHECKING:
-    from ...core.query import Filters
-    from ...core.results import Detail
     from ...search.archive_search import ArchiveSearch
+    from ...templates.render import Renderer
 
-_OPENED = 5
-_KINDS = {
-    ObservationType.DECISION: FindingKind.DECISION,
-    ObservationType.BUG_FIX: FindingKind.FIX,
-    ObservationType.DEBUG: FindingKind.FIX,
-    ObservationType.PATTERN: FindingKind.PATTERN,
-    ObservationType.LEARNING: FindingKind.GOTCHA,
-}
-
-
-def extractive_answer(archive: "ArchiveSearch", question: str, filters: "Filters", here: str = "") -> CitedAnswer:
-    """Return the answer to a question. `here` is the current project, whose entries rank higher."""
-    query = replace(Query.parse(question), filters=filters, here=here)
-    results = archive.find(query)
-    hits = [hit for hit in results.hits if hit.kind != "document"][:_OPENED]
-    if not hits:
-        return CitedAnswer(question, suggestions=("Try other words.",), receipt=AnswerReceipt(searches=1))
-    details = archive.details([hit.id for hit in hits])
-    labels = {hit.path: hit.short_session_id for hit in hits}
-    findings = tuple(_finding(detail, labels) for detail in details)
-    return CitedAnswer(
-        question,
-        best=findings[0].text,
-        findings=findings,
-        sources=tuple(source for finding in findings for source in finding.sources),
-        sessions=tuple(_sessions(details, labels)),
-        receipt=AnswerReceipt(searches=1, details=len(details)),
-    )
+ANSWER_TOKENS: Final = 2_000
+"""Maximum tokens of an answer."""
+_BEST, _OTHER = (420, 4), (200, 1)
+"""Maximum characters and number of claims of the first finding, and of each other finding."""
+_ASKED: Final = 140
+"""Maximum characters of a prompt that stands for an exchange without observations."""
+_GAIN: Final = 0.04
+"""Minimum share of the question that a further claim must add."""
+_ROOM: Final = 80
+"""Minimum characters of a shortened claim."""
 
 
-def _finding(detail: "Detail", labels: dict[str, str]) -> Finding:
-    source = CitedSource(
-        detail.id, detail.session_id, labels[detail.path], detail.path, detail.start_line, detail.end_line
-    )
-    kind = _KINDS.get(detail.observation.type, FindingKind.OTHER)
-    return Finding(kind, detail.observation.title, (source,), detail.observation.at)
+def extractive_answer(
+    archive: "ArchiveSearch",
+    renderer: "Renderer",
+    question: str,
+    filters: Filters = Filters(),
+    here: str = "",
+    budget: int = ANSWER_TOKENS,
+) -> CitedAnswer:
+    """Return an answer of at most `budget` tokens, as the renderer prints it.
+
+    Args:
+        archive: The archive to search.
+        renderer: The renderer of the answer, which also determines the cost of what was read.
+        question: The question.
+        filters: Only entries that satisfy these filters are used.
+        here: The current project, whose entries rank higher.
+        budget: Maximum tokens of the answer.
+
+    Raises:
+        InvalidInput: The question or a filter is invalid.
+    """
+    metered = MeteredArchive(archive, renderer)
+    found = find_evidence(metered, question, filters, here)
+    if not found.details:
+        return renderer.with_answer_tokens(_nothing_found(question, found, metered))
+    findings = with_conflicts(list(_findings(metered, question, found)), found.details)
+    return _fitting(lambda number: _answer(question, findings[:number], found, metered), findings, renderer, budget)
 
 
-def _sessions(details: Iterable["Detail"], labels: dict[str, str]) -> Iterable[CitedSession]:
-    for detail in {detail.path: detail for detail in details if detail.path}.values():
-        yield CitedSession(
-            labels[detail.path],
-            detail.session_id,
-            detail.session_title,
-            detail.project,
-            detail.path,
-            detail.observation.at,
-        )
+def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive) -> CitedAnswer:
+    why = found.results.explanation
+    nearest = why.weak if why else ()
+    advice = ["Ask in other words, or name a file, a command or an error message of that time."]
+    if why and why.missing:
+        advice.append(f"Not in the archive: {', '.join(why.missing)}.")
+    if why and why.similar:
+        advice.append(f"Similar terms: {', '.join(dict.fromkeys(each.nearest for each in why.similar))}.")
+    if found.results.query.filters:
+        advice.append("Ask again without the filters.")
+    return CitedAnswer(question, nearest=nearest, suggestions=tuple(advice), receipt=metered.receipt())
+
+
+def _findings(archive: MeteredArchive, question: str, found: FoundEvidence) -> Iterator[Finding]:
+    """Yield a finding for each entry, best first, without repeated findings."""
+    claims = {detail.id: claims_of(detail) for detail in found.details}
+    texts = [claim.text for each in claims.values() for claim in each]
+    relevance = Relevance(question, [*(detail.observation.title for detail in found.details), *texts])
+    known: list[str] = []
+    for place, detail in enumerate(found.details):
+        given = claims[detail.id]
+        if not place and (quote := quoted_claim(archive, detail, given, relevance)):
+            given = [quote, *given]
+        finding = _finding(detail, given, relevance, found.labels, _OTHER if place else _BEST)
+        if not repeats(finding.text, known):
+            known.append(finding.text)
+            yield finding
+
+
+def _finding(
+    detail: Detail, claims: Sequence[Claim], relevance: Relevance, labels: Mapping[str, str], limit: tuple[int, int]
+) -> Finding:
+    characters, number = limit
+    title = _title(detail)
+    chosen: list[Claim] = []
+    left = characters - len(title)
+    for _ in range(number):
+        known = [title, *(claim.text for claim in chosen)]
+        useful = [claim for claim in claims if not repeats(claim.text, known)]
+        best = max(useful, key=lambda claim: relevance.gain(claim.text, known), default=None)
+        if best is None or relevance.gain(best.text, known) < _GAIN or left < min(_ROOM, len(best.text)):
+            break
+        chosen.append(best._replace(text=_shortened(best.text, left)))
+        left -= len(chosen[-1].text)
+    chosen.sort(key=lambda claim: next(i for i, each in enumerate(claims) if each[1:] == claim[1:]))
+    text = " ".join(map(_sentence, [title, *(claim.text for claim in chosen)]))
+    places = [lines_of(title, detail.observation.evidence, detail), *(claim[1:] for claim in chosen)]
+    kind = kind_of(detail.observation.type, detail.observation.title, text)
+    return Finding(kind, text, tuple(_sources(detail, labels, places)), detail.observation.at)
+
+
+def _title(detail: Detail) -> str:
+    """Return the title of an observation, or the prompt of an exchange."""
+    observation = detail.observation
+    if detail.kind == "exchange" and observation.origin == "human":
+        return f"Asked: “{_shortened(observation.subtitle or observation.title, _ASKED)}”"
+    return observation.title
+
+
+def _sources(detail: Detail, labels: Mapping[str, str], places: Sequence[tuple[int, int]]) -> Iterator[CitedSource]:
+    """Yield a source for each distinct range of lines. All lines of the entry are cited only if no others are."""
+    if detail.path not in labels:
+        yield CitedSource(id=detail.id, session_id=detail.session_id)
+        return
+    whole = (detail.start_line, detail.end_line)
+    exact = sorted(set(places) - {whole}) or [whole]
+    for number, (first, last) in enumerate(exact):
+        public = "" if number else detail.id
+        yield CitedSource(public, detail.session_id, labels[detail.path], detail.path, first, last)
+
+
+def _answer(question: str, findings: Sequence[Finding], found: FoundEvidence, metered: MeteredArchive) -> CitedAnswer:
+    sources = tuple(source for finding in findings for source in finding.sources)
+    paths = dict.fromkeys(source.path for source in sources if source.path)
+    by_path = {detail.path: detail for detail in reversed(found.details)}
+    sessions = tuple(_session(by_path[path], found.labels[path]) for path in paths)
+    return CitedAnswer(question, tuple(findings), "", sources, sessions, receipt=metered.receipt(list(paths)))
+
+
+def _session(detail: Detail, label: str) -> CitedSession:
+    at = detail.observation.at
+    return CitedSession(label, detail.session_id, detail.session_title, detail.project, detail.path, at)
+
+
+def _fitting(
+    answer: Callable[[int], CitedAnswer], findings: Sequence[Finding], renderer: "Renderer", budget: int
+) -> CitedAnswer:
+    """Return the answer with as many of the first findings as the budget allows, and its own cost in the receipt."""
+    for number in range(len(findings), 0, -1):
+        found = renderer.with_answer_tokens(answer(number))
+        if found.receipt.tokens <= budget:
+            break
+    return found
+
+
+def _shortened(text: str, characters: int) -> str:
+    short = truncate(text, characters)
+    return text if short == text else f"{short.rstrip(' .,;:')}…"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…", "”", ":")) else f"{text}."

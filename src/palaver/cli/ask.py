@@ -7,6 +7,7 @@ import click
 
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.core.query import Filters
+from palaver.templates.json_output import to_json, with_tokens
 
 from .options import as_json, date_option
 from .output import print_json, print_page, renderer
@@ -47,8 +48,9 @@ def ask(
     filters = Filters.parse(after=after, before=before, projects=places)
     with open_layers() as layers:
         here = "" if anywhere or places else layers.project_at(Path.cwd())
-        answer = extractive_answer(layers, " ".join(question), filters, here)
+        page = renderer()
+        answer = extractive_answer(layers, page, " ".join(question), filters, here)
     if as_json:
-        print_json(answer)
+        print_json(with_tokens(to_json(answer)))
     else:
-        print_page(renderer().cited_answer(answer))
+        print_page(page.cited_answer(answer))

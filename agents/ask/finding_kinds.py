@@ -1,0 +1,40 @@
+"""Classification of findings."""
+
+from typing import Final
+
+from ...core.cited_answer import FindingKind
+from ...core.observation import ObservationType
+from ...observe.rules.phrase_patterns import anywhere, at_start
+from ...observe.rules.salience import RULE
+
+_BY_TYPE: Final = {
+    ObservationType.DECISION: FindingKind.DECISION,
+    ObservationType.BUG_FIX: FindingKind.FIX,
+    ObservationType.DEBUG: FindingKind.FIX,
+    ObservationType.PATTERN: FindingKind.PATTERN,
+}
+_CHOICE: Final = anywhere(
+    "recommend(?:s|ed)? | propose[sd]? | decided | chose | chosen | opted | go(?:ing)? with | went with | prefer(?:red|s)? | let['’]s use"
+)
+_FIX: Final = at_start("fix(?:e[sd]|ing)? | `[^`]+` repairs | resolve[sd]? | root cause")
+_GOTCHA: Final = anywhere(
+    r"""
+    silently | turns? out | gotcha | pitfall | careful | watch out | fail(?:s|ed) (?:when|on|if|because) | breaks? | cannot
+    | does(?:n['’]t| not) work | must not | unexpected(?:ly)? | misleading | pre-existing | only works? | otherwise
+    """
+)
+
+
+def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
+    """Return the kind of a finding: by the type of its observation, or else by the words of its title and its text."""
+    if declared in _BY_TYPE:
+        return _BY_TYPE[declared]
+    if _FIX.match(title):
+        return FindingKind.FIX
+    if _CHOICE.search(title):
+        return FindingKind.DECISION
+    if _GOTCHA.search(text):
+        return FindingKind.GOTCHA
+    if _CHOICE.search(text):
+        return FindingKind.DECISION
+    return FindingKind.PATTERN if RULE.search(text) else FindingKind.OTHER
