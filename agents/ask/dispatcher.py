@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ...core.amount import many
 from ...core.cited_answer import AnswerReceipt, CitedAnswer, CitedSession, CitedSource
 from ...core.config import Config
+from ...core.errors import StoreReadOnly
 from ...core.home import Home
 from ...core.progress import never, silent
 from ...core.query import Filters
@@ -37,7 +38,10 @@ _OUTPUT_TOKENS: Final = 4_000
 
 
 class Dispatcher:
-    """Dispatcher of questions to the language model of a configuration, within its budgets."""
+    """Dispatcher of questions to the language model of a configuration, within its budgets.
+
+    `page` renders the answer, to count its tokens.
+    """
 
     def __init__(
         self,
@@ -47,9 +51,10 @@ class Dispatcher:
         config: Config,
         open_provider: OpenProvider,
         limits: LoopLimits,
+        page: Renderer,
     ) -> None:
         self._archive, self._store, self._home, self._config = archive, store, home, config
-        self._open, self._limits = open_provider, limits
+        self._open, self._limits, self._page = open_provider, limits, page
 
     def answer(
         self,
@@ -88,11 +93,13 @@ class Dispatcher:
         first = UserMessage(prompts.request(wanted, here, evidence))
         try:
             reply = loop.run(self._config.llm_name, prompts.system(), [first])
-        except (LoopStopped, BudgetExhausted, ExtractionError) as error:
+        except (LoopStopped, BudgetExhausted, ExtractionError, StoreReadOnly) as error:
             answer, notice = otherwise(), f"The language model gave no answer: {error}. Rules composed this one."
             spent = replace(answer.receipt, cost=calls.spent(), model=self._config.llm_name, model_tokens=loop.used)
-            return replace(answer, notices=(*answer.notices, notice), receipt=spent)
-        return self._checked(question, reply, tools, AnswerReceipt(cost=calls.spent(), model_tokens=loop.used))
+            answer = replace(answer, notices=(*answer.notices, notice), receipt=spent)
+        else:
+            answer = self._checked(question, reply, tools, AnswerReceipt(cost=calls.spent(), model_tokens=loop.used))
+        return self._page.with_answer_tokens(answer)
 
     def _checked(self, question: str, reply: ModelReply, tools: ArchiveTools, spent: AnswerReceipt) -> CitedAnswer:
         """Return the reply with marks, notices, the cited sessions and the receipt."""
