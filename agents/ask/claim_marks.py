@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from ...core.cited_answer import CitedSource
 from ...core.ids import canonical
+from .citation_check import UNVERIFIED
 
 NOT_READ: Final = "[not in the results]"
 """Mark after an ID that exists, but that no tool returned to the model. The model guessed it."""
 NO_SOURCE: Final = "[no source]"
-"""Mark after a claim without a valid citation."""
+"""Mark after a claim without any citation."""
 _ID: Final = re.compile(r"(?<![\w/-])(?:(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)", re.IGNORECASE)
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
@@ -54,8 +55,9 @@ def mark_claims(text: str, sources: Sequence[CitedSource], read: Collection[str]
     for first, last in _claims(lines):
         claim = "\n".join(lines[first : last + 1])
         if not cited.search(claim):
-            lines[last] = f"{lines[last].rstrip()} {NO_SOURCE}"
             unsupported += 1
+            if UNVERIFIED not in claim and NOT_READ not in claim:
+                lines[last] = f"{lines[last].rstrip()} {NO_SOURCE}"
     return MarkedText("\n".join(lines), unsupported, valid)
 
 

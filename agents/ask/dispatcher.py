@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from ...core.amount import many
 from ...core.cited_answer import AnswerReceipt, CitedAnswer, CitedSession, CitedSource
 from ...core.config import Config
-from ...core.errors import StoreReadOnly
+from ...core.errors import PalaverError, StoreReadOnly
 from ...core.home import Home
 from ...core.progress import never, silent
 from ...core.query import Filters
 from ...observe.llm.booked_calls import BookedCalls
-from ...observe.llm.model_errors import BudgetExhausted, ExtractionError
+from ...observe.llm.model_errors import BudgetExhausted, ExtractionError, ModelRefused
 from ...observe.llm.tool_turn import UserMessage
 from ...search.query.secret_placeholders import redacted
 from ...templates.prompts import QuestionPrompts
@@ -35,6 +35,8 @@ _OPENED: Final = 3
 """Number of hits that are opened before the model is asked."""
 _OUTPUT_TOKENS: Final = 4_000
 """Maximum tokens of the result of one tool call."""
+
+_INSTEAD: Final = "Rules composed this answer instead."
 
 
 class Dispatcher:
@@ -94,7 +96,7 @@ class Dispatcher:
         try:
             reply = loop.run(self._config.llm_name, prompts.system(), [first])
         except (LoopStopped, BudgetExhausted, ExtractionError, StoreReadOnly) as error:
-            answer, notice = otherwise(), f"The language model gave no answer: {error}. Rules composed this one."
+            answer, notice = otherwise(), f"The language model gave no answer: {error}. {_remedy(error)}"
             spent = replace(answer.receipt, cost=calls.spent(), model=self._config.llm_name, model_tokens=loop.used)
             answer = replace(answer, notices=(*answer.notices, notice), receipt=spent)
         else:
@@ -134,6 +136,12 @@ class Dispatcher:
             yield CitedSession(label, excerpt.session_id, excerpt.title, excerpt.project, path, excerpt.started)
 
 
+def _remedy(error: PalaverError) -> str:
+    if isinstance(error, BudgetExhausted) and error.setting == "budget_run":
+        return f"{_INSTEAD} Raise --max-cost to allow more."
+    return f"{_INSTEAD} {error.hint}" if isinstance(error, ModelRefused) else _INSTEAD
+
+
 def _notices(reply: ModelReply, checked: CheckedText, marked: MarkedText) -> Iterator[str]:
     if reply.note:
         yield f"The answer may be incomplete: {reply.note}."
@@ -141,4 +149,4 @@ def _notices(reply: ModelReply, checked: CheckedText, marked: MarkedText) -> Ite
     if invented:
         yield f"Invented by the model, and marked: {many(invented, 'citation')}."
     if marked.unsupported:
-        yield f"Without a source, and marked: {many(marked.unsupported, 'claim')}."
+        yield f"Without a valid source, and marked: {many(marked.unsupported, 'claim')}."
