@@ -1,7 +1,7 @@
 """The three conversation tools, called by a language model in this process."""
 
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
 from ...core.amount import many
 from ...core.errors import PalaverError
@@ -25,7 +25,7 @@ class ArchiveTools:
 
     Attributes:
         searches: Number of searches. `details` counts the entries read in full, and `reads` the excerpts.
-        outputs: Texts of all results.
+        outputs: Texts of all results, without error messages.
     """
 
     def __init__(self, index: ScopedIndex, renderer: Renderer, here: str, report: ProgressLine) -> None:
@@ -46,25 +46,37 @@ class ArchiveTools:
 
     def run(self, call: ToolCall) -> ToolOutput:
         """Return the result of a call, which is an error message if the call is invalid."""
-        failed = True
         if call.name not in _TOOLS:
-            text = f"Unknown tool: {brief(call.name, _SHOWN)}. Tools: {', '.join(_TOOLS)}"
-        elif call.arguments is None:
-            text = "The arguments are not a JSON object. Correct them"
-        else:
-            try:
-                text, failed = _TOOLS[call.name].call(self._context, call.arguments).text, False
-            except PalaverError as error:
-                text = CONVERSATION.to_error_reply(error).text
-        self.outputs.append(text)
-        self._report(f"{call.name}{_shown(call)}: {brief(text, _SHOWN) if failed else self._counted(call, text)}")
-        return ToolOutput(call.id, text, failed)
+            return self._failed(call, f"Unknown tool: {brief(call.name, _SHOWN)}. Tools: {', '.join(_TOOLS)}")
+        if call.arguments is None:
+            return self._failed(call, "The arguments are not a JSON object. Correct them")
+        try:
+            return self._done(call, call.arguments)
+        except PalaverError as error:
+            return self._failed(call, CONVERSATION.to_error_reply(error).text)
 
     def look_up(self, question: str, most: int) -> tuple[ToolOutput, ...]:
-        """Return the results of a search and of its `most` best hits, before the model is asked."""
-        found = self.run(ToolCall("first search", "search", {"query": question}))
-        best = [] if found.failed else list(self._index.found[:most])
-        return (found, self.run(ToolCall("first details", "get_observations", {"ids": best}))) if best else (found,)
+        """Return the results of a search and of its `most` best hits, before the model is asked.
+
+        Raises:
+            InvalidInput: The question or a filter is invalid.
+        """
+        first = {"query": question}
+        found = self._done(ToolCall("first search", "search", first), first)
+        best = {"ids": list(self._index.found[:most])}
+        if not best["ids"]:
+            return (found,)
+        return found, self._done(ToolCall("first details", "get_observations", best), best)
+
+    def _done(self, call: ToolCall, arguments: Mapping[str, Any]) -> ToolOutput:
+        text = _TOOLS[call.name].call(self._context, arguments).text
+        self.outputs.append(text)
+        self._report(f"{call.name}{_shown(call)}: {self._counted(call, text)}")
+        return ToolOutput(call.id, text)
+
+    def _failed(self, call: ToolCall, text: str) -> ToolOutput:
+        self._report(f"{call.name}{_shown(call)}: {brief(text, _SHOWN)}")
+        return ToolOutput(call.id, text, failed=True)
 
     def _counted(self, call: ToolCall, text: str) -> str:
         """Count a result, and return its size for the progress message."""
