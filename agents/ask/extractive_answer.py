@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.cited_answer import CitedAnswer, CitedSession, CitedSource, Finding
 from ...core.query import Filters
 from ...core.results import Detail
-from ...observe.rules.sentences import truncate
+from ...core.sentences import truncate
 from .claims import Claim, claims_of, lines_of
 from .evidence_search import FoundEvidence, find_evidence
 from .finding_conflicts import with_conflicts
@@ -35,7 +35,7 @@ def extractive_answer(
     archive: "ArchiveSearch",
     renderer: "Renderer",
     question: str,
-    filters: Filters = Filters(),
+    filters: Filters | None = None,
     here: str = "",
     budget: int = ANSWER_TOKENS,
 ) -> CitedAnswer:
@@ -53,7 +53,7 @@ def extractive_answer(
         InvalidInput: The question or a filter is invalid.
     """
     metered = MeteredArchive(archive, renderer)
-    found = find_evidence(metered, question, filters, here)
+    found = find_evidence(metered, question, filters or Filters(), here)
     if not found.details:
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
     findings = with_conflicts(list(_findings(metered, question, found)), found.details)
@@ -157,7 +157,10 @@ def _fitting(
 
 def _shortened(text: str, characters: int) -> str:
     short = truncate(text, characters)
-    return text if short == text else f"{short.rstrip(' .,;:')}…"
+    if short == text:
+        return text
+    closing = "”" if short.count("“") > short.count("”") else ""
+    return f"{short.rstrip(' .,;:')}…{closing}"
 
 
 def _sentence(text: str) -> str:
