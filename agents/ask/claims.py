@@ -10,12 +10,15 @@ from ...core.sentences import sentences, strip_markdown
 
 _QUOTED: Final = re.compile(r"“[^”]{2,}”")
 _LEAD: Final = re.compile(r"\A(?:The plan begins|The prompt begins): ")
+_CHANGED: Final = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
+_ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
 _MARK: Final = re.compile(r"\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\|)\s*")
 _LETTER: Final = re.compile(r"\A[A-Z][.)] ")
 _FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
 """Name of a changed file, which the extraction puts before a fact."""
 _DULL: Final = re.compile(
-    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: |All (?:\d+ )?(?:tests|checks)\b)"
+    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
+    r"|All (?:\d+ )?(?:tests|checks)\b)"
 )
 _SHORTEST: Final = 20
 """Minimum characters of a claim."""
@@ -27,6 +30,11 @@ class Claim(NamedTuple):
     text: str
     start_line: int
     end_line: int
+
+    @property
+    def is_request(self) -> bool:
+        """True if the sentence repeats a prompt, which contains the words of a question, but no answer."""
+        return self.text.startswith(_ASKED)
 
 
 def claims_of(detail: Detail) -> list[Claim]:
@@ -64,7 +72,7 @@ def _sentences(row: str) -> Iterator[str]:
     # Only the end of a quotation can end a sentence.
     masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 3) + found[0][-2:], plain)
     for start, end in sentences(masked):
-        yield _LEAD.sub("", plain[start:end])
+        yield _CHANGED.sub("", _LEAD.sub("", plain[start:end]))
 
 
 def _is_complete(text: str) -> bool:
