@@ -14,8 +14,8 @@ from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.conversation_tools import ConversationContext, get_observations, read, search
 from palaver.core.cited_answer import CitedAnswer
-from palaver.core.results import Hit
 from palaver.core.query import Query
+from palaver.core.results import Hit
 from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
@@ -82,7 +82,17 @@ def _ask(archive: ArchiveSearch, question: Question) -> Asked:
 
 
 def _by_kind(asked: Sequence[Asked]) -> str:
-    header = ["questions", "n", "answered", "cites session", "best cites session", "sessions", "tokens", "maximum", "ms"]
+    header = [
+        "questions",
+        "n",
+        "answered",
+        "cites session",
+        "best cites session",
+        "sessions",
+        "tokens",
+        "maximum",
+        "ms",
+    ]
     kinds = {kind: [each for each in asked if kind in each.question.kinds] for kind in (*_KINDS, "negative")}
     kinds["all with an answer"] = [each for each in asked if each.question.gains]
     return table(header, [_row(kind, some) for kind, some in kinds.items()])
@@ -121,7 +131,9 @@ def _worth(archive: ArchiveSearch, asked: Sequence[Asked]) -> str:
     ours = mean(each.tokens for each in costs["`palaver ask`"])
     for name, of_client in costs.items():
         tokens = mean(each.tokens for each in of_client)
-        rows.append([name, _percent([each.found for each in of_client]), f"{tokens:,.0f}", f"{100 * ours / tokens:.1f} %"])
+        rows.append(
+            [name, _percent([each.found for each in of_client]), f"{tokens:,.0f}", f"{100 * ours / tokens:.1f} %"]
+        )
     correct = list(_correct_citations(archive, sample))
     return (
         f"{len(sample)} questions of the test split. Of {len(correct)} citations, {sum(correct)} exist and belong to a "

@@ -98,6 +98,7 @@ class CitedAnswer(Struct, frozen=True):
 
     Attributes:
         findings: The first finding is the best answer.
+        weak: True if the best entry is only slightly above the relevance threshold.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.
@@ -108,6 +109,7 @@ class CitedAnswer(Struct, frozen=True):
 
     question: str
     findings: tuple[Finding, ...] = ()
+    weak: bool = False
     text: str = ""
     sources: tuple[CitedSource, ...] = ()
     sessions: tuple[CitedSession, ...] = ()

@@ -6,15 +6,19 @@ from typing import Final, NamedTuple
 
 from ...core.observation import Evidence
 from ...core.results import Detail
-from ...observe.rules.sentences import sentences, strip_markdown
+from ...core.sentences import sentences, strip_markdown
 
-_QUOTED: Final = re.compile(r"“[^”]*”?")
+_QUOTED: Final = re.compile(r"“[^”]{2,}”")
 _LEAD: Final = re.compile(r"\A(?:The plan begins|The prompt begins): ")
+_CHANGED: Final = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
+_ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
 _MARK: Final = re.compile(r"\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\|)\s*")
+_LETTER: Final = re.compile(r"\A[A-Z][.)] ")
 _FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
 """Name of a changed file, which the extraction puts before a fact."""
 _DULL: Final = re.compile(
-    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |All (?:\d+ )?(?:tests|checks)\b|Tests: )"
+    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
+    r"|All (?:\d+ )?(?:tests|checks)\b)"
 )
 _SHORTEST: Final = 20
 """Minimum characters of a claim."""
@@ -27,12 +31,17 @@ class Claim(NamedTuple):
     start_line: int
     end_line: int
 
+    @property
+    def is_request(self) -> bool:
+        """True if the sentence repeats a prompt, which contains the words of a question, but no answer."""
+        return self.text.startswith(_ASKED)
+
 
 def claims_of(detail: Detail) -> list[Claim]:
     """Return the sentences of the facts and the narrative, without repetitions and notes about the work itself."""
     observation = detail.observation
     # The facts of a memory are its statistics.
-    facts = () if detail.kind == "memory" else map(strip_markdown, observation.facts)
+    facts = () if detail.kind == "memory" else (_LETTER.sub("", strip_markdown(fact)) for fact in observation.facts)
     distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(observation.narrative)])
     return [Claim(text, *lines_of(text, observation.evidence, detail)) for text in distinct]
 
@@ -60,9 +69,10 @@ def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[i
 def _sentences(row: str) -> Iterator[str]:
     """Yield the sentences of a line without markup. A quotation is never split."""
     plain = strip_markdown(_MARK.sub("", row))
-    masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 2) + "”" if len(found[0]) > 1 else "“", plain)
+    # Only the end of a quotation can end a sentence.
+    masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 3) + found[0][-2:], plain)
     for start, end in sentences(masked):
-        yield _LEAD.sub("", plain[start:end])
+        yield _CHANGED.sub("", _LEAD.sub("", plain[start:end]))
 
 
 def _is_complete(text: str) -> bool:

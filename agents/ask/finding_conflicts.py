@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from ...core.cited_answer import Finding, FindingKind
 from ...core.results import Detail
-from ...observe.memory.rule_judge import RuleJudge, Verdict
 
 _CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
 """Kinds whose statements are still meant to hold, so that two of them can contradict each other."""
@@ -24,10 +23,10 @@ def with_conflicts(findings: Sequence[Finding], details: Sequence[Detail]) -> li
     against: dict[str, list[str]] = {}
     claims = sorted((each for each in findings if each.kind in _CLAIMS), key=lambda each: each.at or 0)
     for older, newer in combinations([by_id[each.sources[0].id] for each in claims], 2):
-        verdict = RuleJudge().judge(older.observation.title, newer.observation.title).verdict
-        if verdict is Verdict.SUPERSEDES:
+        verdict = _verdict(older.observation.title, newer.observation.title)
+        if verdict == "supersedes":
             superseded.setdefault(older.id, newer.id)
-        elif verdict is Verdict.CONTRADICTS:
+        elif verdict == "contradicts":
             against.setdefault(older.id, []).append(newer.id)
             against.setdefault(newer.id, []).append(older.id)
     shown = {finding.sources[0].id for finding in findings}
@@ -41,3 +40,9 @@ def with_conflicts(findings: Sequence[Finding], details: Sequence[Detail]) -> li
     ]
     first = next((each for each in marked if not each.superseded_by), marked[0])
     return [first, *(each for each in marked if each is not first)]
+
+
+def _verdict(older: str, newer: str) -> str:
+    from ...observe.memory.rule_judge import RuleJudge  # Few answers compare statements, and its import takes 40 ms.
+
+    return RuleJudge().judge(older, newer).verdict

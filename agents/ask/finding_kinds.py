@@ -1,11 +1,16 @@
 """Classification of findings."""
 
+import re
 from typing import Final
 
 from ...core.cited_answer import FindingKind
 from ...core.observation import ObservationType
-from ...observe.rules.phrase_patterns import anywhere, at_start
-from ...observe.rules.salience import RULE
+
+
+def _anywhere(phrases: str) -> re.Pattern[str]:
+    """Compile a pattern that matches one of the phrases as whole words."""
+    return re.compile(rf"\b(?:{phrases})\b", re.IGNORECASE)
+
 
 _BY_TYPE: Final = {
     ObservationType.DECISION: FindingKind.DECISION,
@@ -13,15 +18,17 @@ _BY_TYPE: Final = {
     ObservationType.DEBUG: FindingKind.FIX,
     ObservationType.PATTERN: FindingKind.PATTERN,
 }
-_CHOICE: Final = anywhere(
-    "recommend(?:s|ed)? | propose[sd]? | decided | chose | chosen | opted | go(?:ing)? with | went with | prefer(?:red|s)? | let['’]s use"
+_CHOICE: Final = _anywhere(
+    "recommend(?:s|ed)?|propose[sd]?|decided|chose|chosen|opted|go(?:ing)? with|went with|prefer(?:red|s)?|let['’]s use"
 )
-_FIX: Final = at_start("fix(?:e[sd]|ing)? | `[^`]+` repairs | resolve[sd]? | root cause")
-_GOTCHA: Final = anywhere(
-    r"""
-    silently | turns? out | gotcha | pitfall | careful | watch out | fail(?:s|ed) (?:when|on|if|because) | breaks? | cannot
-    | does(?:n['’]t| not) work | must not | unexpected(?:ly)? | misleading | pre-existing | only works? | otherwise
-    """
+_FIX: Final = re.compile(r"fix(?:e[sd]|ing)?\b|`[^`]+` repairs\b|resolve[sd]?\b|root cause\b", re.IGNORECASE)
+_GOTCHA: Final = _anywhere(
+    "silently|turns? out|gotcha|pitfall|careful|watch out|fail(?:s|ed) (?:when|on|if|because)|breaks?|cannot"
+    "|does(?:n['’]t| not) work|must not|unexpected(?:ly)?|misleading|pre-existing|only works?|otherwise"
+)
+_RULE: Final = _anywhere(
+    "always|never|must|should (?:always|never|not|only)|in sync|conventions?|same pattern|make sure|whenever|every time"
+    "|enforces?|required"
 )
 
 
@@ -37,4 +44,4 @@ def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
         return FindingKind.GOTCHA
     if _CHOICE.search(text):
         return FindingKind.DECISION
-    return FindingKind.PATTERN if RULE.search(text) else FindingKind.OTHER
+    return FindingKind.PATTERN if _RULE.search(text) else FindingKind.OTHER

@@ -35,7 +35,7 @@ class QuestionPlan(Struct, frozen=True):
     kinds: tuple[Query, ...]
 
 
-def plan(question: str, filters: Filters = Filters(), here: str = "") -> QuestionPlan:
+def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
     """Return the searches for a question. The entries of the project `here` rank higher.
 
     Raises:

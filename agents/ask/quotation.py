@@ -24,7 +24,7 @@ def quoted_claim(
 
     Return None if a sentence of the entry is as relevant, or if the lines cannot be read.
     """
-    best = max((relevance.share(text) for text in (detail.observation.title, *(each.text for each in claims))))
+    best = max(relevance.share(text) for text in (detail.observation.title, *(each.text for each in claims)))
     if best >= _ENOUGH or not detail.end_line:
         return None
     last = min(detail.end_line, detail.start_line + _LINES - 1)

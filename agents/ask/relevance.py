@@ -32,8 +32,7 @@ class Relevance:
         return sum(self._weights[term] for term in found & self._wanted) / self._total
 
 
-def repeats(text: str, known: Iterable[str]) -> bool:
-    """Return whether most words of a text occur in one of the known texts, or the other way round."""
+def repeats(text: str, known: Iterable[str], share: float = 0.7) -> bool:
+    """Return whether at least this share of the words of a text occurs in one of the known texts."""
     own = frozenset(terms(text))
-    others = (frozenset(terms(each)) for each in known)
-    return any(len(own & other) > 0.7 * max(1, min(len(own), len(other))) for other in others)
+    return any(len(own & frozenset(terms(each))) >= share * len(own) for each in known)
