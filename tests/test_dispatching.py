@@ -499,7 +499,7 @@ def agent(asker: Asker, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
 def test_own_agent_answers(asker: Asker, agent: Callable[..., list[dict[str, Any]]]) -> None:
     """The user's agent gets the first results, asks for more in JSON, and answers. Its runs are Palaver's own."""
     calls = {"calls": [{"tool": "search", "arguments": {"query": "SQLite"}}], "answer": ""}
-    done = {"calls": [], "answer": CITED.format(asker.id.removeprefix("obs-"))}
+    done: dict[str, Any] = {"calls": [], "answer": CITED.format(asker.id.removeprefix("obs-"))}
     agent(f"Sure! Let me look.\n```json\n{json.dumps(calls)}\n```", f"Here it is: {json.dumps(done)} Bye!")
 
     answer = asker.ask()
@@ -537,7 +537,7 @@ def test_failing_agent_falls_back_to_rules(
 def test_daily_calls_of_the_agent_are_limited(asker: Asker, agent: Callable[..., list[dict[str, Any]]]) -> None:
     """The last allowed call asks for the answer. After that, no agent is started."""
     calls = {"calls": [{"tool": "search", "arguments": {"query": "SQLite"}}], "answer": ""}
-    done = {"calls": [], "answer": CITED.format(asker.id.removeprefix("obs-"))}
+    done: dict[str, Any] = {"calls": [], "answer": CITED.format(asker.id.removeprefix("obs-"))}
     agent(json.dumps(calls), json.dumps(done), llm_calls_day=2)
 
     assert asker.ask().notices == ("The answer may be incomplete: The budget ended the search early.",)

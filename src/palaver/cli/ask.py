@@ -66,8 +66,6 @@ def ask(
     The language model of `palaver observe` searches the archive itself, if config.toml sets a budget for it, or your
     own agent or server. Without one, and if the model fails, rules compose the answer. --max-cost is a budget, too.
     """
-    # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     places = [place for project in projects for place in places_of(project)]
     filters = Filters.parse(after=after, before=before, projects=places)
     with open_layers() as layers:
@@ -77,8 +75,11 @@ def ask(
         if no_model or not _may_use_model(config, max_cost):
             answer = extractive_answer(layers, page, words, filters, here)
         else:
-            from palaver.dispatching import LoopLimits, QuestionAsker  # slow: it loads the providers
+            from palaver.agents.ask.tool_loop import LoopLimits  # slow: it loads the providers
+            from palaver.dispatching import QuestionAsker
 
+            # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = LoopLimits(max_turns, max_tokens, timeout)
             asker = QuestionAsker(layers, home, config, page)
             answer = asker.ask(words, filters, here, limits, max_cost, print_message)

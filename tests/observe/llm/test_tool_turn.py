@@ -152,7 +152,7 @@ def agent(folder: Path, *replies: str) -> AgentCommand:
 def test_an_agent_without_tools_asks_in_json(tmp_path: Path) -> None:
     """An agent gets the whole conversation in each prompt, and replies with calls or with its answer."""
     calls = {"calls": [{"tool": "search", "arguments": {"query": "why"}}], "answer": ""}
-    answer = {"calls": [], "answer": "SQLite."}
+    answer: dict[str, Any] = {"calls": [], "answer": "SQLite."}
     command = agent(tmp_path, f"Sure:\n```json\n{json.dumps(calls)}\n```", json.dumps(answer))
 
     turn = command.converse(FIRST)
@@ -170,7 +170,7 @@ def test_an_agent_without_tools_asks_in_json(tmp_path: Path) -> None:
 
 def test_calls_in_the_last_message_are_ignored(tmp_path: Path) -> None:
     """A call in the last message is not made, and a reply with nothing else is invalid."""
-    calls = {"calls": [{"tool": "search", "arguments": {}}], "answer": ""}
+    calls: dict[str, Any] = {"calls": [{"tool": "search", "arguments": {}}], "answer": ""}
     command = agent(tmp_path, json.dumps(calls), json.dumps(calls | {"answer": "Yes."}), "I cannot help with that.")
     request = ToolRequest("m", 100, "Be brief.", TOOLS, FIRST.messages, last=True)
 
