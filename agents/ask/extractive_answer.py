@@ -176,10 +176,11 @@ def _fitting(
     answer: Callable[[int], CitedAnswer], findings: Sequence[Finding], renderer: "Renderer", budget: int
 ) -> CitedAnswer:
     """Return the answer with as many of the first findings as the budget allows, and its own cost in the receipt."""
-    for number in range(len(findings), 0, -1):
+    number = len(findings)
+    found = renderer.with_answer_tokens(answer(number))
+    while found.receipt.tokens > budget and number > 1:
+        number -= 1
         found = renderer.with_answer_tokens(answer(number))
-        if found.receipt.tokens <= budget:
-            break
     return found
 
 
