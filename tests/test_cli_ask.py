@@ -29,11 +29,11 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 @pytest.mark.usefixtures("archived")
 def test_answer_is_printed_with_sources() -> None:
-    """`ask` prints the best answer first, its citations, the transcripts and the receipt."""
+    """`ask` prints the decision of the user first, its citations, the transcripts and the receipt."""
     page = palaver("ask", "sqlite", "or", "json", "files", "--no-model").stdout
 
-    assert page.splitlines()[1].startswith("**Best answer** (decision, 2026-02-03): Recommend SQLite")
-    assert "[obs-21, 0b6f:11]" in page
+    assert page.splitlines()[1].startswith("**Best answer** (decision, 2026-02-03): Use SQLite, one file")
+    assert "[obs-23, 0b6f:13]" in page
     assert "`claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl`" in page
     assert f"\n~{count(page)} tokens, from ~" in page
 
