@@ -20,6 +20,8 @@ _DULL: Final = re.compile(
     r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
     r"|All (?:\d+ )?(?:tests|checks)\b)"
 )
+_ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
+"""Row of a table, whose short cells say nothing without their headings."""
 _SHORTEST: Final = 20
 """Minimum characters of a claim."""
 
@@ -76,7 +78,7 @@ def _sentences(row: str) -> Iterator[str]:
 
 
 def _is_complete(text: str) -> bool:
-    return len(text) >= _SHORTEST and not text.endswith((":", "…")) and not _DULL.match(text)
+    return len(text) >= _SHORTEST and not text.endswith((":", "…")) and not (_DULL.match(text) or _ROW.match(text))
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,7 @@ _BY_TYPE: Final = {
 _CHOICE: Final = _anywhere(
     "recommend(?:s|ed)?|propose[sd]?|decided|chose|chosen|opted|go(?:ing)? with|went with|prefer(?:red|s)?|let['’]s use"
 )
-_FIX: Final = re.compile(r"fix(?:e[sd]|ing)?\b|`[^`]+` repairs\b|resolve[sd]?\b|root cause\b", re.IGNORECASE)
+_FIX: Final = re.compile(r"fix(?:e[sd]|ing)?\b|`[^`]+` repairs\b|resolve[sd]?\b", re.IGNORECASE)
 _GOTCHA: Final = _anywhere(
     "silently|turns? out|gotcha|pitfall|careful|watch out|fail(?:s|ed) (?:when|on|if|because)|breaks?|cannot"
     "|does(?:n['’]t| not) work|must not|unexpected(?:ly)?|misleading|pre-existing|only works?|otherwise"
@@ -36,7 +36,7 @@ def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
     """Return the kind of a finding: by the type of its observation, or else by the words of its title and its text."""
     if declared in _BY_TYPE:
         return _BY_TYPE[declared]
-    if _FIX.match(title):
+    if _FIX.match(title) or "root cause" in text.lower():
         return FindingKind.FIX
     if _CHOICE.search(title):
         return FindingKind.DECISION
