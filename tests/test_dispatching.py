@@ -201,6 +201,18 @@ def test_model_that_only_calls_tools_is_cut_off(asker: Asker) -> None:
     assert answer.receipt.cost == asker.spent().cost > 0
 
 
+def test_single_turn_answers_from_the_first_results(asker: Asker) -> None:
+    """With one turn, the model answers from the first results, without calling a tool."""
+    asker.provider.script = [Sent(body=message(CITED.format(asker.id.removeprefix("obs-"))))]
+
+    answer = asker.ask(max_turns=1)
+
+    [call] = asker.provider.calls
+    assert call["tool_choice"] == {"type": "none"}
+    assert call["messages"][0]["content"][0]["text"].endswith("Write your answer now, from what you found so far.")
+    assert [source.id for source in answer.sources] == [asker.id]
+
+
 def test_many_calls_in_one_message_are_limited(asker: Asker) -> None:
     """At most eight calls of one message run. The others get an error."""
     asker.provider.script = [

@@ -49,7 +49,7 @@ class OpenAIApi:
         raw = self._send(_tool_body(request, self._url))
         choice, usage = _parse_choice(raw, request.tokens)
         calls = tuple(_call(each, index) for index, each in enumerate(choice.message.tool_calls or ()))
-        content = orjson.loads(raw)["choices"][0]["message"]
+        content = {"role": "assistant", **orjson.loads(raw)["choices"][0]["message"]}
         for call, sent in zip(calls, content.get("tool_calls") or (), strict=True):
             sent["id"] = call.id
         refused = "refusal" if choice.message.refusal else ""
@@ -191,7 +191,8 @@ def _parse_choice(raw: str, tokens_in: Callable[[], int]) -> tuple[_Choice, Usag
         raise ReplyInvalid(f"the reply is not a chat completion. {_message(raw)}".rstrip(), raw) from None
     counts = completion.usage
     if counts is None:
-        return choice, Usage(tokens_in(), 0, 0, count(choice.message.content or ""))
+        arguments = [str(call.function.arguments) for call in choice.message.tool_calls or ()]
+        return choice, Usage(tokens_in(), 0, 0, count("\n".join([choice.message.content or "", *arguments])))
     details = counts.prompt_tokens_details
     cached = min(details.cached_tokens or 0, counts.prompt_tokens) if details else 0
     return choice, Usage(counts.prompt_tokens - cached, 0, cached, counts.completion_tokens)

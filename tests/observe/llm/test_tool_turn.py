@@ -93,6 +93,16 @@ def test_chat_completions_send_results_after_the_calls(server: FakeProvider) -> 
     assert second["messages"][3] == {"role": "tool", "tool_call_id": "call_0", "content": "No."}
 
 
+def test_usage_of_calls_is_estimated_if_the_server_states_none(server: FakeProvider) -> None:
+    """A reply without token counts is charged with estimated tokens, including the arguments of calls."""
+    server.script = [Sent(body=completion_calls(("search", '{"query": "why"}')) | {"usage": None})]
+
+    usage = OpenAIApi("", f"{server.url}/v1").converse(FIRST).usage
+
+    assert usage.tokens_in == FIRST.tokens()
+    assert usage.tokens_out > 3
+
+
 def test_chat_completions_report_a_refusal(server: FakeProvider) -> None:
     """A refusal of the model has the same stop reason over both APIs."""
     refused = completion("", message={"role": "assistant", "content": None, "refusal": "I cannot."})
