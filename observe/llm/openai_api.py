@@ -49,7 +49,7 @@ class OpenAIApi:
         raw = self._send(_tool_body(request, self._url))
         choice, usage = _parse_choice(raw, request.tokens)
         calls = tuple(_call(each, index) for index, each in enumerate(choice.message.tool_calls or ()))
-        content = {"role": "assistant", **orjson.loads(raw)["choices"][0]["message"]}
+        content: dict[str, Any] = {"role": "assistant", **orjson.loads(raw)["choices"][0]["message"]}
         for call, sent in zip(calls, content.get("tool_calls") or (), strict=True):
             sent["id"] = call.id
         refused = "refusal" if choice.message.refusal else ""
