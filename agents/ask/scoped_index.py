@@ -19,7 +19,8 @@ _CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
 class ScopedIndex:
     """Search index without private projects, in which all searches have the filters of the question.
 
-    If there are private projects, only conversations are searched, because documents and code can quote them.
+    If there are private projects, only conversations are searched, because documents, code and memories can quote
+    them.
 
     Attributes:
         found: IDs of the hits of the last search. `opened` is the number of entries of the last call of `details`.
