@@ -107,7 +107,7 @@ def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
         *rates,
         _percent([each.answer.weak for each in asked]),
         f"{mean(len(each.answer.sessions) for each in asked):.1f}",
-        f"{mean(tokens):.0f}",
+        f"{mean(tokens):,.0f}",
         f"{max(tokens):,}",
     ]
 
