@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 from ..core.results import BUDGET
 
-RESULTS_MAX: Final = 8_000
+RESULTS_MAX: Final = 4_000
 """Maximum characters for all tool results of a reply with the default budget. A larger budget allows more."""
-RESULT_MIN: Final = 300
+RESULT_MIN: Final = 200
 """Minimum characters for each tool result, regardless of their number."""
 _ASIDE_MAX: Final = 500
 """Maximum characters of injected text and of thinking, which readers seldom need."""
