@@ -46,3 +46,24 @@ def test_an_empty_result_names_the_next_step(
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert advice in result.stdout
+
+
+MISTAKES = (
+    (("search", "x", "-n", "0"), "Invalid limit: 0"),
+    (("search", "x", "--cursor", "zzz"), "Invalid cursor: it is not from this search"),
+    (("search", "sqlite", "--cursor", "yyL9AQY="), "Invalid cursor: it is not from this search"),
+    (("search", "sqlite", "--agent", "pie"), "Unknown agent: pie\nDid you mean pi? Use one of: "),
+    (("sessions", "--agent", "pie"), "Unknown agent: pie"),
+)
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES)
+def test_an_invalid_option_is_reported_before_the_words(
+    built: Home, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    """An invalid value of an option is a usage error that names the value, even if the query is also invalid."""
+    monkeypatch.setenv("PALAVER_HOME", str(built.root))
+    result = CliRunner().invoke(main, words)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr

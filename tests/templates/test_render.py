@@ -36,6 +36,7 @@ from palaver.core.results import (
     UnknownName,
     ZeroResultExplanation,
 )
+from palaver.core.spending import ReadingCosts, Stats
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 
@@ -669,6 +670,16 @@ def test_zero_counts_are_omitted() -> None:
     made = RebuildReport("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
     assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)
+
+
+@pytest.mark.parametrize(("dialogue", "compared"), [(400, "need 25 % less"), (100, "need 3.0 times as many")])
+def test_costs_are_compared_in_words_that_stay_readable(dialogue: int, compared: str) -> None:
+    """Smaller costs are compared in per cent, and larger costs as a multiple."""
+    reading = ReadingCosts(1, 1, observation_tokens=300, dialogue_tokens=dialogue, transcript_tokens=3_000)
+    page = RENDERER.render("stats", stats=Stats(reading=reading))
+
+    assert f"observations {compared}\n" in page
+    assert "observations need 90 % less\n" in page
 
 
 def test_long_lists_of_names_are_truncated() -> None:
