@@ -13,6 +13,7 @@ from palaver.core.home import DEMO, Home
 from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
 
+from . import demo
 from .archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 
 SESSION = "22222222-0000-4000-8000-000000000002"
@@ -106,4 +107,15 @@ def test_an_id_like_no_session_shows_no_session() -> None:
             assert "Did you mean" not in palaver(command, unknown, code=2).stderr
     reply = palaver("read", "zzzqqqq", code=2).stderr
     assert "Did you mean" not in reply
-    assert "Use a path printed by `palaver show ID`" in reply
+    assert "Use an ID from search results, a path" in reply
+
+
+def test_every_command_shows_the_same_title_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The title of a session is that of its summary in every command."""
+    monkeypatch.setenv("PALAVER_HOME", str(demo.archived(tmp_path).root))
+    session, title = "0b6f", "Keep two years of readings in SQLite"
+
+    for words in (("show", session), ("read", session), ("forget", session), ("timeline", session), ("sessions",)):
+        assert title in palaver(*words).stdout, words
+    found = json.loads(palaver("search", "--in", "output", "sqlite", "--session", session, "--json").stdout)
+    assert {match["session_title"] for match in found["matches"]} == {title}
