@@ -140,15 +140,6 @@ class UnknownProject(InvalidInput):
         super().__init__(f"Unknown project: {name}", hint=f"{question}`palaver projects` lists all projects.")
 
 
-class UnknownAgent(InvalidInput):
-    """Error: no agent has this name. `near` has the most similar of the known names."""
-
-    def __init__(self, name: str, near: Sequence[str], known: Sequence[str]) -> None:
-        self.name, self.near = name, tuple(near)
-        question = f"Did you mean {' or '.join(near)}? " if near else ""
-        super().__init__(f"Unknown agent: {name}", hint=f"{question}Use one of: {', '.join(known)}.")
-
-
 class UnknownIds(InvalidInput):
     """Error: these IDs do not exist. The IDs in `gone` may have belonged to deleted items."""
 

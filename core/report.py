@@ -16,6 +16,13 @@ class Unsearched(Struct):
     links: set[Path] = field(default_factory=set[Path])
 
 
+class OmittedFile(NamedTuple):
+    """File that an ingest run did not archive, and the reason."""
+
+    path: Path
+    reason: str
+
+
 class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
@@ -23,6 +30,7 @@ class IngestReport(Struct):
         seen: Files that were found.
         foreign: Files of an unknown format.
         excluded: Files that the settings exclude.
+        omitted: The files that `foreign` and `excluded` count.
         still_archived: Sessions that were archived before their folder was excluded.
         changed: Files with new content.
         lines: Parsed lines.
@@ -36,6 +44,7 @@ class IngestReport(Struct):
     seen: int = 0
     foreign: int = 0
     excluded: int = 0
+    omitted: list[OmittedFile] = field(default_factory=list[OmittedFile])
     still_archived: int = 0
     changed: int = 0
     lines: int = 0

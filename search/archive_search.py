@@ -66,7 +66,7 @@ class ArchiveSearch(Closing):
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
 
     def _check_names(self, filters: Filters) -> None:
-        """Raise `UnknownProject` or `UnknownAgent` if a filter names a project or an agent that does not exist."""
+        """Raise `InvalidInput` if a filter names a project or an agent that does not exist."""
         check_projects(self._store, filters.projects)
         if filters.agents:
             check_agents(filters.agents, self._engine.snapshot.names("agent"))

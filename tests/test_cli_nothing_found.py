@@ -1,5 +1,7 @@
 """Every command that finds nothing says so and names the next step."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -7,6 +9,7 @@ from palaver.cli import main
 from palaver.core.home import Home
 
 from . import demo
+from .archiver.formats.claude_code.claude_lines import jsonl, user
 
 EMPTY = (
     (("search", "zzzqqq"), "Try other words, or search the output of tools: palaver search --in output WORDS"),
@@ -68,3 +71,18 @@ def test_an_invalid_option_is_reported_before_the_words(
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+def test_skipped_files_are_listed_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`archive --skipped` lists every file that was not archived, with the reason and what to do."""
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "palaver"))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "shopping.jsonl").write_text('{"milk": 2}\n', "utf-8")
+    (tmp_path / "notes" / "talk.jsonl").write_bytes(jsonl([user("Which till?", uuid="u0", cwd="/code/shop")]))
+    plain = CliRunner().invoke(main, ("archive", str(tmp_path / "notes"))).stdout
+    listed = CliRunner().invoke(main, ("archive", str(tmp_path / "notes"), "--skipped")).stdout
+
+    assert "Skipped 1 file of an unknown format. To list it, add --skipped.\n" in plain
+    assert "shopping.jsonl: not a transcript of a supported agent\n" in listed
+    assert "talk.jsonl" not in listed
+    assert "see docs/formats.md" in listed

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...archiver.formats.registry import AGENTS
-from ...core.errors import UnknownAgent
+from ...core.errors import InvalidInput
 from ...core.text import similar_names
 from .tokenizer import label
 
@@ -16,10 +16,12 @@ def check_agents(names: Sequence[str], archived: Iterable[str]) -> None:
     """Check that each name is that of a supported agent, or of an agent with entries.
 
     Raises:
-        UnknownAgent: A name is neither.
+        InvalidInput: A name is neither. The hint names the most similar agent.
     """
     known = dict.fromkeys((*AGENTS, *archived))
     for name in names:
         if label(name) not in known:
-            containing = [each for each in known if label(name) in each]
-            raise UnknownAgent(name, containing or similar_names(label(name), known, least=_SIMILARITY), list(known))
+            near = [each for each in known if label(name) in each]
+            near = near or similar_names(label(name), known, least=_SIMILARITY)
+            question = f"Did you mean {' or '.join(near)}? " if near else ""
+            raise InvalidInput(f"Unknown agent: {name}", hint=f"{question}Use one of: {', '.join(known)}.")
