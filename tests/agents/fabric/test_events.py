@@ -117,7 +117,9 @@ def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
 
     failed = {"command": "pytest -q", "output": "E KeyError: 'colour' in palette", "exitCode": 1}
     message = fabric.event("command_executed", failed)["message"]
-    assert message == "Command recorded. Found 1 similar error, the latest 2 days ago. Fixed before by editing palette.py."
+    assert (
+        message == "Command recorded. Found 1 similar error, the latest 2 days ago. Fixed before by editing palette.py."
+    )
 
 
 def test_invalid_events_are_refused(fabric: Agent) -> None:
