@@ -96,7 +96,7 @@ class CodeStatus(Struct, frozen=True):
     Attributes:
         files: Number of indexed files.
         newest: Newest modification time of an indexed file, or None.
-        is_stale: True if an indexed file was changed or deleted since.
+        is_stale: True if a file was changed, deleted or added since.
     """
 
     files: int = 0

@@ -27,7 +27,7 @@ from ..core.document import (
     StoredChunk,
     checked_namespace,
 )
-from ..core.errors import InvalidInput, ModelUnavailable
+from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent, stage
 from ..core.project import has_project
@@ -156,7 +156,7 @@ class DocumentLibrary(Closing):
         """Return the state of the index of a folder."""
         wanted = DocumentFilter(under=_plain(folder))
         modified = self._store.documents.modified(wanted)
-        stale = any(_modified(path) != at for path, at in modified.items())
+        stale = any(_modified(path) != at for path, at in modified.items()) or self._has_new_files(folder)
         return CodeStatus(len(modified), self._store.symbols.count(wanted), max(modified.values(), default=None), stale)
 
     def get(self, wanted: Sequence[str]) -> list[StoredChunk]:
@@ -215,6 +215,12 @@ class DocumentLibrary(Closing):
             unembedded=documents.count_unembedded(self._model),
             failed=tuple(documents.failed()),
         )
+
+    def _has_new_files(self, folder: Path) -> bool:
+        try:
+            return self._ingest.has_new_files(folder, self._roots)
+        except (DocumentNotFound, DocumentOutsideRoots):
+            return False
 
     def _delete(self, wanted: DocumentFilter) -> int:
         with self._store.transaction():

@@ -115,6 +115,16 @@ class DocumentIngest:
         done.skipped = dict((Counter(done.skipped) + found.skipped).most_common())
         return done
 
+    def has_new_files(self, folder: Path, roots: DocumentRoots) -> bool:
+        """Return whether a folder contains a file that `index_directory` would index for the first time."""
+        wanted, (plain, root) = DocumentFilter(under=folder), roots.find(folder)
+        known = {*self._store.documents.modified(wanted), *(each.file for each in self._store.documents.failed(wanted))}
+        return any(
+            _is_indexable(path, root)
+            for path in scan(plain, recursive=True, without=roots.without).files
+            if path not in known
+        )
+
     def index_queued(self, progress: Progress = silent, should_stop: Callable[[], bool] = never) -> IndexedDirectory:
         """Index queued files until `should_stop` returns True. Unreadable files stay in the queue, with the reason."""
         done, total = IndexedDirectory(), self._store.documents.count_queued()
@@ -270,6 +280,13 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except OSError:
         return 0
+
+
+def _is_indexable(path: Path, root: Path) -> bool:
+    try:
+        return not reason_by_content(path, read(path, root).data)
+    except _ERRORS:
+        return False
 
 
 def _report(progress: Progress, total: int, before: int, done: int) -> None:
