@@ -2,10 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from .conversation import Milliseconds
+
+UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
+"""Kinds of units in the order of equally good matches."""
 
 
 class SymbolMatch(StrEnum):

@@ -29,7 +29,8 @@ class Chunk(Struct, frozen=True):
     pages. `header_path` contains the headings above the chunk, such as `Setup > Linux`. `unit` is the kind of a unit of
     code (`function`, `class`, `method`, `interface`, `type`, `enum`, `constant`, or `module` for other lines), `name`
     is its name, with the names of its parents (`Store.open`), `signature` is its declaration and `doc` is the text of
-    its documentation comment. If a unit is split, only its first chunk has `doc`.
+    its documentation comment. If a unit is split, only its first chunk has `doc`. `unit_start` and `unit_end` are the
+    lines of the whole unit, with those of its children.
     """
 
     text: str
@@ -42,10 +43,12 @@ class Chunk(Struct, frozen=True):
     name: str = ""
     signature: str = ""
     doc: str = ""
+    unit_start: int = 0
+    unit_end: int = 0
 
     @property
     def is_named(self) -> bool:
-        """True for a unit of code with a name. The chunks of a split unit have the same name and signature."""
+        """True for a unit of code with a name. The chunks of a split unit have the same name and `unit_start`."""
         return bool(self.name) and self.unit not in {"", "module"}
 
 

@@ -257,7 +257,7 @@ class DocumentIngest:
 
 def _count_units(chunks: Sequence[Chunk]) -> int:
     """Count the named units of a file. A large unit has several chunks."""
-    return len({(each.unit, each.name, each.signature) for each in chunks if each.is_named})
+    return len({(each.unit, each.name, each.unit_start) for each in chunks if each.is_named})
 
 
 def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:

@@ -203,12 +203,18 @@ class DocumentTable:
             for path, namespace, language, count, at, metadata in rows
         ]
 
-    def paths_named(self, names: Collection[str]) -> list[Path]:
-        """Return the paths of stored code files with one of these file names."""
+    def paths_named(self, names: Collection[str]) -> dict[Path, set[Path]]:
+        """Return the stored code files that have or had one of these names, each with the paths that match."""
         rows = self._db.rows(
-            "SELECT DISTINCT path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> '')"
+            """WITH code AS (SELECT id, path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> ''))
+               SELECT path, path FROM code
+               UNION SELECT code.path, f.path FROM code JOIN former_path f ON f.document = code.id ORDER BY 1"""
         )
-        return [path for (each,) in rows if (path := _path(each)).name in names]
+        found: dict[Path, set[Path]] = {}
+        for current, known in rows:
+            if (path := _path(known)).name in names:
+                found.setdefault(_path(current), set()).add(path)
+        return found
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
         """Return the modification time that each file had when it was read."""
@@ -307,8 +313,12 @@ class DocumentTable:
     def _move(self, kept: Iterable[tuple[int, int, Chunk]]) -> None:
         """Update the positions of chunks in their document."""
         self._db.run_many(
-            "UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ? WHERE item = ?",
-            ((index, chunk.start_line, chunk.end_line, chunk.page, key) for key, index, chunk in kept),
+            """UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ?, unit_start = ?, unit_end = ?
+               WHERE item = ?""",
+            (
+                (index, chunk.start_line, chunk.end_line, chunk.page, chunk.unit_start, chunk.unit_end, key)
+                for key, index, chunk in kept
+            ),
         )
 
     def _delete(self, keys: Iterable[int]) -> None:
@@ -383,7 +393,7 @@ def _lower(names: Sequence[str]) -> list[str]:
 
 
 def _without_place(chunk: Chunk) -> Chunk:
-    return replace(chunk, start_line=0, end_line=0, page=0)
+    return replace(chunk, start_line=0, end_line=0, page=0, unit_start=0, unit_end=0)
 
 
 def _metadata(value: str) -> dict[str, str]:
