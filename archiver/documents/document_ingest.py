@@ -57,7 +57,7 @@ class DocumentIngest:
         self._store, self._redactor, self._isolated = store, redactor, IsolatedParser()
 
     def index_file(self, path: Path, namespace: str, roots: DocumentRoots) -> IndexedFile:
-        """Index one file, even if a scan of its folder skips it.
+        """Index one file, even if a scan of its folder skips it. A file that cannot be read is recorded.
 
         Raises:
             InvalidInput: The path does not exist, is not allowed or has an unknown suffix.
@@ -67,20 +67,32 @@ class DocumentIngest:
         if plain.is_dir():
             raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
-        content = read(plain, root)
-        documents, file = self._store.documents, QueuedFile(plain, namespace, root)
+        file = QueuedFile(plain, namespace, root)
+        try:
+            return self._index_file(file)
+        except DocumentUnreadable as problem:
+            with self._store.transaction():
+                self._store.documents.settle(file, problem.reason, problem.hint)
+            raise
+
+    def _index_file(self, file: QueuedFile) -> IndexedFile:
+        documents, (path, namespace, root) = self._store.documents, (file.path, file.namespace, file.root)
+        content = read(path, root)
         document = self._changed(file, content)
         if document is None:
-            return IndexedFile(plain, namespace, _ids(documents.keys_of(plain, namespace)), unchanged=True)
-        with self._isolated:
-            parsed = parse(plain, content.data, self._redactor, self._isolated)
+            return IndexedFile(path, namespace, _ids(documents.keys_of(path, namespace)), unchanged=True)
         with self._store.transaction():
             if (former := self._former(document)) is not None:
-                keys = documents.move(former, namespace, plain, document.at)
-            else:
-                keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
+                keys = documents.move(former, namespace, path, document.at)
+                documents.settle(file)
+                chunks = [each.chunk for each in documents.load(keys).values()]
+                return IndexedFile(path, namespace, _ids(keys), units=_count_units(chunks))
+        with self._isolated:
+            parsed = parse(path, content.data, self._redactor, self._isolated)
+        with self._store.transaction():
+            keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
             documents.settle(file)
-        return IndexedFile(plain, namespace, _ids(keys), units=_count_units(parsed.chunks))
+        return IndexedFile(path, namespace, _ids(keys), units=_count_units(parsed.chunks))
 
     def index_directory(
         self,

@@ -261,6 +261,21 @@ def test_forgetting_deletes_only_the_selected_memories(theo: Agent) -> None:
     assert theo.data("memory_count")["count"] == 0
 
 
+@pytest.mark.parametrize("name", ["verifyTokenChain", "verify_token_chain", "TokenStore.verifyTokenChain"])
+def test_code_is_found_by_symbol(theo: Agent, docs: Path, name: str) -> None:
+    """The name of a unit finds the unit first, in any notation, although other units mention it."""
+    (docs / "use.ts").write_text("export function login() {\n  return new TokenStore().verifyTokenChain();\n}\n")
+    (docs / "store.ts").write_text(
+        "export class TokenStore {\n  verifyTokenChain(): boolean {\n    return true;\n  }\n\n  close() {}\n}\n"
+    )
+    theo.data("index_directory", dir_path=str(docs), async_mode=False)
+
+    filtered = theo.data("search_with_filters", query=name, filters={"doc_type": "document"})
+    for found in (theo.data("search", query=name), filtered):
+        best = found["results"][0]["metadata"]
+        assert (best["name"], best["start_line"]) == ("TokenStore.verifyTokenChain", 2)
+
+
 def test_a_pinned_memory_is_forgotten_only_with_force(theo: Agent) -> None:
     """A pinned memory is protected like a golden rule, by ID and by query."""
     with MemoryCore.open(Home(theo.home)) as core:
