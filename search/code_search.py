@@ -162,8 +162,13 @@ class CodeSearch:
 
     def _lines(self, text: str, wanted: DocumentFilter, context: int) -> Iterator[CodeLine]:
         done: tuple[Path, str, int] | None = None
+        # A file in several namespaces has its lines once.
+        rows: dict[tuple[Path, int, int, str], str] = {}
         for stored in self._store.documents.containing(text, wanted):
             for number, row in _numbered(stored):
+                copied = stored.source_file, stored.index, number, row
+                if rows.setdefault(copied, stored.namespace) != stored.namespace:
+                    continue
                 place = stored.source_file, stored.namespace, number
                 # Consecutive chunks of prose overlap.
                 repeated = number > 0 and done is not None and done[:2] == place[:2] and done[2] >= number

@@ -30,7 +30,6 @@ from ..core.document import (
 from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent, stage
-from ..core.project import has_project
 from ..core.query import Mode
 from .code_search import CodeSearch
 from .index.generation import Generations
@@ -77,10 +76,17 @@ class DocumentLibrary(Closing):
         return documents
 
     def namespace_of(self, path: Path) -> str:
-        """Return the namespace of the project that contains a path, or `default` if no project does."""
-        if not has_project(path):
-            return DEFAULT_NAMESPACE
-        return self._store.projects.claim(path if path.is_dir() else path.parent)
+        """Return the namespace of the project of a path, as memories have it, and reserve it.
+
+        The documents of a folder that is watched in `default`, as by earlier versions, move to the namespace. Raises
+        `DocumentNotFound` and `DocumentOutsideRoots`.
+        """
+        plain, _ = self._roots.find(path)
+        namespace = self._store.projects.claim(plain if plain.is_dir() else plain.parent)
+        if DocumentFolder(plain, DEFAULT_NAMESPACE) in self._store.document_folders.all():
+            with self._store.transaction():
+                self._store.documents.change_namespace(plain, DEFAULT_NAMESPACE, namespace)
+        return namespace
 
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
         """Index one file and embed its chunks, which replace the file's previous chunks.

@@ -221,6 +221,23 @@ class DocumentTable:
         where, values = _place(wanted)
         return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
 
+    def change_namespace(self, folder: Path, namespace: str, target: str) -> None:
+        """Move the documents of a folder, stored and queued, and the folder itself if it is watched.
+
+        Documents that the target already contains are deleted instead.
+        """
+        where, values = _place(DocumentFilter((namespace,), under=folder))
+        for table in ("document", "waiting_file"):
+            self._db.run(f"UPDATE OR IGNORE {table} AS d SET namespace = ? WHERE {where}", (target, *values))
+        watched = (target, os.fsencode(folder), namespace)
+        self._db.run("UPDATE OR IGNORE watched_folder SET namespace = ? WHERE path = ? AND namespace = ?", watched)
+        self.delete(DocumentFilter((namespace,), under=folder))
+        self._db.run("DELETE FROM watched_folder WHERE path = ? AND namespace = ?", watched[1:])
+
+    def count_files(self) -> dict[str, int]:
+        """Count the files of each namespace."""
+        return dict(self._db.rows("SELECT namespace, count(*) FROM document GROUP BY namespace ORDER BY namespace"))
+
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
 

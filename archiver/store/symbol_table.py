@@ -14,7 +14,8 @@ from .document_table import DocumentTable
 _KEY: Final = "lower(replace(substr(name, 1 + length(rtrim(name, replace(name, '.', '')))), '_', ''))"
 """Expression of the index `chunk_symbol`. SQLite uses an index only if the expression is the same."""
 _NAMED: Final = "c.name <> '' AND c.unit NOT IN ('', 'module')"
-_UNIT: Final = "d.id, c.unit, c.name, c.signature, c.unit_start"
+_UNIT: Final = "d.path, c.unit, c.name, c.signature, c.unit_start"
+"""Columns that identify a unit. A file in several namespaces has its units once."""
 _LINES: Final = (
     "CASE WHEN c.unit_start THEN c.unit_start ELSE min(c.start_line) END, max(max(c.unit_end), max(c.end_line))"
 )
