@@ -83,9 +83,10 @@ class DocumentLibrary(Closing):
         """
         plain, _ = self._roots.find(path)
         namespace = self._store.projects.claim(plain if plain.is_dir() else plain.parent)
-        if DocumentFolder(plain, DEFAULT_NAMESPACE) in self._store.document_folders.all():
+        if (old := DocumentFolder(plain, DEFAULT_NAMESPACE)) in self._store.document_folders.all():
             with self._store.transaction():
-                self._store.documents.change_namespace(plain, DEFAULT_NAMESPACE, namespace)
+                self._store.document_folders.change_namespace(old, namespace)
+                self._store.documents.delete(DocumentFilter((old.namespace,), under=plain))
         return namespace
 
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:

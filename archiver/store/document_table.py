@@ -164,11 +164,11 @@ class DocumentTable:
         """Return whether a document is in this namespace."""
         return self._db.one("SELECT 1 FROM document WHERE namespace = ? LIMIT 1", (namespace,)) is not None
 
-    def count_by(self, column: str) -> dict[str, int]:
-        """Count the chunks of each `namespace` or `kind`, the most frequent first."""
+    def count_by(self, column: str, *, files: bool = False) -> dict[str, int]:
+        """Count the chunks or the files of each `namespace` or `kind`, the most frequent first."""
         assert column in {"namespace", "kind"}
         rows = self._db.rows(
-            f"""SELECT {column}, count(*) FROM chunk c JOIN document d ON d.id = c.document
+            f"""SELECT {column}, count({"DISTINCT d.id" if files else "*"}) FROM chunk c JOIN document d ON d.id = c.document
                 GROUP BY {column} ORDER BY 2 DESC, 1"""
         )
         return dict(rows)
@@ -220,23 +220,6 @@ class DocumentTable:
         """Return the modification time that each file had when it was read."""
         where, values = _place(wanted)
         return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
-
-    def change_namespace(self, folder: Path, namespace: str, target: str) -> None:
-        """Move the documents of a folder, stored and queued, and the folder itself if it is watched.
-
-        Documents that the target already contains are deleted instead.
-        """
-        where, values = _place(DocumentFilter((namespace,), under=folder))
-        for table in ("document", "waiting_file"):
-            self._db.run(f"UPDATE OR IGNORE {table} AS d SET namespace = ? WHERE {where}", (target, *values))
-        watched = (target, os.fsencode(folder), namespace)
-        self._db.run("UPDATE OR IGNORE watched_folder SET namespace = ? WHERE path = ? AND namespace = ?", watched)
-        self.delete(DocumentFilter((namespace,), under=folder))
-        self._db.run("DELETE FROM watched_folder WHERE path = ? AND namespace = ?", watched[1:])
-
-    def count_files(self) -> dict[str, int]:
-        """Count the files of each namespace."""
-        return dict(self._db.rows("SELECT namespace, count(*) FROM document GROUP BY namespace ORDER BY namespace"))
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
@@ -351,10 +334,10 @@ class DocumentTable:
     def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
         """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
         where, values = self._file_where(wanted)
-        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
+        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": [*map(str.lower, wanted.units)]})
 
     def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-        where, values = _and(*_place(wanted), {"lower(d.language)": _lower(wanted.languages)})
+        where, values = _and(*_place(wanted), {"lower(d.language)": [*map(str.lower, wanted.languages)]})
         if wanted.pattern:
             rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
             fitting = [number for number, path in rows if wanted.admits_path(self.shown(_path(path)))]
@@ -403,10 +386,6 @@ def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Val
     """Return conditions with further ones: each column must have one of the given values, if there are any."""
     clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
     return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
-
-
-def _lower(names: Sequence[str]) -> list[str]:
-    return [name.lower() for name in names]
 
 
 def _without_place(chunk: Chunk) -> Chunk:

@@ -103,7 +103,7 @@ def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
         day=7,
     )
     history.archive()
-    fabric.shift = parse_instant("2026-03-09T10:00:00Z") - now()
+    fabric.shift = (parse_instant("2026-03-09T10:00:00Z") or 0) - now()
 
     reply = fabric.event("error_occurred", {"error": MISSING})
     assert reply["message"] == (

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -172,8 +173,8 @@ def test_code_of_new_files_is_found(fabric: Agent) -> None:
 
 def test_code_of_notebooks_has_no_line(fabric: Agent) -> None:
     """Cells of a notebook are found without a line number, which the format does not have."""
-    cell = {"cell_type": "code", "source": "tide_table = read_tides()", "metadata": {}, "outputs": []}
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+    cell: dict[str, Any] = {"cell_type": "code", "source": "tide_table = read_tides()", "metadata": {}, "outputs": []}
+    notebook: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
     (fabric.project / "tides.ipynb").write_text(json.dumps(notebook))
 
     for query in ({"query": "read_tides", "mode": "text"}, {"query": "read tides table", "threshold": 0}):

@@ -334,7 +334,7 @@ def test_a_moved_file_is_not_parsed(
     roots = DocumentRoots([folder])
     before = ingest.index_file(folder / "b.py", "docs", roots)
     moved = (folder / "b.py").rename(folder / "c.py")
-    monkeypatch.setattr(document_ingest, "parse", lambda *_: pytest.fail("parsed"))
+    monkeypatch.setattr(document_ingest, "parse", _refused)
 
     after = ingest.index_file(moved, "docs", roots)
     assert (after.chunk_ids, after.units, after.unchanged) == (before.chunk_ids, before.units, False)
@@ -350,6 +350,10 @@ def test_a_single_unreadable_file_is_recorded(store: Store, ingest: DocumentInge
     assert [(each.file, each.error) for each in store.documents.failed()] == [
         (file, "the file is damaged or not a PDF")
     ]
+
+
+def _refused(*_: object) -> None:
+    pytest.fail("parsed")
 
 
 def test_a_copied_file_is_not_moved(store: Store, ingest: DocumentIngest, folder: Path) -> None:
