@@ -73,10 +73,8 @@ def projects_of(home: Home) -> list[ProjectCount]:
 
 
 def _projects(store: Store) -> list[ProjectCount]:
-    counts, files = (
-        store.memories.count_by("namespace", MemoryFilter()),
-        store.documents.count_by("namespace", files=True),
-    )
+    counts = store.memories.count_by("namespace", MemoryFilter())
+    files = store.documents.count_by("namespace", files=True)
     found = [
         ProjectCount(total.name, total.sessions, counts.pop(space, 0), total.latest, files.pop(space, 0))
         for total in store.sessions.totals_by_project()
