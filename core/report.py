@@ -164,12 +164,13 @@ class FileProblem(NamedTuple):
 
 
 class ProjectCount(NamedTuple):
-    """Project with the numbers of its sessions and memories, and the time of its last session."""
+    """Project with the numbers of its sessions, memories and indexed files, and the time of its last session."""
 
     name: str
     sessions: int
     memories: int
     last: Milliseconds | None
+    files: int = 0
 
 
 class KindCount(NamedTuple):

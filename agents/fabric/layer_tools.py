@@ -10,6 +10,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import Memory, MemoryRevision, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.query import Mode
+from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
 from ..json_reply import NOTICE
@@ -157,7 +158,7 @@ def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath
     """Delete a memory from every surface. The user can undo it."""
     fabric.folder(project_path)
     stored = fabric.find(memory_id)
-    if fabric.core.forget([stored.id], reason="context.delete").protected:
+    if forget_with_files(fabric.core, [stored.id], reason="context.delete").protected:
         raise InvalidInput(
             f"Golden rule is protected: {memory_id}", hint="Only the user deletes it, with `palaver forget`."
         )

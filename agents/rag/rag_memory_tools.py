@@ -10,6 +10,7 @@ from ...core.errors import InvalidInput, MemoryNotFound
 from ...core.memory import Memory, MemoryState
 from ...core.memory_filter import MemoryFilter
 from ...observe.memory import GLOBAL_NAMESPACES
+from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
 from ..json_reply import NOTICE
@@ -137,7 +138,7 @@ def delete_memory(
         return _not_deleted(rag, memory_id)
     if stored.state is MemoryState.ARCHIVED:
         return _not_deleted(rag, memory_id)
-    result = rag.core.forget([stored.id], reason="delete_memory")
+    result = forget_with_files(rag.core, [stored.id], reason="delete_memory")
     if result.protected:
         raise InvalidInput(
             f"Golden rule is protected: {memory_id}", hint="Only the user can delete it, with `palaver forget`."

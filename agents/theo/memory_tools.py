@@ -20,6 +20,7 @@ from ...observe.memory import (
     near_the_best,
     parse_relation,
 )
+from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import supersession_fields, undo_command
 from ...templates.quote import clean
@@ -128,12 +129,11 @@ def memory_forget(
         )
     pinned = [] if force else [stored for stored in found if stored.memory.pinned]
     chosen = [stored.id for stored in found if stored not in pinned]
-    result = core.forget(chosen, force=force, reason="memory_forget")
+    result = forget_with_files(core, chosen, force=force, reason="memory_forget")
     deleted = [stored.id for stored in result.forgotten]
     undo: dict[str, Any] = {"undo": undo_command(deleted)} if deleted else {}
-    if kept := {stored.id: clean(stored.memory.path) for stored in result.forgotten if stored.memory.path}:
-        undo["files_kept"] = list(kept.values())
-        undo["hint"] = f"The files stay. `palaver forget {' '.join(kept)} --erase` deletes them."
+    files = {"deleted_files": result.deleted, "files_kept": result.kept}
+    undo |= {name: list(map(clean, each)) for name, each in files.items() if each}
     return success_reply(
         {
             "deleted_ids": deleted,
