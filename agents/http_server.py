@@ -6,7 +6,8 @@ bearer token.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from errno import EADDRINUSE
 from typing import Final
 
@@ -22,8 +23,6 @@ ADDRESS: Final = "127.0.0.1"
 PATH: Final = "/mcp"
 _SESSIONS_MAX: Final = 100
 """Maximum number of open sessions of clients with a handshake."""
-_SHUTDOWN_SECONDS: Final = 1
-"""Seconds that open streams have to end after Ctrl-C."""
 
 
 def serve_http(
@@ -53,10 +52,18 @@ def serve_http(
             access_log=False,
             ws="none",
             server_header=False,
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         )
         announce(f"http://{ADDRESS}:{bound}{PATH}", token)
-        uvicorn.Server(settings).run(sockets=[listener])
+        _HttpServer(settings).run(sockets=[listener])
+
+
+class _HttpServer(uvicorn.Server):
+    """Server that leaves signals to its command. uvicorn would wait for open streams, which clients never close."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Change no signal handler."""
+        yield
 
 
 def _listening(port: int) -> socket.socket:

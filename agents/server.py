@@ -84,7 +84,7 @@ def build(served: ServedTools, config: ServerConfig, version: str = "") -> Serve
     return PalaverServer(
         "palaver",
         **common,
-        lifespan=_watching(archive.watch),
+        lifespan=watching(archive.watch),
         on_list_resources=archive.list_resources,
         on_list_resource_templates=archive.list_templates,
         on_read_resource=archive.read_resource,
@@ -95,7 +95,7 @@ def build(served: ServedTools, config: ServerConfig, version: str = "") -> Serve
     )
 
 
-def _watching(watch: SessionWatch) -> Any:
+def watching(watch: SessionWatch) -> Any:
     """Return the lifespan of a server that watches the latest sessions."""
 
     @asynccontextmanager

@@ -1,5 +1,6 @@
 """Notifications to clients when the list of the latest sessions changes, for both protocol eras."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -8,8 +9,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged
 from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
-
-from ..core.errors import PalaverError
 
 SECONDS: Final = 10.0
 """Seconds between two looks at the archive. A look takes about 40 ms."""
@@ -59,10 +58,18 @@ class SessionWatch:
     async def _look(self) -> None:
         try:
             addresses = await self._addresses()
-        except PalaverError:
-            return  # the next request of a client reports the problem
+        except Exception:  # No failure may end the server. The next request reports the problem.
+            logging.getLogger(__name__).debug("the latest sessions cannot be read", exc_info=True)
+            return
         changed, self._known = self._known is not None and addresses != self._known, addresses
         if changed:
             await self._bus.publish(ResourcesListChanged())
-            for session in [*self._clients.values()]:
-                await session.send_resource_list_changed()
+            for client in [*self._clients]:
+                await self._notify(client)
+
+    async def _notify(self, client: str) -> None:
+        try:
+            await self._clients[client].send_resource_list_changed()
+        except Exception:  # The client may have disconnected in any state.
+            logging.getLogger(__name__).debug("a client cannot be notified", exc_info=True)
+            self._clients.pop(client, None)
