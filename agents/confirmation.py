@@ -18,7 +18,8 @@ from mcp_types import (
 )
 from mcp_types.version import is_version_at_least
 
-from ..core.errors import ChangedMeanwhile, DeletionDeclined
+from ..core.errors import ChangedMeanwhile
+from .delete_question import DeletionDeclined
 
 _REPEATS_CALLS_SINCE: Final = "2026-07-28"
 """First protocol version in which the client repeats a call with the answers."""

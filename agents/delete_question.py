@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from ..core.errors import PalaverError
 from ..core.memory import StoredMemory
 from ..templates.quote import brief
 
@@ -10,6 +11,15 @@ _LISTED: Final = 10
 """Maximum number of items that a question lists."""
 _TOKENS: Final = 40
 """Maximum tokens of an item in a question."""
+
+
+class DeletionDeclined(PalaverError):
+    """Error: the user declined a deletion. The operation changed nothing."""
+
+    hint = "Do not repeat the call unless the user asks for it."
+
+    def __init__(self) -> None:
+        super().__init__("The user declined. Nothing was deleted")
 
 
 def delete_question(action: str, items: Sequence[str], note: str = "") -> str:

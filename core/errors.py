@@ -24,7 +24,6 @@
     │   ├── DocumentNotFound
     │   ├── UnsupportedDocument
     │   └── DocumentOutsideRoots
-    ├── DeletionDeclined        the user declined a deletion; nothing was done
     ├── ChangedMeanwhile        another process changed a planned item; nothing was done
     ├── SourceUnreadable        a file could not be read; other files are not affected
     │   ├── ClientConfigUnusable    a client's configuration file cannot be changed either
@@ -268,15 +267,6 @@ class NothingToUndo(InvalidInput):
     def __init__(self, memory_id: str) -> None:
         hint = f"It was never edited. See `palaver memories history {memory_id}`."
         super().__init__(f"Nothing to undo: {memory_id}", hint=hint)
-
-
-class DeletionDeclined(PalaverError):
-    """Error: the user declined a deletion. The operation changed nothing."""
-
-    hint = "Do not repeat the call unless the user asks for it."
-
-    def __init__(self) -> None:
-        super().__init__("The user declined. Nothing was deleted")
 
 
 class ChangedMeanwhile(PalaverError):

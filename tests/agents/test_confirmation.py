@@ -34,8 +34,9 @@ class User:
         self.action, self.before = action, before
         self.questions: list[str] = []
 
-    async def __call__(self, _context: object, params: object) -> ElicitResult:
+    async def __call__(self, context: object, params: object) -> ElicitResult:
         """Answer a question."""
+        assert context is not None
         assert isinstance(params, ElicitRequestFormParams)
         assert params.requested_schema == {"type": "object", "properties": {}}
         self.questions.append(params.message)
@@ -53,7 +54,11 @@ def connected(
         home = Home(folder / "palaver", read_only=read_only)
         config = ServerConfig(home, None, Renderer(), (folder,), folder / "project")
         context = toolset.open(config)  # stays open for a second connection
-        served = ServedTools.of([replace(toolset, open=lambda _config: context)])
+
+        def opened(_: ServerConfig) -> object:
+            return context
+
+        served = ServedTools.of([replace(toolset, open=opened)])
         async with Client(build(served, config), mode=era, elicitation_callback=user) as client:
             await scenario(client)
 
@@ -174,7 +179,7 @@ def test_every_toolset_asks_before_a_deletion(tmp_path: Path, era: str) -> None:
         assert reply(result)["error"]["message"] == "The user declined. Nothing was deleted"
 
     async def fabric(client: Client) -> None:
-        given = {"type": "decision", "content": "Spaces", "metadata": {}, "layer": 3}
+        given: dict[str, Any] = {"type": "decision", "content": "Spaces", "metadata": {}, "layer": 3}
         identity = reply(await client.call_tool("context.store", given))["id"]
         assert (await client.call_tool("context.delete", {"memoryId": identity})).is_error
 

@@ -42,8 +42,9 @@ def test_a_long_call_reports_its_progress(tmp_path: Path, era: str) -> None:
         REPORTER.get()("Reading", 12, 3400)
         return ToolReply("done" if reported.wait(60) else "no progress")
 
-    async def progress(seconds: float, _total: float | None, message: str | None) -> None:
-        received.append((seconds, message))
+    async def reporting(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
+        received.append((progress, message))
         if len(received) == 2:
             reported.set()
 
@@ -53,7 +54,7 @@ def test_a_long_call_reports_its_progress(tmp_path: Path, era: str) -> None:
     async def run() -> None:
         toolset = Toolset("slow", "", (Tool.of(slow),), fail, lambda _config: None)
         async with Client(build(ServedTools.of([toolset]), config(tmp_path)), mode=era) as client:
-            result = await client.call_tool("slow", {}, progress_callback=progress)
+            result = await client.call_tool("slow", {}, progress_callback=reporting)
             assert getattr(result.content[0], "text", "") == "done"
 
     anyio.run(run)
@@ -114,7 +115,7 @@ def test_replies_of_rag_conform_to_their_schemas(tmp_path: Path) -> None:
         async with Client(build(ServedTools.of([RAG]), place), mode="2026-07-28") as client:
             schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
             stored = await client.call_tool("store_memory", {"content": "I prefer Python", "category": "preference"})
-            identity = (stored.structured_content or {})["memory_id"]
+            fields: dict[str, Any] = stored.structured_content or {}
             calls: list[tuple[str, dict[str, Any]]] = [
                 ("store_memory", {"content": "Use SQLite", "category": "fact"}),
                 ("retrieve_memories", {"query": "which language"}),
@@ -126,7 +127,7 @@ def test_replies_of_rag_conform_to_their_schemas(tmp_path: Path) -> None:
                 ("show_current_context", {"query": "which language"}),
                 ("index_codebase", {"directory_path": str(code.parent)}),
                 ("search_code", {"query": "authenticate a user"}),
-                ("delete_memory", {"memory_id": identity}),
+                ("delete_memory", {"memory_id": fields["memory_id"]}),
             ]
             for name, arguments in calls:
                 result = await client.call_tool(name, arguments)

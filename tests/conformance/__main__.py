@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def passes(suite: list[str], url: str, revision: str, settings: dict[str, str], 
 
 
 @contextmanager
-def serving(transport: str, home: Home) -> Iterator[tuple[str, dict[str, str]]]:
+def serving(transport: str, home: Home) -> Generator[tuple[str, dict[str, str]]]:
     """Serve the home over HTTP or stdio. Yield the address, and variables for the suite."""
     port = free_port()
     words = {"http": ["palaver", "mcp", "--http"], "stdio": ["tests.conformance.stdio_bridge"]}[transport]
