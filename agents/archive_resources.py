@@ -4,6 +4,7 @@ The only part of an address that reaches the archive is an ID. The archive looks
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote
@@ -55,8 +56,10 @@ def session_address(session: Hit) -> str:
 
 
 def list_resources(sessions: Iterable[Hit]) -> list[Resource]:
-    """Return one resource for each session, in the given order."""
-    return [*{resource.uri: resource for resource in map(_resource, sessions)}.values()]
+    """Return one resource for each session, in the given order. Sessions with the same ID cannot be addressed."""
+    resources = [*map(_resource, sessions)]
+    uses = Counter(each.uri for each in resources)
+    return [each for each in resources if uses[each.uri] == 1]
 
 
 def read_resource(conversation: ConversationContext, address: str) -> str:
