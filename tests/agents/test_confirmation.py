@@ -1,13 +1,18 @@
 """Tests for agents/confirmation.py: the user is asked before a deletion, in both eras."""
 
+import os
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import orjson
 import pytest
 from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
 from msgspec.structs import replace
 
@@ -21,6 +26,8 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.memory import MemoryCore
 from palaver.templates.render import Renderer
+
+from .test_http_server import Served, serving
 
 ERAS = ["legacy", "2026-07-28"]
 Scenario = Callable[[Client], Coroutine[Any, Any, None]]
@@ -207,3 +214,41 @@ def test_every_toolset_asks_before_a_deletion(tmp_path: Path, era: str) -> None:
         "Delete all chunks of this file from the index?",
         "Delete all documents from the index?",
     ]
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_question_reaches_a_client_of_a_real_server(tmp_path: Path, era: str, transport: str) -> None:
+    """A separate process asks over stdio and over HTTP."""
+    first, second = stored(tmp_path, "Use SQLite, one file", "Deploy on Fridays only")
+    home = tmp_path / "palaver"
+
+    async def scenario(client: Client, user: User) -> None:
+        result = await client.call_tool("memory_forget", {"memory_id": first})
+        assert reply(result)["data"]["deleted_ids"] == [first]
+        user.action = "decline"
+        assert (await client.call_tool("memory_forget", {"memory_id": second})).is_error
+        assert [each.splitlines()[0] for each in user.questions] == ["Forget this memory?"] * 2
+
+    async def over_stdio() -> None:
+        words, environment = (
+            ["-m", "palaver", "mcp", "--toolset", "theo"],
+            dict(os.environ) | {"PALAVER_HOME": str(home)},
+        )
+        user, server = User("accept"), StdioServerParameters(command=sys.executable, args=words, env=environment)
+        async with Client(stdio_client(server), mode=era, elicitation_callback=user) as client:
+            await scenario(client, user)
+
+    async def over_http(server: Served) -> None:
+        user, headers = User("accept"), {"Authorization": f"Bearer {server.token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(server.url, http_client=http), mode=era, elicitation_callback=user) as client,
+        ):
+            await scenario(client, user)
+
+    if transport == "stdio":
+        anyio.run(over_stdio)
+    else:
+        with serving(home, "--toolset", "theo") as server:
+            anyio.run(over_http, server)
+    assert remaining(tmp_path) == 1
