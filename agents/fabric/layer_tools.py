@@ -13,6 +13,7 @@ from ...core.query import Mode
 from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
+from ..delete_question import forget_question
 from ..json_reply import NOTICE
 from ..memory_uuid import uuid_of
 from ..toolset import WHOLE, ToolReply
@@ -163,6 +164,13 @@ def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath
             f"Golden rule is protected: {memory_id}", hint="Only the user deletes it, with `palaver forget`."
         )
     return fabric.reply({"success": True, "deletedFrom": stored.memory.layer, "undo": undo_command([stored.id])})
+
+
+def context_delete_question(fabric: FabricContext, *, memory_id: str, project_path: str | None) -> str:
+    """Return the question before `delete`. It is empty if the memory is protected."""
+    fabric.folder(project_path)
+    stored = fabric.find(memory_id)
+    return forget_question([] if stored.protected else [stored])
 
 
 def list_memories(

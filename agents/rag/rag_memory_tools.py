@@ -13,6 +13,7 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
+from ..delete_question import forget_question
 from ..json_reply import NOTICE
 from ..memory_uuid import find_by_uuid, uuid_of
 from ..toolset import ToolReply
@@ -145,6 +146,13 @@ def delete_memory(
         )
     reply: DeletedReply = {"deleted": True, "memory_id": memory_id, "undo": undo_command([stored.id])}
     return rag.reply(reply)
+
+
+def delete_memory_question(rag: RagContext, *, memory_id: str) -> str:
+    """Return the question before `delete_memory`. It is empty if the memory is protected or already deleted."""
+    stored = find_by_uuid(rag.core, memory_id)
+    kept = stored.protected or stored.state is MemoryState.ARCHIVED
+    return forget_question([] if kept else [stored])
 
 
 def _not_deleted(rag: RagContext, memory_id: str) -> ToolReply:
