@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from ...core.observation import Evidence, Observation, ObservationType
-from .database import AMONG, Database, Row, Value
+from .database import AMONG, Database, Row, Value, listed
 
 MODEL_PREFIX: Final = "llm:"
 """Prefix of the names of extractors that use a language model. New rules do not replace their results."""
@@ -155,6 +155,26 @@ class ObservationTable:
         for stored in map(stored_of, rows):
             found.setdefault(stored.session, []).append(stored)
         return found
+
+    def with_fact(self, sessions: Sequence[int], prefix: str) -> list[StoredObservation]:
+        """Return the observations of these sessions that have a fact with this prefix, newest first."""
+        rows = self._db.rows(
+            f"""SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} AND EXISTS (
+                    SELECT 1 FROM json_each(o.facts) WHERE substr(value, 1, length(?2)) = ?2
+                ) ORDER BY i.at DESC, i.key DESC""",
+            (listed(sessions), prefix),
+        )
+        return [stored_of(row) for row in rows]
+
+    def modifying(self, sessions: Sequence[int], path: str, types: Sequence[ObservationType]) -> list[StoredObservation]:
+        """Return the observations of these sessions and types that modified a file of the project, newest first."""
+        rows = self._db.rows(
+            f"""SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} AND o.scope = 'exchange'
+                AND o.type IN (SELECT value FROM json_each(?))
+                AND ? IN (SELECT value FROM json_each(o.files_modified)) ORDER BY i.at DESC, i.key DESC""",
+            (listed(sessions), listed(types), path),
+        )
+        return [stored_of(row) for row in rows]
 
     def count_by_type(self) -> dict[str, int]:
         """Return the number of observations of each type, the most frequent first."""
