@@ -3,7 +3,6 @@
 import re
 from typing import Final
 
-from ...core.errors import InvalidInput
 from ...core.injection import HookEvent
 from ...core.origin import Origin
 from ...core.query import HitKind, Query
@@ -26,17 +25,17 @@ def prompt_text(call: HookCall, place: HookPlace, least: float = SCORE_MIN) -> H
     if len(text.split()) < _WORDS_MIN or text.startswith("/"):
         return HookAnswer()
     with ArchiveSearch(place.home, place.config.model) as search:
-        try:
-            query = Query.parse(
-                text,
-                limit=2 * _HITS,
-                projects=[search.project_at(place.root)],
-                kinds=[HitKind.OBSERVATION],
-                origins=[Origin.HUMAN, Origin.ASSISTANT],
-            )
-            hits = search.find(query, snippets=False).hits
-        except InvalidInput:  # For example, the project is not archived.
+        project = search.project_at(place.root)
+        if not project:
             return HookAnswer()
+        query = Query.parse(
+            text,
+            limit=2 * _HITS,
+            projects=[project],
+            kinds=[HitKind.OBSERVATION],
+            origins=[Origin.HUMAN, Origin.ASSISTANT],
+        )
+        hits = search.find(query, snippets=False).hits
     new = [hit for hit in hits if hit.score >= least and hit.session_id != call.session_id and hit.id not in place.shown]
     lines = [QuotedLine(hit.id, hit.at, hit.title) for hit in new[:_HITS]]
     return quoted(place, _LEAD, lines, BUDGETS[HookEvent.PROMPT])
