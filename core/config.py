@@ -64,7 +64,7 @@ class Config(Struct, frozen=True):
     """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
     """
     hooks: tuple[str, ...] = (HookEvent.SESSION_START,)
-    """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`. Write the list on one line."""
+    """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`. Written on one line."""
     hooks_off: tuple[str, ...] = ()
     """Names or folders of projects into whose sessions no hook injects text."""
 

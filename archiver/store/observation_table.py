@@ -166,16 +166,6 @@ class ObservationTable:
         )
         return [stored_of(row) for row in rows]
 
-    def modifying(self, sessions: Sequence[int], path: str, types: Sequence[ObservationType]) -> list[StoredObservation]:
-        """Return the observations of these sessions and types that modified a file of the project, newest first."""
-        rows = self._db.rows(
-            f"""SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} AND o.scope = 'exchange'
-                AND o.type IN (SELECT value FROM json_each(?))
-                AND ? IN (SELECT value FROM json_each(o.files_modified)) ORDER BY i.at DESC, i.key DESC""",
-            (listed(sessions), listed(types), path),
-        )
-        return [stored_of(row) for row in rows]
-
     def count_by_type(self) -> dict[str, int]:
         """Return the number of observations of each type, the most frequent first."""
         return dict(self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1"))

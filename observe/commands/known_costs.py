@@ -1,10 +1,11 @@
 """Known costs: what a command or a file already cost in past sessions of a project, in one line.
 
-A command that failed is shown with the command that worked. Both were typed by the agent, so their author is the
-assistant. The error comes from a program and is never shown. A file is shown with its last bug fix, if sessions had to
-repair bugs in it several times.
+A command that failed is shown with the command that worked. A file is shown with the check that failed after most of
+its past edits. All these commands were typed by the agent, so their author is the assistant. Errors come from programs
+and are never shown.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,29 +13,33 @@ from msgspec import Struct
 
 from ...archiver.store import Store, StoredObservation
 from ...core import ids
-from ...core.conversation import Milliseconds, Session
-from ...core.observation import ObservationType
-from ...core.origin import Origin, Trust
-from ..rules.command_repairs import without_roots
-from ..rules.shell_commands import command_segments
-from ..rules.touched_files import relative_path
+from ...core.conversation import Exchange, Milliseconds, Session
+from ...core.origin import Origin
+from ..rules.command_repairs import is_stopped, without_roots
+from ..rules.shell_commands import command_segments, shell_runs
+from ..rules.touched_files import file_name, relative_path
 
 SIMILARITY_MIN: Final = 0.75
 """Minimum share of words that a command has in common with a failed command. See bench/RESULTS.md, "Injection"."""
-FIXES_MIN: Final = 3
-"""Minimum number of sessions that repaired a bug in a file. See bench/RESULTS.md, "Injection"."""
+FAILED_SHARE_MIN: Final = 0.5
+"""Minimum share of the past edits of a file after which a check failed. See bench/RESULTS.md, "Injection"."""
+_FAILED_EDITS_MIN: Final = 2
+"""Minimum number of these edits."""
+_EDITS: Final = 10
+"""Number of latest exchanges that edited a file and are considered."""
+_EDITS_READ: Final = 200
+_CHECKS: Final = frozenset(("test", "lint", "type check", "check", "build"))
 _SESSIONS: Final = 200
 """Number of latest sessions of a project that are considered."""
 _FAILED: Final = "Failed: "
 _WORKED, _BEFORE = "Worked: ", "Repaired by: "
-_REPAIRS: Final = (ObservationType.BUG_FIX, ObservationType.DEBUG)
 
 
 class KnownCost(Struct, frozen=True):
     """Line about a command or a file, with the observation that it comes from.
 
     Attributes:
-        strength: Similarity of the commands, or number of sessions that repaired the file.
+        strength: Similarity of the commands, or share of the edits after which a check failed.
         remedy: Command that worked. Empty for a file.
     """
 
@@ -85,17 +90,36 @@ def command_cost(store: Store, sessions: Sequence[int], command: str, root: str)
 
 
 def file_cost(store: Store, sessions: Sequence[int], path: str, root: str) -> KnownCost | None:
-    """Return the last bug fix in a file and the number of sessions that repaired bugs in it, or None."""
-    file = relative_path(path, (root,))
-    found = store.observations.modifying(sessions, file, _REPAIRS)
-    trusted = [each for each in found if Origin(each.observation.origin).trust > Trust.LOW]
-    times = len({each.session for each in trusted})
-    if not trusted:
+    """Return the check that failed after most of the latest edits of a file in these sessions, or None.
+
+    Nothing is returned if a check failed after fewer than two edits.
+    """
+    file, known = relative_path(path, (root,)), set(sessions)
+    edits = store.edits.of_names([file_name(path)], _EDITS_READ)
+    keys = [each.exchange for each in edits if each.session in known and relative_path(each.path, (each.cwd,)) == file]
+    exchanges = store.exchanges.load(keys[:_EDITS])
+    failed = {key: check for key in exchanges if (check := _failed_check(exchanges[key].exchange, file))}
+    if len(failed) < _FAILED_EDITS_MIN:
         return None
-    newest = trusted[0]
-    count = f"{times} sessions" if times > 1 else "1 session"
-    text = f"{count} fixed bugs in {file}; the last: {newest.observation.title}"
-    return KnownCost(_id(newest), newest.observation.at, text, times)
+    [(check, times)] = Counter(failed.values()).most_common(1)
+    newest = next(key for key in keys if failed.get(key) == check)
+    at = exchanges[newest].exchange.ended or exchanges[newest].exchange.started
+    text = f"`{check}` failed after {times} of the last {len(exchanges)} edits of {file}"
+    return KnownCost(ids.show("exchange", newest), at, text, len(failed) / len(exchanges))
+
+
+def _failed_check(exchange: Exchange, file: str) -> str:
+    """Return the first check that failed after an edit of the file, or an empty text."""
+    turns, roots = exchange.active_turns, (exchange.cwd,)
+    edited = (
+        place for place, turn in enumerate(turns) if any(relative_path(path, roots) == file for path in turn.writes)
+    )
+    first = next(edited, len(turns))
+    for run in shell_runs(turns[first:]):
+        check = next((segment for segment in run.segments if segment.task in _CHECKS), None)
+        if check is not None and run.failed and not is_stopped(run):
+            return check.base
+    return ""
 
 
 def _repairs(store: Store, sessions: Sequence[int]) -> list[_Repair]:

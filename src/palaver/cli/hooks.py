@@ -66,7 +66,9 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
     else:
         named = _named(project)
         if named not in config.hooks_off:
-            raise InvalidInput(f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are.")
+            raise InvalidInput(
+                f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are."
+            )
         write_settings(home.config, {"hooks_off": [each for each in config.hooks_off if each != named] or None})
     _show(as_json=as_json)
 
