@@ -55,6 +55,7 @@ _SHOWN_HITS: Final = 3
 _SCORES: Final = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 _SIMILARITIES: Final = (0.01, 0.34, 0.5, 0.75, 1.0)
 _SHARES: Final = (0.01, 0.25, 0.34, 0.5, 0.75, 1.0)
+_ID: Final = re.compile(r"\[((?:obs|ex)-\d+), [^]]*\]$")
 _WORD: Final = re.compile(r"[^\W\d_][\w.-]{3,}")
 
 
@@ -67,6 +68,7 @@ class Line(NamedTuple):
     bears: bool
     base: bool
     tokens: int = 0
+    section: str = ""
 
 
 class Rest(NamedTuple):
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def replay(folder: Path) -> Replayed:
-    """Replay the chosen sessions in the order of their start. Sessions are archived in the order in which they ended."""
+    """Replay the chosen sessions in the order of their start."""
     paths = [*unpack(transcripts(), folder / "history"), *real_samples()]
     everything, home, result = made_home(folder / "all"), made_home(folder / "home"), Replayed()
     with Pipeline(everything) as pipeline:
@@ -149,7 +151,7 @@ def _replay_session(
         after = _rest(exchanges)
         result.starts[prompt.session] = (
             count(answer.text) if answer.text else 0,
-            [lines.judged(item, after) for item in answer.items],
+            [lines.judged(item, after)._replace(section=section) for section, item in _sections(answer.text)],
         )
         shown: set[str] = set()
         for index, exchange in enumerate(exchanges):
@@ -237,6 +239,16 @@ def _exchanges(store: Store, number: int) -> list[Exchange]:
     ]
 
 
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the heading and the ID of each line of a context."""
+    heading = ""
+    for row in text.splitlines():
+        if row.startswith("### "):
+            heading = row.removeprefix("### ")
+        elif found := _ID.search(row):
+            yield heading, found[1]
+
+
 def _rest(exchanges: Sequence[Exchange], *, without_prompt: bool = False) -> Rest:
     """Return the files that exchanges touch, and the words of the user and the assistant in them."""
     files, words = set[str](), set[str]()
@@ -266,7 +278,28 @@ def summary(found: Replayed) -> str:
             _percent(sum(any(line.bears for line in each) for _, each in starts), len(found.starts)),
         ),
     ]
-    parts = ["### Session start", table(["", "measured"], rows), "### Prompt", _prompts(found), "### Before a command"]
+    heads = ["section", "lines", "bear", "random lines"]
+    sections = [
+        (name, [line for line in lines if line.section == name])
+        for name in dict.fromkeys(line.section for line in lines)
+    ]
+    by_section = [
+        (
+            name,
+            str(len(some)),
+            _percent(sum(line.bears for line in some), len(some)),
+            _percent(sum(line.base for line in some), len(some)),
+        )
+        for name, some in sections
+    ]
+    parts = [
+        "### Session start",
+        table(["", "measured"], rows),
+        table(heads, by_section),
+        "### Prompt",
+        _prompts(found),
+        "### Before a command",
+    ]
     commands, edits = found.all_commands, found.all_edits
     parts.append(f"All {commands.total():,} commands: {_percent(commands[True], commands.total())} failed.")
     head = ["similarity at least", "lines", "sessions", "failed", "failed or remedy run"]
