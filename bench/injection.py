@@ -305,9 +305,8 @@ def summary(found: Replayed) -> str:
     head = ["similarity at least", "lines", "sessions", "failed", "failed or remedy run"]
     parts.append(table(head, list(_by(found.commands, _SIMILARITIES))))
     parts.append("### Before an edit")
-    parts.append(
-        f"All {edits.total():,} edits: a check failed later in the exchange after {_percent(edits[True], edits.total())}."
-    )
+    share = _percent(edits[True], edits.total())
+    parts.append(f"All {edits.total():,} edits: a check failed later in the exchange after {share}.")
     head = ["share of failed edits at least", "lines", "sessions", "check failed later"]
     parts.append(table(head, [row[:4] for row in _by(found.edits, _SHARES)]))
     return "\n\n".join(parts)

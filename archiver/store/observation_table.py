@@ -157,11 +157,13 @@ class ObservationTable:
         return found
 
     def with_fact(self, sessions: Sequence[int], prefix: str) -> list[StoredObservation]:
-        """Return the observations of these sessions that have a fact with this prefix, newest first."""
+        """Return the observations that these sessions made or confirmed, with this prefix of a fact, newest first."""
+        chosen = "IN (SELECT value FROM json_each(?1))"
         rows = self._db.rows(
-            f"""SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} AND EXISTS (
-                    SELECT 1 FROM json_each(o.facts) WHERE substr(value, 1, length(?2)) = ?2
-                ) ORDER BY i.at DESC, i.key DESC""",
+            f"""SELECT {COLUMNS} {FROM} WHERE (i.session {chosen} OR o.item IN (
+                    SELECT c.observation FROM confirmation c JOIN item e ON e.key = c.exchange WHERE e.session {chosen}
+                )) AND EXISTS (SELECT 1 FROM json_each(o.facts) WHERE substr(value, 1, length(?2)) = ?2)
+                ORDER BY i.at DESC, i.key DESC""",
             (listed(sessions), prefix),
         )
         return [stored_of(row) for row in rows]

@@ -81,8 +81,9 @@ def command_cost(store: Store, sessions: Sequence[int], command: str, root: str)
     strength, best = max(ranked, key=lambda each: each[0], default=(0.0, None))
     if best is None:
         return None
-    times = len({each.stored.session for each in repairs if (each.failed, each.worked) == (best.failed, best.worked)})
-    count = f" in {times} sessions" if times > 1 else " before"
+    same = [each.stored.key for each in repairs if (each.failed, each.worked) == (best.failed, best.worked)]
+    times = len(same) + sum(map(len, store.confirmations.of_observations(same).values()))
+    count = f" {times} times" if times > 1 else " before"
     remedy = f"running `{best.worked}` first repaired it" if best.before else f"`{best.worked}` worked"
     text = f"`{best.failed}` failed{count}; {remedy}"
     observation = best.stored

@@ -110,7 +110,8 @@ def test_session_start_injects_quoted_text_within_the_budget(archive: Home) -> N
     assert all(item in text for item in logged.items)
 
 
-def test_a_resumed_session_gets_the_text_once(archive: Home) -> None:
+@pytest.mark.usefixtures("archive")
+def test_a_resumed_session_gets_the_text_once() -> None:
     """A resumed session already contains the text. After a compaction, the text is injected again."""
     assert injected("SessionStart", call("SessionStart"))
     assert not run("SessionStart", call("SessionStart", source="resume"))
@@ -120,7 +121,8 @@ def test_a_resumed_session_gets_the_text_once(archive: Home) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("event", HOOKS)
-def test_hostile_input_injects_nothing(event: str, name: str, archive: Home) -> None:
+@pytest.mark.usefixtures("archive")
+def test_hostile_input_injects_nothing(event: str, name: str) -> None:
     """For input that is not a call, a hook prints nothing and exits with 0."""
     assert not run(event, HOSTILE[name])
 
@@ -190,7 +192,8 @@ def test_hooks_are_off_by_default(event: str, archive: Home) -> None:
     assert (archive.root / "started").exists()
 
 
-def test_a_prompt_gets_related_observations_once(archive: Home) -> None:
+@pytest.mark.usefixtures("archive")
+def test_a_prompt_gets_related_observations_once() -> None:
     """A prompt about earlier work gets at most three observations of the project. They are shown once a session."""
     text = injected("UserPromptSubmit", call("UserPromptSubmit"))
 
@@ -199,6 +202,15 @@ def test_a_prompt_gets_related_observations_once(archive: Home) -> None:
     assert not run("UserPromptSubmit", call("UserPromptSubmit"))
     assert not run("UserPromptSubmit", call("UserPromptSubmit", prompt="go on"))
     assert not run("UserPromptSubmit", call("UserPromptSubmit", prompt="how do I bake sourdough bread at home"))
+
+
+def test_a_locked_archive_does_not_stop_the_agent(archive: Home) -> None:
+    """If another process keeps the database locked, a hook ends after its deadline without a reply."""
+    with Store.open(archive.database) as store, store.transaction():
+        begun = time.monotonic()
+
+        assert not run("SessionStart", call("SessionStart"))
+        assert time.monotonic() - begun < 8
 
 
 def test_session_end_is_recorded_in_a_moment(archive: Home, tmp_path: Path) -> None:
