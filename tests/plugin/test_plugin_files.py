@@ -25,7 +25,8 @@ def loaded(name: str) -> Any:
 def front_matter(path: Path) -> dict[str, Any]:
     found = re.match(r"---\n(.*?)\n---\n\s*\S", path.read_text("utf-8"), re.DOTALL)
     assert found is not None, "front matter, then a body"
-    return yaml.safe_load(found[1])
+    fields: dict[str, Any] = yaml.safe_load(found[1])
+    return fields
 
 
 def test_manifest_has_documented_fields() -> None:

@@ -15,7 +15,7 @@ import pytest
 from palaver.agents.hooks.hook_answer import BUDGETS
 from palaver.archiver.store import Store
 from palaver.core.config import write_settings
-from palaver.core.home import Home
+from palaver.core.home import DEMO, Home
 from palaver.core.injection import HookEvent
 from palaver.core.tokens import count
 
@@ -93,7 +93,7 @@ def injected(event: str, data: bytes) -> str:
     assert reply.keys() == {"hookSpecificOutput"}
     assert reply["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
     assert reply["hookSpecificOutput"]["hookEventName"] == event
-    return reply["hookSpecificOutput"]["additionalContext"]
+    return str(reply["hookSpecificOutput"]["additionalContext"])
 
 
 def test_session_start_injects_quoted_text_within_the_budget(archive: Home) -> None:
@@ -216,7 +216,7 @@ def test_a_locked_archive_does_not_stop_the_agent(archive: Home) -> None:
 def test_session_end_is_recorded_in_a_moment(archive: Home, tmp_path: Path) -> None:
     """The end of a session appends one line, in less than 50 ms of processor time, and archives the session."""
     transcript = tmp_path / "new.jsonl"
-    [source] = Path(demo.DEMO).rglob("3a17e5d0*.jsonl")
+    [source] = DEMO.rglob("3a17e5d0*.jsonl")
     transcript.write_text(source.read_text("utf-8").replace("3a17e5d0-91f4", "3a17e5d0-0000"), "utf-8")
     started = time.monotonic()
     best = 60.0
