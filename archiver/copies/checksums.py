@@ -33,7 +33,7 @@ class Checksums:
         return _SIZE.pack(self.size) + struct.pack(f"<{len(self.sums)}I", *self.sums)
 
     def add(self, piece: bytes) -> None:
-        """Add the next bytes of the copy."""
+        """Update the checksums with the next bytes of the copy."""
         view = memoryview(piece)
         while view:
             used = self.size % BLOCK
@@ -46,7 +46,7 @@ class Checksums:
             view = view[len(part) :]
 
     def extend(self, file: BinaryIO, end: int) -> None:
-        """Add the bytes of a file up to `end`, starting at the first byte that is not yet covered."""
+        """Update the checksums with the bytes of a file up to offset `end`. Skip bytes that are already covered."""
         file.seek(self.size)
         while self.size < end and (piece := file.read(min(BLOCK, end - self.size))):
             self.add(piece)
@@ -85,10 +85,10 @@ def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
 
 
 def continued(known: Source | None, path: Path, size: int) -> Checksums:
-    """Return the checksums to continue when an uncompressed copy of `size` bytes grows.
+    """Return the stored checksums of an uncompressed copy of `size` bytes, before new bytes are appended to it.
 
-    A copy without a row or without checksums starts with empty checksums. Raises `CopyDamaged` if the copy is shorter
-    than the size that its checksums cover.
+    The result is empty if `known` is None or has no checksums. Raises `CopyDamaged` if the copy is shorter than the
+    number of bytes that its checksums cover.
     """
     sums = Checksums(known.sums if known is not None and size else b"")
     if size < sums.size:
@@ -97,7 +97,7 @@ def continued(known: Source | None, path: Path, size: int) -> Checksums:
 
 
 def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Return the damaged blocks by their position in the file, each with the checksum of its current bytes."""
+    """Return the checksum of the current bytes of each damaged block, by block number (first block: 0)."""
     expected = Checksums(packed).sums
     return {number: found for number, found in enumerate(_block_sums(file, packed)) if found != expected[number]}
 
@@ -105,7 +105,7 @@ def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
 def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
     """Return the checksums of a file after some bytes were overwritten without a change of length.
 
-    The checksum of a `damaged` block still does not match, so that overwriting does not certify the damage.
+    The checksum of a block in `damaged` still does not match the block, so that the damage stays visible.
     """
     sums = Checksums(packed)
     for number, found in enumerate(_block_sums(file, packed)):

@@ -1,4 +1,4 @@
-"""Compressed file of a raw copy: independent zstd frames, and a table that finds a frame by byte and by line.
+"""Compressed file of a raw copy: independent zstd frames, and a table to find the frame of a byte or of a line.
 
 The layout is zstd's seekable format, so that `zstd -d` restores the file without Palaver::
 
@@ -49,8 +49,8 @@ class FrameTable(Struct, frozen=True):
     """Start of each frame in the file (`offsets`) and in the content (`starts`). The last element is the end.
 
     `lines` counts the line ends before each frame. If the table was lost and the file was scanned for frames, `lines`
-    and the SHA-256 `digest` of the content are empty. `has_end` is false if the end of the file is missing too. `extra`
-    counts unexpected bytes after the table.
+    and the SHA-256 `digest` of the content are empty. `has_end` is false if the file ends before the table, so that
+    frames can be missing too. `extra` counts unexpected bytes after the table.
     """
 
     offsets: tuple[int, ...]
@@ -91,7 +91,7 @@ class CompressedFile(io.BufferedReader):
         super().__init__(self._frames, 64 * 1024)
 
     def start_of(self, line: int) -> int | None:
-        """Return the byte offset at which a line starts (first line: 1), or None if the table of offsets was lost."""
+        """Return the byte offset at which a line starts (first line: 1), or None if the frame table was lost."""
         before = self.table.lines
         if line == 1 or not before:
             return 0 if line == 1 else None
@@ -207,7 +207,7 @@ def _trailer_size(count: int) -> int:
 
 
 def _load_table(descriptor: int) -> FrameTable | None:
-    """Return the table at the end of a file, or None if it is missing or damaged."""
+    """Return the frame table at the end of a file, or None if the table is missing or damaged."""
     size = os.fstat(descriptor).st_size
     footer = os.pread(descriptor, _FOOTER.size, max(0, size - _FOOTER.size))
     if len(footer) < _FOOTER.size:
@@ -220,7 +220,7 @@ def _load_table(descriptor: int) -> FrameTable | None:
 
 
 def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
-    """Parse the table of `count` frames that end at byte `end`. Return None if the table is damaged."""
+    """Parse the table of `count` frames, the last of which ends at byte `end`. Return None if the table is damaged."""
     digest = trailer[_HEADER.size :][:_DIGEST]
     counts = trailer[_HEADER.size + _DIGEST + _CHECK :][: 4 * count]
     sizes = trailer[-_FOOTER.size - 8 * count : -_FOOTER.size]
@@ -233,7 +233,7 @@ def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
 
 
 def _find_frames(data: bytes) -> FrameTable:
-    """Scan a file for frames. This is needed if the file does not end with a table."""
+    """Scan a file for frames, and return their table. The scan is needed if the file does not end with a table."""
     frames, at = list[tuple[int, int]](), 0
     while found := _frame_at(data, at):
         frames.append(found)

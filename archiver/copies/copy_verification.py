@@ -22,7 +22,10 @@ from .raw import RawArchive, matches
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds after which a copy is verified again. Some agents delete their files after 30 days."""
+"""Milliseconds after which a copy is verified again.
+
+A damaged copy can be restored from the agent's file, which some agents delete after 30 days.
+"""
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
 """Milliseconds after which a damaged copy is verified again, because the user may have restored a file."""
 BUDGET: Final = 10.0
@@ -75,7 +78,7 @@ class CopyVerifier:
         return reason
 
     def repair(self, source: Source) -> bool:
-        """Restore a damaged copy from its own content or the agent's file. Return False if both are incomplete.
+        """Restore a damaged copy from its own content or from the agent's file. Return False if neither is complete.
 
         The damaged copy is kept under another name. Raises `SourceUnreadable` and `OSError`.
         """

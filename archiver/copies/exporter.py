@@ -19,7 +19,7 @@ from .raw_copy import Copy
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"
-"""Folder for earlier versions of rewritten files. Agents do not find them there."""
+"""Folder of an export for earlier versions of rewritten files. It is outside the folders that agents read."""
 
 
 class Exporter:
@@ -29,7 +29,7 @@ class Exporter:
         self._store, self._raw = store, raw
 
     def find(self, wanted: str) -> list[Source]:
-        """Return the sources with this archive path, this path of the agent's file, or this session ID.
+        """Return the sources that `wanted` identifies: an archive path, the path of an agent's file, or a session ID.
 
         Raises `InvalidInput` if no source matches.
         """
@@ -133,7 +133,7 @@ class Exporter:
 
 
 def _original_path(source: Source, archived: PurePosixPath) -> PurePosixPath:
-    """Return the agent's name, followed by the end of the path of the agent's file.
+    """Return the path of a source in an export: the agent's name and the file's original path below the agent's folder.
 
     For a conversation from a container, return its archive path.
     """
@@ -154,7 +154,7 @@ def _create(folder: Path) -> None:
 
 
 def encodable(typed: str) -> str:
-    """Replace the bytes of a text that are invalid in UTF-8. File names can contain such bytes."""
+    """Replace characters that UTF-8 cannot encode by `?`. File names with invalid UTF-8 contain such characters."""
     return typed.encode("utf-8", "replace").decode()
 
 

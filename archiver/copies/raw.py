@@ -69,7 +69,8 @@ class RawArchive:
     """Folder of raw copies. Archive paths are relative to this folder, with forward slashes.
 
     A copy keeps the same archive path in both storage formats. A copy only grows, with two exceptions. Lines can be
-    erased. If an agent rewrites a document that still contains all archived content, the document replaces the copy.
+    erased. If an agent rewrites a JSON document, and the document still contains all archived content, the document
+    replaces the copy.
     """
 
     def __init__(self, root: Path) -> None:
@@ -83,8 +84,8 @@ class RawArchive:
     def is_continued(self, source: Source) -> bool:
         """Return whether a file still begins with its archived content, judged by the recorded first and last 4 KiB.
 
-        After a killed ingest run, a copy can be larger than its row records. It is then compared byte by byte. The
-        result is True for an unreadable file, so that its copy stays in use.
+        After a killed ingest run, a copy can be larger than the size in the database. The copy and the file are then
+        compared byte by byte. The result is True for an unreadable file, so that its copy stays in use.
         """
         try:
             with source.path.open("rb") as file:
@@ -153,14 +154,16 @@ class RawArchive:
             return _copied(state, _ends(file, copy.size()), copy.size(), checksums_of(file))
 
     def open(self, archived: str) -> BinaryIO:
-        """Open the content of a copy as lines. Files that the agent compressed are decompressed.
+        """Open the content of a copy as lines.
+
+        A file that the agent compressed is decompressed. A JSON document is converted to one record per line.
 
         Raises `OSError`. Opening or reading a damaged copy raises `CopyDamaged`.
         """
         return as_lines(self.open_raw(archived), self.root / archived)
 
     def open_raw(self, archived: str) -> BinaryIO:
-        """Open the exact bytes that the agent wrote. Raises the errors of `open`."""
+        """Open the content of a copy as the exact bytes that the agent wrote. Raises the errors of `open`."""
         return Copy(self.root, archived).open()
 
     def lines(self, archived: str, first: int, last: int, near: tuple[int, int]) -> Iterator[bytes]:
@@ -236,12 +239,12 @@ class RawArchive:
     def _is_beginning_of(self, archived: str, path: Path) -> bool:
         """Return whether a file begins with the full content of a copy.
 
-        The result is also True if the copy does not exist, or if no copy can be created under this name.
+        The result is also True if no copy exists under this name, for example because the name is too long.
         """
         try:
-            with self.open_raw(archived) as ours, path.open("rb") as theirs:
-                while block := ours.read(_PIECE):
-                    if (other := theirs.read(len(block))) != block and not _is_erased_from(block, other):
+            with self.open_raw(archived) as copy, path.open("rb") as original:
+                while block := copy.read(_PIECE):
+                    if (other := original.read(len(block))) != block and not _differs_in_erased_lines(block, other):
                         return False
         except CopyDamaged:
             return False
@@ -298,12 +301,12 @@ def _append(source: BinaryIO, path: Path, known: Source | None) -> Copied:
         return _copied(state, _original_ends(source, copy, size), size, sums.pack())
 
 
-def _is_erased_from(ours: bytes, theirs: bytes) -> bool:
-    """Return whether two byte strings differ only in lines that were erased from `ours`."""
-    if len(ours) != len(theirs):
+def _differs_in_erased_lines(copy: bytes, original: bytes) -> bool:
+    """Return whether two byte strings differ only in lines that were erased from `copy`."""
+    if len(copy) != len(original):
         return False
-    mine, other = ours.split(b"\n"), theirs.split(b"\n")
-    return len(mine) == len(other) and all(a == b or not a.strip(b" \t") for a, b in zip(mine, other, strict=True))
+    rows, others = copy.split(b"\n"), original.split(b"\n")
+    return len(rows) == len(others) and all(a == b or not a.strip(b" \t") for a, b in zip(rows, others, strict=True))
 
 
 def _copied(state: os.stat_result, ends: tuple[bytes, bytes], size: int, sums: bytes) -> Copied:
@@ -311,14 +314,14 @@ def _copied(state: os.stat_result, ends: tuple[bytes, bytes], size: int, sums: b
 
 
 def _original_ends(source: BinaryIO, copy: BinaryIO, size: int) -> tuple[bytes, bytes]:
-    """Return the digests of the first and the last 4 KiB, from the agent's file or from the copy.
+    """Return the digests of the first and the last 4 KiB of the agent's file, for comparison in the next run.
 
-    Use the agent's bytes if the copy differs from them only in erased lines. If the file was rewritten while it was
-    copied, use the copy's bytes, so that the next run detects the difference.
+    If the copy and the file differ in more than erased lines, the file was rewritten while it was copied. Then return
+    the digests of the copy, so that the next run detects the difference.
     """
     probe = min(size, _PROBE)
     head, tail = ((_read(copy, start, probe), _read(source, start, probe)) for start in (0, size - probe))
-    return _digest(head[_is_erased_from(*head)]), _digest(tail[_is_erased_from(*tail)])
+    return _digest(head[_differs_in_erased_lines(*head)]), _digest(tail[_differs_in_erased_lines(*tail)])
 
 
 def _ends(file: BinaryIO, size: int) -> tuple[bytes, bytes]:

@@ -1,7 +1,7 @@
 """Raw copy of one agent's file, in one of two storage formats: uncompressed while it can grow, compressed afterwards.
 
-A format change is written to a temporary file, synced, compared with the original and renamed to its final name. While
-both formats exist, the uncompressed file is valid: a file gets its final name only when it is complete.
+A change of the format writes a temporary file, syncs it, compares it with the original and renames it to its final
+name. A file gets its final name only when it is complete. If both files exist, the uncompressed file is used.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from .compressed_file import CompressedFile, compress
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
 DAMAGED_SUFFIX: Final = ".damaged"
-"""Suffix of a damaged file that was kept. If several were kept, a number follows."""
+"""Suffix of a damaged file that was replaced but kept. If a copy has several, a number follows the suffix."""
 UNFINISHED: Final = ".unfinished"
 """Folder inside the archive for temporary files."""
 _PIECE: Final = 1 << 20

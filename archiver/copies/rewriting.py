@@ -77,10 +77,11 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
 
 
 def erase_lines(copy: Copy, lines: Collection[int], exchange_starts: Collection[int]) -> None:
-    """Overwrite lines (1-based) of a copy with spaces. All other lines keep their numbers and offsets.
+    """Overwrite lines (1-based) of a copy with spaces. All other lines keep their numbers.
 
-    `exchange_starts` are the lines on which exchanges begin. A document or a zstd file is encoded again and does not
-    become smaller. Raises `OSError` and `CopyDamaged`.
+    In a JSON lines file, the other lines also keep their offsets. A JSON document, or a file that the agent compressed,
+    is encoded again and padded to at least its previous size. `exchange_starts` are the lines on which exchanges begin.
+    Raises `OSError` and `CopyDamaged`.
     """
     if not lines:
         return

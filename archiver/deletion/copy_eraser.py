@@ -33,7 +33,7 @@ class CopyEraser:
         self._scheduled = set[str]()
 
     def schedule(self, copies: Iterable[str]) -> None:
-        """Record copies that may contain erased lines, now or after the next append."""
+        """Schedule an erasure in copies that may contain erased lines, now or after the next append."""
         erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
         known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.scheduled_erasures()
         scheduled = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
@@ -43,13 +43,13 @@ class CopyEraser:
                 self._store.tombstones.schedule_erasure(erased, dict.fromkeys(scheduled, False))
 
     def unschedule(self, archived: str) -> None:
-        """Record that the new lines of a scheduled copy contain no deleted line. The caller opens the transaction."""
+        """Cancel the erasure in a copy whose new lines contain no deleted line. The caller opens the transaction."""
         # If a damaged file was kept, earlier lines were copied again and may contain erased lines.
         if archived in self._scheduled and not Copy(self._raw.root, archived).damaged_files():
             self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Erase the lines from every recorded copy, and return the problems. Copies with problems stay recorded."""
+        """Erase the lines from every scheduled copy, and return the problems. Copies with problems stay scheduled."""
         scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(scheduled.items()):
             progress(done, len(scheduled))
@@ -86,7 +86,7 @@ class CopyEraser:
                 self._store.sources.outdate([source.id])
 
     def _erase_lines(self, copy: Copy, source: Source | None) -> bool:
-        """Erase the lines from a copy, and return True if no other line remains."""
+        """Erase the deleted lines from a copy. Return True if no other line remains."""
         agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
         if copy.format_damage():
             copy.decompress()

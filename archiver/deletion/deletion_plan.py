@@ -22,13 +22,13 @@ class DeletionPlan(Struct, frozen=True):
     """Content that a deletion removes.
 
     Attributes:
-        selector: Selector with the state of the store when the plan was made.
+        selector: Selector that loaded sources, sessions and exchanges when the plan was made.
         selection: The selected content.
         hashes: Tombstones to store: keyed hashes.
         repeats: Lines of other copies that repeat deleted lines, by source ID.
         unreadable: Names of damaged copies, which can contain deleted lines.
         kept_lines: Number of lines of deleted copies that are kept because another session contained them first.
-        seq: Last entry of the change log when the plan was made.
+        seq: Number of the last entry in the change log when the plan was made.
         erase: True if the lines are also erased from the copies.
     """
 

@@ -159,9 +159,9 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_erased(self) -> None:
-        """Start the erasure of each deletion whose whole content was erased by later deletions.
+        """Mark each deletion as being erased if later deletions have already erased all of its lines.
 
-        Deletions of memories are omitted.
+        A deletion that also removed memories is not marked.
         """
         for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)

@@ -25,7 +25,7 @@ from ..store.source_table import DELETED
 from .suppression import SuppressionList
 
 _SHARED: Final = {REPEATED, DELETED}
-"""Outcomes of lines that may repeat lines of another file."""
+"""Outcomes (see `Source.coverage`) of lines that may repeat lines of another file."""
 
 
 class Ownership:
@@ -39,8 +39,9 @@ class Ownership:
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
         """Return the lines of a copy that repeat a remaining line of another copy, or an earlier line of the same copy.
 
-        `stays` returns whether the line of a source remains. Lines with a record ID are
-        compared by this ID. Other lines are compared by content, and only with copies that own some of the records.
+        `stays` receives a source ID and a line, and returns whether this line remains. Lines with a record ID are
+        compared by this ID. Other lines are compared by content, with the copies that own a record in this copy. Every
+        line is also compared with the earlier lines of its own copy.
 
         Raises:
             CopyDamaged: The copy cannot be read.
@@ -81,8 +82,8 @@ class Ownership:
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield each line number of a copy with each keyed hash of the line.
 
-        A hash can depend on the line's position in the agent's file. If `everywhere` is true, hashes for the position
-        in the copy are added.
+        A line without an ID or a time is identified by its number in the agent's file. If `everywhere` is true, such a
+        line also gets a hash for its number in the copy.
 
         Raises:
             CopyDamaged: The copy cannot be read.

@@ -56,7 +56,7 @@ class Selection(Struct):
 
 
 class _Targets(Struct):
-    """Content identified by the targets of a request."""
+    """Content named by the targets of a request, such as a session ID or `<path>:<first line>-<last line>`."""
 
     exchanges: set[int] = field(default_factory=set[int])
     sessions: set[int] = field(default_factory=set[int])
@@ -113,9 +113,9 @@ class Selector:
         return result
 
     def _complete(self, selection: Selection) -> None:
-        """Select a session completely if all its exchanges are selected, and select its sub-agents.
+        """Add the sessions whose exchanges are all selected, the sub-agents of selected sessions, and their content.
 
-        If undo can restore some content of a session, the session is not selected completely.
+        A session is not added for its exchanges if an earlier deletion of its content can be undone.
         """
         incomplete = self._partly_deleted | {
             each.session for each in self.outlines if each.key not in selection.exchanges
@@ -201,7 +201,7 @@ class Selector:
         return sources[0] if sources else None
 
     def _source_at(self, path: str) -> int | None:
-        """Return the ID of the source with this path of its copy or of the agent's file."""
+        """Return the ID of the source whose raw copy or whose original file has this path."""
         try:
             source = self._store.sources.by_archived(self._raw.relative(path))
         except PathOutsideArchive:
@@ -213,7 +213,10 @@ class Selector:
     def _mentioning(
         self, chosen: Sequence[ExchangeOutline], fitting: Collection[int], targets: _Targets, result: Selection
     ) -> list[ExchangeOutline]:
-        """Return the chosen exchanges that contain the text. Add other lines with the text to `result`."""
+        """Return the chosen exchanges that contain the text of the request.
+
+        Lines with the text that belong to no exchange are added to `result`.
+        """
         request, allowed, found = self._request, {each.key for each in chosen}, dict[int, ExchangeOutline]()
         by_source: dict[int, list[ExchangeOutline]] = {}
         for each in sorted(self.outlines, key=lambda each: each.start_line):
@@ -232,7 +235,10 @@ class Selector:
         return list(found.values())
 
     def _lines_with_text(self, source: Source, has_exchanges: bool, result: Selection) -> set[int]:
-        """Return the lines that contain the text and belong to the copy. Only an erasure includes deleted lines."""
+        """Return the lines of a copy that contain the text and do not repeat lines of another session.
+
+        Lines that were deleted before are included only for an erasure.
+        """
         try:
             lines = set(lines_with(self._raw, source, self._request.mentions))
             if lines:
@@ -260,7 +266,7 @@ def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
 
 
 def in_project(names: Collection[str], project: str, folder: str) -> bool:
-    """Return whether one of the names is the project's name or the name of a folder that contains the project."""
+    """Return whether one of the names is the project's name, its folder, or a folder above its folder."""
     folders = {str(above) for above in (PurePath(folder), *PurePath(folder).parents)} if folder else set[str]()
     return project in names or any(name.rstrip("/") in folders for name in names if name)
 

@@ -45,7 +45,7 @@ class SuppressionList:
     def hashes(self, paths: Sequence[Path], line: Line) -> set[int]:
         """Return the keyed hashes of a line.
 
-        For a line without an ID or a time, the hashes are valid only for this position in one of the files `paths`.
+        A line without an ID or a time gets one hash for each file in `paths`, which identifies the line by its number.
         """
         data = line.data + b"\n"
         if _IDENTIFYING.search(data):

@@ -30,9 +30,9 @@ Record: TypeAlias = dict[str, Any]
 
 
 PARSED: Final = "parsed"
-"""Outcome of a line whose record has events."""
+"""Outcome of a line that contains a record with events. `Source.coverage` counts the lines by outcome."""
 REPEATED: Final = "repeated"
-"""Outcome of a line whose record another line already contained, as in forks and resumed sessions."""
+"""Outcome of a line that repeats the record of another line, as in forks and resumed sessions."""
 
 
 class Reason(StrEnum):
@@ -180,8 +180,8 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
 def _joined_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
     """Return the complete JSON objects that follow a truncated record on the same line.
 
-    Return no objects unless the last one ends at the end of the line, because they can otherwise be nested inside the
-    truncated record.
+    Return an empty list if the last object does not end at the end of the line. The objects can then be nested inside
+    the truncated record.
     """
     if _is_cut(text, fault):
         return []

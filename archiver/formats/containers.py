@@ -1,7 +1,7 @@
-"""Sessions of containers, converted to JSON lines.
+"""Conversion of the sessions in a container to JSON lines.
 
-Each line is an object that begins with the `id` of its message. The ID distinguishes a changed message from a new
-message.
+A container is a database or an export with several sessions, or one session in several files. Each JSON line is an
+object that begins with the `id` of its message. A line with a known ID is a new version of a message.
 """
 
 import hashlib
@@ -36,7 +36,10 @@ def header_of(head: bytes) -> Record:
 
 
 def exact_json(value: object) -> object:
-    """Return a database value for use in a JSON line. JSON stays unchanged, and other text or bytes become a string."""
+    """Return a database value for use in a JSON line.
+
+    Text or bytes that contain JSON are inserted as they are. Other text and bytes become a JSON string.
+    """
     if not isinstance(value, bytes | str):
         return value
     data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
@@ -66,14 +69,14 @@ def file_name(session_id: str) -> str:
 
 
 class ExportFormat(FolderFormat):
-    """Base class of formats for exports of web services. An export is a JSON file, possibly in a zip.
+    """Base class of formats for exports of web services, such as ChatGPT.
 
-    The user passes the path of an export. Web services have no transcript folders, only exports.
+    An export is a JSON file, possibly in a zip file. Palaver does not search for exports: the user passes their paths.
     """
 
     suffixes = ()
     service: ClassVar[str]
-    """Host name of the service, which identifies the sessions of all its exports."""
+    """Host name of the service. It is the first part of the path that identifies a session in every export."""
     messages_field: ClassVar[str]
     """Name of the field with a conversation's messages. Its presence identifies an export."""
     messages_type: ClassVar[type]
@@ -84,7 +87,7 @@ class ExportFormat(FolderFormat):
     """Fields with the times of the last change and of creation."""
 
     def containers(self) -> Iterator[Path]:
-        """Yield nothing. Exports have no default location: the user passes their paths."""
+        """Yield nothing, because exports have no default location. The user passes their paths."""
         return iter(())
 
     def is_container(self, path: Path) -> bool:

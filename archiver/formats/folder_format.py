@@ -20,17 +20,17 @@ class FolderFormat(ABC):
     agent: ClassVar[str]
     reader_class: ClassVar[type[RecordReader]]
     home_variable: ClassVar[str] = ""
-    """Environment variable with the path of the agent's home."""
+    """Environment variable with the agent's data folder, such as `CODEX_HOME`. Empty if there is none."""
     home_folder: ClassVar[str] = ""
-    """Default home folder, relative to the user's home."""
+    """Default data folder of the agent, relative to the user's home folder, such as `.codex`."""
     root_folders: ClassVar[tuple[str, ...]] = ()
-    """Transcript folders, relative to the agent's home."""
+    """Folders that contain transcripts, relative to the agent's data folder, such as `sessions`."""
     other_folders: ClassVar[frozenset[str]] = frozenset()
-    """Names of subfolders of the transcript folders that contain no transcripts."""
+    """Names of subfolders without transcripts, which are not searched, such as `checkpoints`."""
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
-    """Suffixes of transcripts. If empty, the agent stores no transcripts in files."""
+    """Suffixes of transcript files. The tuple is empty if the agent stores all sessions in containers."""
     other_files: ClassVar[frozenset[str]] = frozenset()
-    """Names of files that have one of the `suffixes` but contain other data."""
+    """Names of files without transcripts that have one of the `suffixes`, such as `logs.json`."""
     name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
     """Pattern of file names that only this agent uses for transcripts. The default matches no name."""
 
@@ -50,7 +50,7 @@ class FolderFormat(ABC):
         return self._has_transcript_name(path.name) and self.other_folders.isdisjoint(inside)
 
     def matches_name(self, name: str) -> bool:
-        """Return whether a file name is one that only this agent uses for transcripts."""
+        """Return whether a file name follows a pattern that only this agent uses for transcripts."""
         return self.name_pattern.fullmatch(name) is not None
 
     def archive_name(self, path: Path, root: Path) -> str:
@@ -58,7 +58,7 @@ class FolderFormat(ABC):
         return folders.archive_name(path, root)
 
     def recognises(self, records: Sequence[Record]) -> bool:
-        """Return whether at least one of these records is one that only this agent writes."""
+        """Return whether at least one of these records was written by this agent, judged by its fields."""
         return any(map(self._is_from_agent, records))
 
     @abstractmethod
@@ -71,7 +71,7 @@ class FolderFormat(ABC):
 
     @abstractmethod
     def _is_from_agent(self, record: Record) -> bool:
-        """Return whether a record is one that only this agent writes."""
+        """Return whether a record has fields that only this agent writes."""
 
     def _has_transcript_name(self, name: str) -> bool:
         return name.endswith(self.suffixes) and name not in self.other_files

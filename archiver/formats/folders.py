@@ -20,8 +20,8 @@ def files(
     """Yield every file with a wanted name below a folder, in sorted order. If the root is a file, yield only the root.
 
     Folders named in `without` and Palaver homes are skipped. Links to folders are not followed: a target inside the
-    root is found anyway, and a target outside does not belong to the agent. Skipped homes, and links to folders outside
-    the root, are added to `skipped`. Unreadable folders are logged as a warning.
+    root is found anyway, and a target outside does not belong to the agent. Skipped Palaver homes, and links to folders
+    outside the root, are added to `skipped`. Each unreadable folder is logged as a warning.
     """
     found = Unsearched() if skipped is None else skipped
     real = Path(os.path.realpath(root))
@@ -95,7 +95,7 @@ def _matching(path: Path, parts: Sequence[str], errors: list[PermissionError]) -
 
 
 def is_unreadable(folder: Path) -> bool:
-    """Return whether missing permissions prevent reading a folder. The folder may not exist."""
+    """Return whether this user lacks permission to read a folder. Return False if the folder does not exist."""
     try:
         os.scandir(folder).close()
     except PermissionError:
@@ -120,7 +120,10 @@ def is_gone(path: Path) -> bool:
 
 
 def archive_name(path: Path, root: Path) -> str:
-    """Return the path relative to the root, with at least one folder, in characters that any file system allows."""
+    """Return the path relative to the root, in characters that any file system allows.
+
+    If a file is directly in the root, the result begins with the name of the root, such as `sessions/a.jsonl`.
+    """
     parts = path.relative_to(root).parts if path.is_relative_to(root) else (path.name,)
     if len(parts) < 2:
         parts = (path.parent.name or "root", path.name)

@@ -1,7 +1,7 @@
 """Exports of web services: JSON files with all conversations, possibly in a zip file.
 
-A zip file is read as a stream: no file is unpacked to disk, and at most one conversation is in memory. The names in a
-zip file are compared, but never used as paths.
+A zip file is read as a stream: no file is unpacked to disk, and at most one conversation is in memory. Names inside a
+zip file only select the files to read, and are never used as paths on disk.
 """
 
 import io

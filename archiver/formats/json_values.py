@@ -8,7 +8,7 @@ from ...core.conversation import Milliseconds
 from ..files.lines import Record
 
 _COUNT_MAX = 10**12
-"""Maximum plausible count. The sum of a million such counts fits into a database column."""
+"""Maximum count that is accepted. The sum of a million such counts fits into a database column."""
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -37,17 +37,17 @@ def string(value: object) -> str:
 
 
 def first_string(record: Record, *names: str) -> str:
-    """Return the first non-empty text among these fields."""
+    """Return the first non-empty text in these fields of a record, or an empty text."""
     return next((value for name in names if (value := string(record.get(name)))), "")
 
 
 def count_of(value: object) -> int:
-    """Return the value if it is a plausible count, otherwise 0."""
+    """Return the value if it is an integer from 0 to 10^12, otherwise 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _COUNT_MAX else 0
 
 
 def total(record: Record, *names: str) -> int:
-    """Return the sum of these counts."""
+    """Return the sum of the counts in these fields of a record."""
     return sum(count_of(record.get(name)) for name in names)
 
 

@@ -36,7 +36,10 @@ def is_envelope(text: str) -> bool:
 
 
 def step_usage(step: str, counts: Record) -> str:
-    """Return the value of a usage fact. Kimi Code names the field `inputOther`, and Kimi CLI `input_other`."""
+    """Return the token usage of a step, as the value of a `Fact.USAGE` note.
+
+    The fields of `counts` can have names in the style of Kimi Code (`inputOther`) or of Kimi CLI (`input_other`).
+    """
     normalised = {name.replace("_", "").lower(): value for name, value in counts.items()}
     tokens_in = total(normalised, "inputother", "inputcacheread", "inputcachecreation")
     return usage(step, tokens_in, count_of(normalised.get("output")))

@@ -1,4 +1,4 @@
-"""Events of one record: its turns and notes, or the reason for skipping it."""
+"""Events of one transcript record: turns of the conversation, notes on the session, or a reason for skipping it."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ from .transcript_format import Event
 RecordEvents: TypeAlias = "Sequence[Turn | Note] | str"
 """Turns and notes of one record, or the reason for skipping the record.
 
-An empty sequence means that events are delayed.
+An empty sequence means that the reader yields the events of the record later.
 """
 
 
@@ -52,7 +52,7 @@ class SkipReason(StrEnum):
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 """Pattern of a UUID."""
 _TITLE_RANK = 4
-"""Rank of a title if the agent has only one source of titles. A title of lower rank does not replace it."""
+"""Rank of titles from agents that have only one source of titles. Titles of lower rank do not replace them."""
 
 # IDs such as `call_1` or `e7` occur in every session.
 _UNIQUE_ID = re.compile(rf"[0-9A-Za-z]{{16,}}|{UUID}")
@@ -72,7 +72,7 @@ def record_id(native_id: str, data: bytes) -> str:
 
 
 def usage(reply: str, tokens_in: int, tokens_out: int) -> str:
-    """Return the value of a usage fact, or an empty string if all counts are 0."""
+    """Return the value of a `Fact.USAGE` note, such as `<reply> 1200 80`, or an empty string if both counts are 0."""
     return f"{reply} {tokens_in} {tokens_out}" if tokens_in or tokens_out else ""
 
 
@@ -140,7 +140,7 @@ class SessionFacts(Struct):
             self._known.pop(fact, None)
 
     def location(self, line: int) -> list[Note]:
-        """Return notes of the folder and the branch at the start of an exchange."""
+        """Return notes with the working folder and the Git branch at the start of an exchange."""
         facts = {
             Fact.CWD: self._known.get(Fact.CWD, self.session.cwd),
             Fact.BRANCH: self._known.get(Fact.BRANCH, self.session.branch),

@@ -70,7 +70,10 @@ class RecordReader(ABC):
         """Release all delayed events, because no line follows."""
 
     def _fact_handler(self, fields: Mapping[Fact, str]) -> RecordHandler:
-        """Return a handler for records that only state facts about the session, in the given fields."""
+        """Return a handler for records that contain only session facts, such as a title.
+
+        `fields` maps each fact to the name of the field that contains it.
+        """
 
         def handler(record: Record, stamp: RecordStamp) -> RecordEvents:
             facts = {fact: record.get(name) for fact, name in fields.items()}
@@ -90,7 +93,7 @@ class RecordReader(ABC):
         return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)] if text else []
 
     def _compacted(self, summary: object, stamp: RecordStamp) -> list[Turn]:
-        """Return a turn with the summary that replaced earlier conversation in the model's context."""
+        """Return a turn with the summary that replaced the earlier conversation in the model's context."""
         text = clean(summary) if isinstance(summary, str) else ""
         return [stamp.turn(Speaker.HOST, Kind.COMPACTION, text or "Conversation compacted")]
 

@@ -38,7 +38,7 @@ class Repetitions(Struct):
         return []
 
     def register(self, key: str) -> None:
-        """Note that an event has a more detailed record, and skip the turns of this event that were held back."""
+        """Record that an event has a more detailed record, and skip the delayed turns of this event."""
         self._registered.add(key)
         self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._delayed.pop(key, [])]
 
@@ -50,12 +50,12 @@ class Repetitions(Struct):
 
 
 class PromptCopies(Struct):
-    """Prompts of the current exchange, for agents that record each prompt in two types of records."""
+    """Prompts of the current exchange, for agents that record each prompt twice, in records of two types."""
 
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def take(self, text: str, *, record_type: str) -> bool:
-        """Return whether an unused copy of the prompt exists in a record of this type, and mark the copy as used."""
+        """Remove one stored copy of a prompt, added from a record of this type. Return False if there is none."""
         copy = (record_type, " ".join(text.split()))
         if not self._seen[copy]:
             return False

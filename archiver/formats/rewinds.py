@@ -59,7 +59,10 @@ class PromptParents(Struct):
 
 
 class EntryTree(Struct):
-    """Tree of entries that contain parent IDs. The active branch contains the last entry with events."""
+    """Tree of a session's entries, for agents that record the ID of each entry's parent.
+
+    The active branch is the branch with the last entry that has events.
+    """
 
     _parents: dict[str, str] = field(default_factory=dict[str, str])
     _lines: dict[str, int] = field(default_factory=dict[str, int])

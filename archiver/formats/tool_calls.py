@@ -42,7 +42,7 @@ class ToolCall(Struct, frozen=True):
 
 
 UNKNOWN_CALL = ToolCall("", "")
-"""Placeholder that replaces the call of a result if the call is unknown."""
+"""Tool call without a name or text, for a result whose call is unknown."""
 
 
 class ToolCalls(Struct):
@@ -53,7 +53,7 @@ class ToolCalls(Struct):
     waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
     def call(self, stamp: RecordStamp, call_id: str, tool: str, arguments: object, *, group: str = "") -> Turn:
-        """Return the turn of a call, and store the call until its result arrives."""
+        """Return the turn of a call, and store the call until its result is read."""
         call = self.waiting[call_id] = describe_call(tool, arguments, shorten=self.shorten)
         return stamp.turn(Speaker.ASSISTANT, Kind.CALL, call.text, tool=call.tool, call=call_id, group=group)
 
@@ -63,7 +63,7 @@ class ToolCalls(Struct):
         return self.result_of(call, stamp, call_id, text, failed=failed)
 
     def result_of(self, call: ToolCall, stamp: RecordStamp, call_id: str, text: str, *, failed: bool) -> Turn:
-        """Return the turn of the result of this call. A failed call affects no files.
+        """Return the turn with the result of a call. A failed call affects no files.
 
         If texts are shortened, the text of a successful file operation consists of the paths only.
         """
@@ -82,7 +82,10 @@ class ToolCalls(Struct):
 
 
 def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
-    """Return a tool call. Its arguments are an object, JSON text, or free text such as a patch or a script."""
+    """Return a tool call with its readable text and the affected files.
+
+    `given` contains the arguments: an object, JSON text, or free text such as a patch or a script.
+    """
     tool = tool_name(tool)
     arguments = _arguments(given)
     body = clean(_body(arguments) if arguments else string(given))

@@ -1,4 +1,7 @@
-"""Protocols of transcript formats, one format per agent. Some formats store several sessions in one container."""
+"""Protocols for the transcript formats of agents.
+
+Some agents store sessions in containers: databases or exports with several sessions, or sessions in several files.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -50,7 +53,7 @@ class TranscriptFormat(Protocol):
         ...
 
     def matches_name(self, name: str) -> bool:
-        """Return whether a file name is one that only this agent uses for transcripts."""
+        """Return whether a file name follows a pattern that only this agent uses for transcripts."""
         ...
 
     def archive_name(self, path: Path, root: Path) -> str:
@@ -77,13 +80,13 @@ class ContainedSession(Struct, frozen=True):
     """One session of a container."""
 
     path: Path
-    """Path that identifies the session in every scan. No file with this path exists.
+    """Path that identifies the session. No file with this path exists.
 
-    For an export, the path is below the name of the service, so that a later export updates the session. Otherwise, it
-    is below the path of the container.
+    For an export, the path begins with the host name of the service, so that a later export updates the session. For
+    any other container, the path begins with the path of the container.
     """
     archive_name: str
-    """Path in the archive, below the agent's folder."""
+    """Path of the session's raw copy, relative to the agent's folder in the archive."""
     fingerprint: int
     """Fingerprint that changes whenever the session changes."""
     changed_at: Milliseconds
@@ -112,5 +115,5 @@ class ContainerFormat(TranscriptFormat, Protocol):
         ...
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
-        """Yield the sessions of a container, originals before their forks. Raises `SourceUnreadable`."""
+        """Yield the sessions of a container, each original before its forks. Raises `SourceUnreadable`."""
         ...

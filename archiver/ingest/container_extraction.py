@@ -174,7 +174,7 @@ def _lines_of(copy: Copy) -> _CopyLines:
 def _replaceable(
     copy: Copy, transcript_format: TranscriptFormat, changed: Mapping[_ByteRange, bytes]
 ) -> dict[_ByteRange, bytes]:
-    """Return the changed lines that contain all of their earlier version, by byte range."""
+    """Return the new versions of lines that contain the whole earlier version, by the earlier byte range."""
     session = Session(transcript_format.agent, "")
     found: dict[_ByteRange, bytes] = {}
     with copy.open() as file:

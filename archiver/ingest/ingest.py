@@ -38,9 +38,9 @@ from .transcripts import Transcript
 
 _COPYING_THREADS: Final = 4
 _TRANSACTION: Final = 16
-"""Number of parsed transcripts stored in one transaction, because each transaction waits for the disk."""
+"""Number of parsed transcripts per transaction. Each transaction waits for the disk."""
 _UNSTORED: Final = 0.3
-"""Seconds after which parsed transcripts are stored, even if more follow.
+"""Seconds after which parsed transcripts are stored, even if the transaction contains fewer than 16 of them.
 
 Therefore, a process that is killed often still makes progress.
 """
@@ -85,8 +85,8 @@ class Ingest:
     ) -> IngestReport:
         """Ingest new content of these transcripts. Report unreadable files, and continue with the other files.
 
-        Outdated copies are re-read for up to `budget` seconds. Without a budget, only copies marked for re-reading are
-        re-read, all of them. `stored` is called each time new content is in the store.
+        Outdated copies are re-read for up to `budget` seconds. If `budget` is None, all copies that are marked for
+        re-reading are re-read, and no other copies. `stored` is called each time new content is in the store.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
         erased = self._store.tombstones.has_deletions(erased=True)

@@ -44,7 +44,7 @@ class IngestJob(Struct, frozen=True):
 
 
 class JobPlanner:
-    """Planner that compares transcripts with their stored state for one ingest run."""
+    """Planner of one ingest run, which compares transcripts with their stored state to find new and changed ones."""
 
     def __init__(
         self, store: Store, raw: RawArchive, redactor: Redactor, exclusion: Exclusion, deleted: SuppressionList
@@ -125,7 +125,10 @@ class JobPlanner:
 
 
 def loses_nothing(transcript_format: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
-    """Return whether `after` contains every turn of `before` in the same order. Turns may be longer."""
+    """Return whether `after` contains every turn of `before` in the same order.
+
+    A turn in `after` may be longer, if it begins with the text of the turn in `before`.
+    """
     later = _turns(transcript_format, session, after)
     return all(any(_continues(new, old) for new in later) for old in _turns(transcript_format, session, before))
 

@@ -56,7 +56,7 @@ class ParallelParser:
     """Parser that sends copied files to a pool, and parses other files in this process while it waits."""
 
     def __init__(self, pool: ParserPool, tasks: Mapping[str, tuple[ParseTask, Future[Copied]]]) -> None:
-        """Parse each task after its copy exists. `tasks` are in the order in which `take` is called."""
+        """Start each task as soon as its raw copy is written. `tasks` has the order in which `take` is called."""
         self._pool = pool
         self._tasks = {name: task for name, (task, _) in tasks.items()}
         self._lock = threading.RLock()

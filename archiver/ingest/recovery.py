@@ -1,7 +1,7 @@
 """Recovery of raw copies that have no row in the database, for example after the database was lost.
 
-Run an ordinary ingest first, because it knows the paths of files that agents still have. Any other copy is ingested
-under its own path, because the path of the agent's file is unknown.
+Run an ordinary ingest first: it finds the files that agents still have, and thereby the original paths of their copies.
+The original path of any other copy is unknown, so recovery stores the path of the copy instead.
 """
 
 from ...core.conversation import Session

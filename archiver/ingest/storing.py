@@ -17,7 +17,7 @@ def stored_session(store: Store, session: Session) -> Session:
 
 
 def with_parent_mark(store: Store, session: Session) -> Session:
-    """Return the session. If its parent is marked as not to be indexed, mark the session as well."""
+    """Mark a session as not to be indexed if its parent session has this mark. Return the session."""
     if store.sessions.is_unindexed(session.agent, session.parent_id):
         session.links[UNINDEXED] = "yes"
     return session
@@ -47,7 +47,10 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
 
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
-    """Apply each title to the session of the record that it names. Ignore unknown records."""
+    """Set the titles of sessions. The session of a title is the session that contains the record `Note.about`.
+
+    Titles with an unknown record are ignored.
+    """
     places = store.sources.locate({title.about for title in titles})
     for title in titles:
         number = store.sources.session_of(places[title.about][0]) if title.about in places else None

@@ -21,8 +21,8 @@ _CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
 class Transcript(Struct, frozen=True):
     """Transcript file, or a file without a known `format` that may be a transcript.
 
-    `found` is its path below `root`. `path` is the same path with all links resolved. If `path` equals `root`, the path
-    is a folder that this user cannot read.
+    `found` is the path of the file below `root`. `path` is the same path with all links resolved. An instance whose
+    `path` equals `root` is not a file: it represents a folder that this user cannot read.
     """
 
     path: Path
@@ -40,7 +40,7 @@ class Transcript(Struct, frozen=True):
         return known if known is not None and known.may_be_transcript(self.found, self.root) else None
 
     def archived(self, transcript_format: TranscriptFormat) -> str:
-        """Return the preferred name of the raw copy for this format."""
+        """Return the preferred archive path of the raw copy, such as `codex/2026/07/01/<name>.jsonl`."""
         name = transcript_format.archive_name(self.found.absolute(), self.root.absolute())
         return f"{transcript_format.agent}/{name}"
 
@@ -82,14 +82,14 @@ def _of_container_format(known: ContainerFormat) -> Iterator[Transcript]:
 
 
 def _unreadable_folder(path: Path) -> Transcript:
-    """Return an entry for the unreadable folder above a path."""
+    """Return an entry for the topmost folder above a path that this user cannot read, or else for the path."""
     above = reversed(path.parents)
     closed = next((each for each in above if folders.is_unreadable(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 
 def within(folder: Path) -> Iterator[Transcript]:
-    """Yield this user's transcripts in a resolved folder. The root folder of an agent yields no transcripts."""
+    """Yield this user's transcripts in a resolved folder that is below a transcript folder of an agent."""
     for known in all_formats():
         for root in roots(known):
             real = root.resolve()
@@ -100,9 +100,9 @@ def within(folder: Path) -> Iterator[Transcript]:
 
 
 def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return the transcripts among these files, and possible transcripts in these folders.
+    """Return the transcripts and containers at these paths. A path can be a file or a folder.
 
-    `skipped` collects omitted paths.
+    Files in a folder are included if they may be transcripts. `skipped` collects omitted paths.
 
     Raises:
         SourceUnreadable: A path does not exist, cannot be read, contains no transcript of a known agent, or is in a

@@ -16,11 +16,11 @@ def group_exchanges(
     """Yield the exchanges of a transcript, with its notes and skipped lines in between.
 
     A prompt starts an exchange, unless other turns precede it on the same line. An exchange ends where the next one
-    begins, and is yielded after the notes and skipped lines among its lines. Turns before the first prompt form a
-    separate exchange. If all of them are injected text, they belong to the first exchange. An erased exchange keeps its
-    ordinal.
+    begins. It is yielded after the notes and skipped lines between its first and last line. Turns before the first
+    prompt form a separate exchange. If the agent's program added all of these turns, they belong to the first exchange
+    instead. Erased exchanges are counted, so that later exchanges keep their ordinals.
 
-    The last exchange may grow. Re-reading from its first line with its ordinal gives the same exchanges.
+    The last exchange may grow. A later run can start at its first line, with its ordinal as `first_ordinal`.
     """
     tracker, draft, ordinal = _LineTracker(lines), _Draft(), first_ordinal
     for event in reader.read(tracker):
@@ -74,7 +74,7 @@ class _LineTracker:
         self._current = 0
 
     def opens(self, turn: Turn) -> bool:
-        """Return whether a turn is a prompt on the current line. A reader may yield a prompt of an earlier line."""
+        """Return whether a turn opens an exchange. A delayed prompt of an earlier line does not open one."""
         return turn.kind is Kind.PROMPT and turn.line == self._current
 
     def drop_before(self, line: int) -> None:
@@ -95,12 +95,12 @@ class _Draft(Struct):
 
     @property
     def has_conversation(self) -> bool:
-        """True if the exchange contains more than injected text."""
+        """True if the exchange contains more than text that the agent's program added."""
         return self.opened or any(turn.kind is not Kind.INJECTED for turn in self.turns)
 
     @property
     def has_ordinal(self) -> bool:
-        """True if the exchange has an ordinal, as conversations and erased exchanges do."""
+        """True if the exchange uses an ordinal: it contains conversation, or it was erased."""
         return self.has_conversation or self.erased
 
     def add(self, turn: Turn, start_byte: int) -> None:
@@ -109,7 +109,10 @@ class _Draft(Struct):
         self.turns.append(turn)
 
     def note(self, note: Note) -> None:
-        """Keep the first folder and branch. For each reply, keep the last token count, which is its total."""
+        """Store the folder, the branch or the token usage from a note.
+
+        Only the first folder and branch are stored. A later token count of the same reply replaces the earlier count.
+        """
         if note.fact is Fact.CWD:
             self.cwd = self.cwd or note.value
         elif note.fact is Fact.BRANCH:

@@ -29,7 +29,7 @@ _SHORTENED = {Kind.RESULT, Kind.INJECTED}
 def remove_own_output(parsed: ParsedLines, session: Session, home: Path) -> None:
     """Remove Palaver's own output, and count its lines by the reason for removal.
 
-    A line with other content keeps the outcome `parsed`.
+    A line that also contains other content keeps the outcome `parsed`.
     """
     homes = {home, home.resolve()}
     folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
@@ -56,7 +56,7 @@ def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
 
 
 def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own | None]]:
-    """Yield each turn with Palaver's output removed. If nothing is left, also yield the reason for skipping it."""
+    """Yield each turn without Palaver's output, and the reason for skipping the turn if no text is left."""
     own_calls = _own_calls(exchange)
     for turn in exchange.turns:
         if whole is not None:
@@ -70,9 +70,9 @@ def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own 
 
 
 def _is_own_run(exchange: Exchange, kind: SessionKind) -> bool:
-    """Return whether a run was Palaver's own.
+    """Return whether an agent ran only for Palaver in this exchange.
 
-    Either Palaver wrote the prompt of the exchange, or a sub-agent made only calls to Palaver.
+    Either Palaver wrote the prompt of the exchange, or a sub-agent called only Palaver's tools and commands.
     """
     if any(turn.kind is Kind.PROMPT and is_own_prompt(turn.text) for turn in exchange.turns):
         return True

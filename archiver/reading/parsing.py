@@ -1,4 +1,4 @@
-"""Parsing of a file into redacted exchanges, notes and line outcomes, without access to a store."""
+"""Parsing of a file into redacted exchanges, notes and an outcome for each line, without access to a store."""
 
 import io
 from collections.abc import Collection, Iterable, Iterator
@@ -19,8 +19,9 @@ from .exchange_grouping import group_exchanges
 class ParsedLines(Struct):
     """Lines of a file, beginning at `start`.
 
-    `outcomes` has one entry per line. `records` maps record IDs to lines. `pending` is the size in bytes of an
-    incomplete last line, which begins at `end`. `unindexed` is true if the user excluded the session in a prompt.
+    `outcomes` has one entry per line: `parsed`, or the reason why the line has no events. `records` maps record IDs to
+    lines. `pending` is the size in bytes of an incomplete last line, which begins at `end`. `unindexed` is true if the
+    user excluded the session in a prompt.
     """
 
     start: ResumePoint
@@ -49,7 +50,8 @@ def parse(
 ) -> ParsedLines:
     """Parse a file to its end, except a last line that is still being written.
 
-    Turns of records in `repeated`, and of records that occurred on an earlier line, are counted but not kept.
+    Turns are skipped as repeated if `repeated` contains the ID of their record, or if the record also occurs on an
+    earlier line.
     """
     found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
@@ -94,7 +96,10 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
 
 
 class _RepetitionFilter(FormatReader):
-    """Reader that skips repeated turns. It ignores rewinds on the same lines, because the user did not go back."""
+    """Reader that skips turns of repeated records.
+
+    It also omits rewind notes on the lines of these turns, because a repeated record is not a rewind by the user.
+    """
 
     def __init__(self, reader: FormatReader, found: ParsedLines, repeated: Collection[str]) -> None:
         self._reader, self._found, self._repeated = reader, found, repeated

@@ -102,7 +102,7 @@ def _edits(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _patched(patch: str, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines that a patch adds to this file, each with an empty text as the replaced text."""
+    """Yield each line that a patch adds to this file, paired with an empty text, because it replaces no known text."""
     inside = False
     for row in patch.splitlines():
         if row.startswith("*** "):

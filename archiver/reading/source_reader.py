@@ -24,7 +24,7 @@ from .parsing import ParsedLines, parse
 
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
-"""Prefixes of lines that stand for a picture."""
+"""Prefixes of lines that replace a picture, such as `[image/png, 12 KB]`."""
 
 
 class Suppression(Protocol):
@@ -72,15 +72,15 @@ class SourceReader:
         self._found = ParsedLines(source.resume, source.resume.byte)
         self._title_exchange: int | None = None
         self.titles: list[Note] = []
-        """Titles that name a record. Each applies to the session of that record, possibly another session."""
+        """Titles of the sessions that contain the records named in `Note.about`. They can be other sessions."""
         self.has_deleted = False
         """True if the user deleted some of the new lines."""
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
-        """IDs of sources that repeat records of this source, although they were read earlier."""
+        """IDs of sources of forks that repeat records of this source, but were read before this source."""
         self.moved: list[Repetition] = []
-        """Lines of `later_sources` whose records belong to this source."""
+        """Lines of `later_sources` whose records this source owns from now on."""
 
     @property
     def first(self) -> int:
@@ -134,7 +134,7 @@ class SourceReader:
 
     @property
     def _only_repeats(self) -> bool:
-        """True if only deleted and repeated lines are left."""
+        """True if the source consists of deleted and repeated lines."""
         return self._source.coverage.keys() == {DELETED, REPEATED}
 
     @property
@@ -171,10 +171,10 @@ class SourceReader:
             self._source.resume = ResumePoint()
 
     def _earlier_records(self) -> dict[str, SourceLine]:
-        """Return the records that also occur on an earlier line of this or another source, with that line.
+        """Return the new records that another source or an earlier line of this source contains, with that line.
 
-        In this source, only lines before the resume point count as earlier. The stored line of a re-read record may be
-        wrong, because a prompt that was queued twice may have moved.
+        In this source, only lines before the first line of this reading count as earlier. The stored line of a record
+        that is read again may be wrong: if a prompt was queued twice, its record may have moved to another line.
         """
         places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
@@ -187,7 +187,7 @@ class SourceReader:
         }
 
     def _reaches_back(self, earlier: Mapping[str, SourceLine]) -> bool:
-        """Return whether the lines repeat, or rewind to, lines before the resume point."""
+        """Return whether a new line repeats a line before the resume point, or rewinds to such a line."""
         return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
             source == self._source.id for source, _ in earlier.values()
         )
@@ -218,7 +218,7 @@ class SourceReader:
                 pass
 
     def _describe(self) -> None:
-        """Set the dates and project of the session from its exchanges. Also set its title if it has no better one."""
+        """Set the dates and the project of the session. Use the first prompt as its title if it has no other title."""
         session = self._session
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)

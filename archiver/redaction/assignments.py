@@ -1,4 +1,4 @@
-"""Rules for secrets that follow their name: in settings, variables, arguments and XML elements."""
+"""Rules for secrets after a name such as `password =`, in settings, variables, arguments and XML elements."""
 
 from .credentials import EXAMPLE_VALUES, LETTERS_ONLY
 from .rule import AllowList, Rule
@@ -72,7 +72,11 @@ _PATH = (
     r"^/?(?:\w{1,7}/)+\w{0,7}$",
     rf"^{_WITHIN}{_FOLDER}/[A-Za-z0-9/]*$|^(?:[A-Za-z0-9]*/)+{_FOLDER}$",
 )
-"""Patterns for paths. A base64 key may also contain `/`, but has digits, letters of both cases, and long parts."""
+"""Patterns for paths, which are not secrets.
+
+Base64 keys, which may also contain `/`, do not match: they mix digits and letters of both cases, and have long runs of
+characters between slashes.
+"""
 NOT_BARE = AllowList(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
@@ -82,7 +86,7 @@ NOT_BARE = AllowList(
         r"^.{1,5}$",
     )
 )
-"""Patterns for unquoted values in programs and settings that are not secrets."""
+"""Patterns for unquoted values that are not secrets, such as attribute names, file paths and port numbers."""
 
 ASSIGNMENTS: tuple[Rule, ...] = (
     Rule(

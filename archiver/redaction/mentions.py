@@ -57,7 +57,7 @@ NO_RANDOM = AllowList(
         r"^.{1,7}$",
     )
 )
-"""Patterns for class names and other words. After words such as `token`, only random characters are secrets."""
+"""Patterns for class names, joined words and short values, which are not secrets after a name such as `token`."""
 
 _COMMANDS = (
     r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",
@@ -80,7 +80,7 @@ _PROSE = (
     "the|and|for|with|are|was|has|had|not|but|from|were|which|its"
     "|would|should|does|your|our|their|them|these|those|than|while|been|being|could|new|user|users|files|data|tests|after|using|default"
 )
-"""Common words of prose that are not in the BIP-39 word list."""
+"""Common words that are not in the BIP-39 word list. A text with one of them is not a seed phrase."""
 
 MENTIONS: tuple[Rule, ...] = (
     Rule(

@@ -33,7 +33,7 @@ class Unindexed(StrEnum):
 
 
 def opt_out_in(prompt: str) -> Unindexed | None:
-    """Return `SESSION` or `EXCHANGE` if a prompt excludes it from the index, or None otherwise.
+    """Return `SESSION` or `EXCHANGE` if a prompt asks not to index the session or the exchange, otherwise None.
 
     Requests in quotations and in code are ignored.
     """
@@ -67,9 +67,10 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Redact spans with both tags in text that the user did not type.
+    """Redact private spans with both tags in text that the user did not type.
 
-    In truncated text, also redact from an unpaired tag to the place where text is missing.
+    If the middle of the text was cut out, one tag of a span can be missing. Then redact the text between the other tag
+    and the cut.
     """
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
@@ -80,9 +81,9 @@ def redact_printed(text: str) -> str:
 
 
 def _spans(text: str, depth: int = 0, *, clipped: bool = False) -> list[tuple[int, int]]:
-    """Return the outermost spans.
+    """Return the start and end of each outermost private span. `depth` is the number of open spans before the text.
 
-    A span with too few closing tags extends to the last of them, or with `clipped` to the end of the text.
+    If closing tags are missing, the last span ends at the last closing tag, or with `clipped` at the end of the text.
     """
     spans: list[tuple[int, int]] = []
     start = end = 0

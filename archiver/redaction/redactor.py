@@ -22,16 +22,19 @@ _NAMES = 10_000
 """Maximum number of names cached with their redacted form."""
 
 _NAMED = "assignment"
-"""Kind of a secret that is recognised only by its context. The context differs between locations."""
+"""Kind of all secrets that are recognised only by their context, such as a name before the value.
+
+The kind does not state the context, because equal secrets can have different contexts.
+"""
 _CONTEXT_KINDS = frozenset(
     {"authorization", "curl-auth-header", "curl-auth-user", "generic-api-key", "url-credentials"}
 )
-"""Kinds that describe the context of a secret, not its form."""
+"""Kinds that describe the context of a secret, not its form. They are replaced by `assignment`."""
 
 _SHORTEST, _LONGEST = 8, 512
-"""Minimum and maximum length of a secret that is also redacted where no name precedes it."""
+"""Minimum and maximum length of a secret whose other occurrences, without a name before them, are also redacted."""
 _REPEATED = 32
-"""Maximum number of different secrets whose other occurrences in a text are searched."""
+"""Maximum number of different secrets in a text whose other occurrences are also redacted."""
 _LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
 
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
@@ -111,7 +114,7 @@ class Redactor:
     def is_plain(self, text: str) -> bool:
         """Return whether the text certainly contains no secret and no private span.
 
-        The check is fast, so that many texts can be joined and checked together.
+        The check is faster than `redact`. To check many texts at once, join them with line breaks.
         """
         return not keyword_index().has_any(text.encode(errors="surrogatepass"))
 

@@ -11,7 +11,7 @@ from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
-"""Number of turns whose names, or whose texts, are checked together, because one check costs less than many."""
+"""Number of turns whose names, or whose texts, are joined for one check. One check is faster than many."""
 _BETWEEN = "\n\0\n"
 """Separator between names. No rule matches across it."""
 _REASON_LENGTH = 60
@@ -20,13 +20,16 @@ _NUMERIC = {Fact.USAGE, Fact.REWOUND}
 
 
 class TranscriptRedactor:
-    """Redactor of secrets and private spans in transcripts. It then cuts clipped texts to their final length."""
+    """Redactor of secrets and private spans in transcripts.
+
+    After redaction, it removes the margins that `clip` kept in shortened texts.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
     def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
-        """Redact exchanges. Names in `known` contain no secret."""
+        """Redact exchanges. `known` contains names, such as record IDs, that are already known to contain no secret."""
         turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
@@ -65,7 +68,7 @@ class TranscriptRedactor:
         return {self.name(record): line for record, line in records.items()}
 
     def outcomes(self, outcomes: Sequence[str]) -> list[str]:
-        """Redact the outcomes of lines, because some outcomes quote the transcript."""
+        """Redact the outcomes of lines. An outcome such as `unknown-type:<type>` quotes the transcript."""
         redacted = {outcome: self.name(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
         return [redacted[outcome] for outcome in outcomes]
 

@@ -11,7 +11,7 @@ from .database import Database
 
 
 class DocumentFolderTable:
-    """Table of the folders whose documents are kept indexed."""
+    """Table of watched folders, by path and namespace."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -24,14 +24,15 @@ _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language
     FROM chunk c JOIN document d ON d.id = c.document"""
 _BATCH: Final = 50
 _PATHS: Final = 256
-"""Number of cached paths."""
+"""Maximum number of stored paths whose shown form is cached."""
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
-    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser.
+    """State of a file when it was read. `at` is its modification time.
 
-    `metadata` are named values in the file, such as `title` and `author`.
+    `digest` is computed from the bytes of the file and the versions of the parser and of the redaction rules.
+    `metadata` contains named values from the file, such as `title` and `author`.
     """
 
     path: Path
@@ -43,7 +44,7 @@ class Document(Struct, frozen=True):
 
 
 class QueuedFile(Struct, frozen=True):
-    """File to read, and the folder that must contain it after links are resolved."""
+    """File to read. It is refused if its path leads outside the folder `root` after symbolic links are resolved."""
 
     path: Path
     namespace: str
@@ -57,7 +58,7 @@ class DocumentTable:
         self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
-        """Return the digest that `replace` stored for a file, or empty bytes if not all of its chunks are stored."""
+        """Return the stored digest of a file, or empty bytes if the file or some of its chunks are not stored."""
         row = self._db.one(
             "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
         )
@@ -85,7 +86,7 @@ class DocumentTable:
         return keys
 
     def paths_of(self, digest: bytes, namespace: str, language: str) -> list[Path]:
-        """Return the files with this digest that have chunks, in path order."""
+        """Return the paths of the documents with this digest, in path order. Documents without chunks are omitted."""
         rows = self._db.rows(
             """SELECT path FROM document d WHERE digest = ? AND namespace = ? AND language = ?
                AND EXISTS (SELECT 1 FROM chunk WHERE document = d.id) ORDER BY path""",
@@ -134,7 +135,7 @@ class DocumentTable:
     def containing(self, text: str, wanted: DocumentFilter) -> Iterator[StoredChunk]:
         """Yield the chunks that contain a text and satisfy a filter, ordered by file and position.
 
-        Upper and lower case of ASCII letters are equal.
+        The case of ASCII letters is ignored.
         """
         where, values = self.conditions(wanted)
         keys = self._db.numbers(
@@ -146,7 +147,7 @@ class DocumentTable:
             yield from self.load(keys[start : start + _BATCH]).values()
 
     def beside(self, stored: StoredChunk, start_line: int, end_line: int) -> list[StoredChunk]:
-        """Return the chunks of the same document that have some of these lines, in order."""
+        """Return the chunks of the same document that contain any of the lines `start_line` to `end_line`, in order."""
         return self._select(
             "d.id = (SELECT document FROM chunk WHERE item = ?) AND c.end_line >= ? AND c.start_line <= ?",
             (stored.key, start_line, end_line),
@@ -174,7 +175,7 @@ class DocumentTable:
         return dict(rows)
 
     def count_unparsed(self) -> int:
-        """Count the source files without units, because they have syntax errors or are too large to parse."""
+        """Count the source files that were split by lines because they have syntax errors or are too large to parse."""
         return self._db.number(
             "SELECT count(DISTINCT document) FROM chunk WHERE kind = ? AND unit = ''", (ChunkKind.CODE,)
         )
@@ -188,9 +189,10 @@ class DocumentTable:
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
-        """Return the stored files in path order. A file is listed once for each of its namespaces.
+        """Return the stored files that satisfy a filter, in path order.
 
-        The conditions for chunks, `kinds` and `units`, are ignored.
+        A file is listed once for each of its namespaces. The fields `kinds` and `units` of the filter are ignored,
+        because they are conditions for chunks.
         """
         where, values = self._file_where(wanted or DocumentFilter())
         rows = self._db.rows(
@@ -211,7 +213,7 @@ class DocumentTable:
         return [path for (each,) in rows if (path := _path(each)).name in names]
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
-        """Return the modification time that each file had when it was read."""
+        """Return the modification times of stored files. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted)
         return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
 
@@ -235,7 +237,7 @@ class DocumentTable:
         Folders that match are no longer watched.
 
         Raises:
-            ValueError: The filter has other conditions, which a queued file cannot be compared with.
+            ValueError: The filter has other conditions, such as a language. They are unknown for queued files.
         """
         if wanted.pattern or wanted.languages or wanted.kinds or wanted.units:
             raise ValueError("documents are deleted by file, folder or namespace only")
@@ -269,7 +271,7 @@ class DocumentTable:
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
-        """Remove a file from the queue after it was read. If it could not be read, record it with the `problem`."""
+        """Remove a file from the queue after it was read. With a `problem`, record that the file could not be read."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:
             self._db.run(
@@ -281,7 +283,7 @@ class DocumentTable:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
-        """Return the files that could not be read, with the reasons. The filter has a file, folder or namespace."""
+        """Return the files that could not be read. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted or DocumentFilter())
         rows = self._db.rows(
             f"SELECT path, problem, hint FROM waiting_file d WHERE problem <> '' AND {where} ORDER BY path", values
@@ -305,7 +307,7 @@ class DocumentTable:
         return key
 
     def _move(self, kept: Iterable[tuple[int, int, Chunk]]) -> None:
-        """Update the positions of chunks in their document."""
+        """Update the positions of chunks that kept their keys: the index, the lines and the page."""
         self._db.run_many(
             "UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ? WHERE item = ?",
             ((index, chunk.start_line, chunk.end_line, chunk.page, key) for key, index, chunk in kept),
@@ -335,14 +337,14 @@ class DocumentTable:
         return where, values
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file with placeholders for secrets. Chunks and replies contain this form."""
+        """Return the path of a file with placeholders in place of secrets, as chunks and replies show it."""
         if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))
 
     @cached_property
     def _shown_of(self) -> Callable[[bytes], Path]:
-        """Function that returns the shown form of a stored path. The chunks of a file are mostly loaded together."""
+        """Cached form of `shown` for a path in bytes. The chunks of a file are usually loaded together."""
 
         def shown(path: bytes) -> Path:
             return self.shown(_path(path))
@@ -363,7 +365,7 @@ class DocumentTable:
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    """Return the conditions that apply to stored and to queued files."""
+    """Return the conditions of a filter that exist for queued files too: files, folder and namespaces."""
     files = [*map(os.fsencode, wanted.source_files)]
     where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
     if wanted.under is not None:
@@ -373,7 +375,7 @@ def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
-    """Return conditions with further ones: each column must have one of the given values, if there are any."""
+    """Append conditions: each column in `named` must have one of its values. Ignore columns without values."""
     clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
     return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
 

@@ -16,11 +16,11 @@ from .transcript_scan import watched_folder
 from .transcript_watcher import SCAN
 
 _POLL: Final = 1.0
-"""Seconds between two scans if changes can happen without an event, or while deleted files wait."""
+"""Seconds between two scans if changes can happen without an event, or if deleted files are still indexed."""
 _SHARE: Final = 20
 """Minimum delay until the next scan, as a multiple of the last scan's duration."""
 _EVENT_SHARE: Final = 4
-"""Minimum delay after an event, as a multiple of the last scan's duration."""
+"""Minimum delay between the last scan and a scan that an event triggers, as a multiple of the last scan's duration."""
 
 
 class DocumentWatcher:
@@ -34,7 +34,10 @@ class DocumentWatcher:
         self._next_scan = self._earliest_scan = 0.0
 
     def step(self) -> DocumentChanges | None:
-        """Queue changed documents if there may be any. Return None if nothing changed."""
+        """Wait up to one second for a change, scan if a scan is due, and queue changed documents.
+
+        Return None if nothing changed.
+        """
         folders = self._store.document_folders.all()
         if not folders and not self._folders:
             return None

@@ -34,7 +34,7 @@ class Changes(Struct, frozen=True):
 class FileEvents:
     """Listener for file events of the operating system.
 
-    If a folder sends no events, no error is raised. See `may_miss_changes`.
+    Some folders send no events, for example on network file systems. `may_miss_changes` is then true.
     """
 
     def __init__(

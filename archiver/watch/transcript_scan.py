@@ -11,10 +11,10 @@ from ..formats.registry import all_formats
 from ..ingest.transcripts import Transcript, of_this_user, roots, within
 
 _FOLDERS: Final = 8
-"""Maximum number of unknown folders to search separately. More folders cost as much as a full scan."""
+"""Maximum number of folders with unknown paths to search separately. For more folders, a full scan is as fast."""
 
 State: TypeAlias = Stat | int
-"""State of a transcript, which differs after every change."""
+"""State of a file (`Stat`) or fingerprint of a container. Every change results in another value."""
 
 
 class WatchedFolder(NamedTuple):
@@ -91,7 +91,7 @@ class TranscriptScan:
 def _state(transcript: Transcript) -> State | None:
     """Return the state of a transcript, or None if it was deleted or cannot be read.
 
-    Unreadable folders are reported separately.
+    Unreadable folders have transcript entries of their own.
     """
     try:
         container_format = transcript.container_format

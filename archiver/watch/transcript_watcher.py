@@ -25,7 +25,7 @@ _POLL: Final = 1.0
 _SHARE: Final = 20
 """Minimum delay until the next full scan, as a multiple of the last scan's duration."""
 _EVENT_SHARE: Final = 4
-"""Minimum delay after an event that requires a full scan, as a multiple of the last scan's duration."""
+"""Minimum delay between two full scans, if an event requires the second, as a multiple of the last scan's duration."""
 _RETRY: Final = 60.0
 """Seconds between attempts to read files that could not be read."""
 _RECHECK: Final = 3600.0

@@ -69,7 +69,7 @@ class AntigravityReader(RecordReader):
 
 
 def _decoded(value: Any) -> Any:
-    """Return an argument of a tool call. Decode it if the program encoded it as JSON within JSON."""
+    """Return an argument of a tool call. If the argument is JSON text, decode it."""
     if not isinstance(value, str) or not value.startswith('"'):
         return value
     try:
@@ -87,7 +87,7 @@ class Antigravity(FolderFormat):
     name_pattern = re.compile(re.escape(_TRANSCRIPT))
 
     def roots(self) -> list[Path]:
-        """Return this user's session folders for every edition, including unreadable folders."""
+        """Return the existing folders `~/.gemini/antigravity*/brain`. Include folders that this user cannot read."""
         home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
         found = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
         return [folder for folder in found if folders.is_unreadable(folder) or folder.is_dir()]

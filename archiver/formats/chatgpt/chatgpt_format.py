@@ -129,7 +129,8 @@ class ChatGpt(ExportFormat):
 def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
     """Yield the nodes of a conversation, each after its parent.
 
-    The branch that ChatGPT displays comes last. Nodes that cannot be reached from a root follow, sorted by time.
+    The branch that ChatGPT displays comes after all other branches. Nodes that no root leads to come at the very end,
+    sorted by time.
     """
     children: dict[str, list[str]] = {}
     for name, value in nodes.items():

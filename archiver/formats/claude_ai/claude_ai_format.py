@@ -40,7 +40,7 @@ class ClaudeAiReader(RecordReader):
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the prompt with the names of attached files. The text of the files becomes injected content."""
+        """Return the prompt with the names of attached files, and a separate turn with the text of each file."""
         added = [each for name in ("attachments", "files") for each in mappings(message.get(name))]
         names = dict.fromkeys(f"[file {clean(string(each.get('file_name')))}]" for each in added)
         asked = "\n".join(filter(None, [_text(message), *names]))

@@ -50,9 +50,9 @@ class ClaudeCode(FolderFormat):
         return folders.archive_name(path, root)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session, identified by the file name or the records.
+        """Return the session of a transcript, with the ID from the file name or from the first records.
 
-        A sub-agent belongs to the session of its folder.
+        The parent of a sub-agent is the session that owns the folder `subagents`, or the `sessionId` of the records.
         """
         path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # File names may contain any bytes.
         session_id = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")

@@ -40,7 +40,7 @@ class AttributedText(NamedTuple):
 
     @classmethod
     def injected(cls, text: str) -> "AttributedText":
-        """Create an instance for a text that the program wrote."""
+        """Return an instance for a text that the agent's program wrote, not the user."""
         return cls(Speaker.HOST, Kind.INJECTED, text)
 
 
@@ -62,7 +62,7 @@ def attribute(text: str) -> AttributedText:
 
 
 def without_reminders(text: str) -> str:
-    """Return a text without the passages that the program or an editor added on lines of their own."""
+    """Return a text without the tagged passages on separate lines that the program or an editor added."""
     if "</" not in text:
         return text.strip()
     for tag in _EMBEDDED:
@@ -86,7 +86,10 @@ def _without(text: str, opening: str, closing: str) -> str:
 
 
 def _envelopes(text: str) -> dict[str, str]:
-    """Return the content of each tag, in order, or an empty dictionary unless the text consists of known tags only."""
+    """Return the content of each tag, by tag name.
+
+    The result is empty if the text contains anything except known tags and the notice after a task notification.
+    """
     found: dict[str, str] = {}
     rest = text
     while rest.startswith("<"):
@@ -115,8 +118,8 @@ def _unwrapped(tags: dict[str, str]) -> AttributedText:
 def _command(tags: dict[str, str], *, local: bool) -> AttributedText:
     """Return a slash command with its author.
 
-    A `local` command is run by the program. It counts as a prompt only if its arguments have at least 3 words: for
-    example, `/plan <what to plan>` is a request to the assistant.
+    A `local` command is run by the program, not by the assistant. A local command counts as a prompt only if its
+    arguments have at least 3 words. An example is `/plan add a login page`, which is a request to the assistant.
     """
     name, arguments = tags.get("command-name", tags.get("command-message", "")), tags.get("command-args", "")
     text = f"{name} {arguments}".strip()

@@ -65,7 +65,7 @@ class PromptQueue(Struct):
                 prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
     def settle(self, line: int) -> None:
-        """Release every delayed prompt, or a `Skipped` event for it.
+        """Move every delayed prompt to `released`, and replace skipped prompts by `Skipped` events.
 
         `line` is the first line of the next exchange, or 0 at the end of the file.
         """

@@ -256,7 +256,8 @@ class ClaudeCodeReader(RecordReader):
     def _continued(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         """Return a note with the ID of the session that continues this one.
 
-        The name of the field varies, but the record contains only one other ID.
+        The name of the field with this ID varies. The ID is the only UUID in the record that does not identify the
+        record, its parent or the current session.
         """
         own = {string(record.get(name)) for name in ("sessionId", "session_id", "uuid", "parentUuid")}
         others = [value for value in map(string, record.values()) if re.fullmatch(UUID, value) and value not in own]
@@ -265,7 +266,7 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.CONTINUES, others[0]) or SkipReason.REPEATED
 
     def _envelope_notes(self, record: Record, line: int) -> list[Note]:
-        """Return notes for session facts, such as the folder, that changed with this message."""
+        """Return a note for each session fact in this record that changed, such as the working folder."""
         get = record.get
         envelope = (get("sessionId"), get("cwd"), get("gitBranch"), get("version"), get("agentId"))
         if envelope == self._envelope:

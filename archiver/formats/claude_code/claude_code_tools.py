@@ -119,11 +119,12 @@ _BODIES: dict[str, Callable[[Arguments], str]] = {
 
 
 def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) -> ToolResult:
-    """Return the result in a result block.
+    """Return the tool result in a result block.
 
-    The author is the user only for answers to `AskUserQuestion`, and for reasons for refusing a question, a plan or an
-    edit. In results of other tools, the same words belong to the tool, because a server or a command can print them.
-    `extra` is the record's `toolUseResult`, which contains paths and answers.
+    The author is the user in two cases only: the result answers an `AskUserQuestion` call, or it states why the user
+    refused a question, a plan or an edit. The author of any other result is the tool, even if it contains the phrases
+    of a refusal, because a server or a command can print these phrases. `extra` is the record's `toolUseResult`, which
+    contains paths and answers.
     """
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True

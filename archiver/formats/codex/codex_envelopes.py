@@ -1,4 +1,4 @@
-"""Functions that remove the outer objects of Codex records, from every version."""
+"""Functions that extract the content of Codex records from the objects around it, for every version of Codex."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,7 @@ _KIND_WITHIN = 200
 
 
 def headers(found: Iterable[Record]) -> Iterator[Record]:
-    """Yield the session headers among records. The oldest versions of Codex wrote headers without an envelope."""
+    """Yield the session headers among records, without the outer object that newer versions of Codex add."""
     for record in found:
         if record.get("type") == "session_meta":
             yield mapping(record.get("payload"))

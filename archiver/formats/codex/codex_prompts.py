@@ -34,7 +34,7 @@ def is_envelope(text: str, *, known_only: bool) -> bool:
     """Return whether a text is enclosed in one of the program's tags.
 
     With `known_only`, only known tags count. Otherwise, any tag with an underscore counts, because HTML tags never
-    contain underscores. Texts of events need `known_only`, because users typed most of them.
+    contain underscores. Set `known_only` for the text of an event, because users typed most of these texts.
     """
     text = text.strip()
     if text.startswith(_INSTRUCTIONS):

@@ -128,7 +128,8 @@ class CodexReader(RecordReader):
     def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         """Return a note on the token usage of a reply.
 
-        Codex repeats the token count whenever the rate limits change. The running total identifies the reply.
+        Codex repeats the token count whenever the rate limits change. The session's total token count serves as the ID
+        of the reply, because a repeated record has the same total.
         """
         info = mapping(payload.get("info"))
         last, running = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
@@ -223,7 +224,10 @@ class CodexReader(RecordReader):
         return self._injected(text, stamp) or SkipReason.EMPTY
 
     def _review_begins(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return the user's request for a review. The next prompt in the rollout was written by the program."""
+        """Return the user's request for a review, such as `/review <instructions>`.
+
+        Until the review ends, user events contain text that the program wrote.
+        """
         instructions = string(mapping(payload.get("target")).get("instructions"))
         instructions = instructions or first_string(payload, "user_facing_hint", "prompt")
         events = self._open(f"/review {clean(instructions)}".strip(), stamp)

@@ -1,4 +1,4 @@
-"""Conversion of Codex's tool results to readable text and to a success or failure."""
+"""Conversion of Codex's tool results to readable text, with a flag for failed calls."""
 
 import re
 
@@ -34,9 +34,10 @@ class ToolOutput(Struct, frozen=True):
 
 
 def output_of(output: object) -> ToolOutput:
-    """Return the text of a tool's output and whether the tool failed, for output from any version.
+    """Return the text of a tool's output, and whether the tool failed.
 
-    The output is text with a header, JSON with an exit code, a list of blocks, or an object.
+    Depending on the version of Codex, the output is text with a header, JSON with an exit code, a list of blocks, or an
+    object.
     """
     details = _details(output)
     if details:
@@ -83,7 +84,7 @@ def tool_search_results(payload: Record) -> str:
 
 
 def search_terms(payload: Record) -> str:
-    """Return the query, the text pattern and the address of a web search. Missing values are omitted."""
+    """Return the query, the text pattern and the URL of a web search. Omit missing values."""
     action = mapping(payload.get("action"))
     queries = " | ".join(string(query) for query in listing(action.get("queries")))
     asked = [string(action.get("query")) or queries, string(action.get("pattern")), string(action.get("url"))]

@@ -154,7 +154,7 @@ class Copilot(FolderFormat):
     name_pattern = re.compile(re.escape(_EVENTS))
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session. Its ID is that of the first event, or else the name of the folder or file."""
+        """Return the session. Its ID is the first `sessionId` in the events, or else the name of the folder or file."""
         started = (string(mapping(record.get("data")).get("sessionId")) for record in head_records(head))
         session_id = next(filter(None, started), "")
         return Session(self.agent, session_id or (path.parent.name if path.name == _EVENTS else path.stem))

@@ -1,8 +1,8 @@
 """Databases of Cursor's editor, which store the editor's entire state as key-value pairs.
 
 The value of `composerData:<id>` is a conversation with the order of its messages. The value of `bubbleId:<id>:<bubble>`
-is one message. Older conversations contain their messages. The oldest conversations are tabs in the database of a
-project.
+is one message. In older versions, the value of `composerData:<id>` also contains the messages. The oldest versions
+store each conversation as a tab in the database of a project.
 """
 
 # ruff: noqa: S608 - statements contain only fixed names, and values are bound
@@ -48,7 +48,7 @@ def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[I
 def _states(database: ForeignDatabase) -> dict[str, int]:
     """Return a fingerprint of each conversation, computed from the keys, lengths and row IDs of its values.
 
-    The editor stores a changed value in a new row.
+    A change always changes the fingerprint, because the editor stores a changed value in a new row.
     """
     rows: dict[str, list[str]] = {}
     for prefix in (_COMPOSER, _BUBBLE):
@@ -104,9 +104,9 @@ def _decoded(data: object) -> Record:
 
 
 def _project_folder(path: Path) -> str:
-    """Return the project folder that a file beside the database records.
+    """Return the project folder that `workspace.json` beside a project's database names.
 
-    The result is empty for the editor's own database.
+    The result is empty for the global database of the editor, which has no such file.
     """
     try:
         found = mapping(json.loads((path.parent / "workspace.json").read_bytes()))

@@ -24,7 +24,7 @@ _EDITOR, _CHAT = "state.vscdb", "store.db"
 class Cursor(FolderFormat):
     """Conversations in editor databases, in one database per command-line chat, and in agent transcripts.
 
-    Agent transcripts are `~/.cursor/projects/<project>/agent-transcripts/<id>.jsonl`, possibly in a folder `<id>`.
+    An agent transcript is `<id>.jsonl` or `<id>/<id>.jsonl` in `~/.cursor/projects/<project>/agent-transcripts`.
     """
 
     agent = "cursor"
@@ -57,7 +57,7 @@ class Cursor(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name.
 
-        An agent transcript has no times except the modification time of its file.
+        An agent transcript contains no times. The modification time of its file is used as the session's time.
         """
         header = header_of(head)
         session_id = first_string(header, "composerId", "agentId", "tabId")

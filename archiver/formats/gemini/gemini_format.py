@@ -36,7 +36,7 @@ class Gemini(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name.
 
-        A file beside `chats` contains the path of the project folder.
+        The working folder comes from the file `.project_root`, which is beside the folder `chats`.
         """
         header = next(filter(self._is_from_agent, head_records(head)), Record())
         native_id = string(header.get("sessionId")) or path.name.partition(".")[0]

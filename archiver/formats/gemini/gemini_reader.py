@@ -36,7 +36,10 @@ class _Journal(Struct):
             self.lines.setdefault(message, line)
 
     def rewind(self, message: str, line: int, *, partial: bool) -> list[Note]:
-        """Remove a message and all later messages. If the message is unknown, remove the whole conversation."""
+        """Remove a message and all later messages, and return a rewind note.
+
+        If the message is unknown, remove the whole conversation.
+        """
         known = self.lines.get(message)
         if known is None and partial:
             return [Note(line, Fact.REWOUND, "")]
@@ -45,9 +48,10 @@ class _Journal(Struct):
         return [Note(line, Fact.REWOUND, str(first))] if first else []
 
     def replace(self, messages: set[str], line: int, *, partial: bool) -> list[Note]:
-        """Continue from these messages and abandon all messages after the last of them.
+        """Remove the messages that a new message list abandons, and return a rewind note.
 
-        If none of these messages is known, as after a compression, a new conversation begins and nothing is abandoned.
+        `messages` contains the IDs in the new list. All known messages after the last known ID are abandoned. If no ID
+        is known, for example after a compression, a new conversation begins and no message is abandoned.
         """
         if partial:
             return [Note(line, Fact.REWOUND, "")]
@@ -147,7 +151,8 @@ class GeminiReader(RecordReader):
 def _stamp(message: Record, line: Line) -> RecordStamp:
     """Return the line, time and record ID of a message.
 
-    A corrected reply gets a new ID. A corrected prompt keeps its ID.
+    The record ID of a prompt is based on its message ID, so a corrected prompt keeps its record ID. The record ID of a
+    reply is a digest of its content, so a corrected reply gets a new record ID.
     """
     message_id = string(message.get("id"))
     if message.get("type") == "user":

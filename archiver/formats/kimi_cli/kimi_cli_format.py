@@ -35,7 +35,7 @@ _SKIPPED = {
 
 
 class KimiCliReader(RecordReader):
-    """Reader of one journal or one context."""
+    """Reader of one session file: an event journal, or a list of the messages in the model's context."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -124,7 +124,7 @@ class KimiCli(FolderFormat):
     name_pattern = re.compile(re.escape(_CONTEXT))
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file can be a transcript. A context file is not read if its session has a journal."""
+        """Return whether a file can be a transcript. Exclude a context file if a journal is beside it."""
         return super().may_be_transcript(path, root) and (path.name != _CONTEXT or not path.with_name(_WIRE).exists())
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session

@@ -19,7 +19,7 @@ _PIECES = ("message", "part")
 
 
 def is_session(path: Path) -> bool:
-    """Return whether a file is the header file of a split session."""
+    """Return whether a file is the header of a session that is stored in several files."""
     return path.suffix == ".json" and path.parent.parent.name == "session" and path.name.startswith("ses_")
 
 
@@ -29,7 +29,7 @@ def is_piece(path: Path) -> bool:
 
 
 def state(path: Path) -> int:
-    """Return a fingerprint that changes with the session or its messages. Raises `OSError`."""
+    """Return a fingerprint that changes whenever the header or a message changes. Raises `OSError`."""
     return fingerprint(file_fingerprint(path), *((each.name, file_fingerprint(each)) for each in _messages(path)))
 
 

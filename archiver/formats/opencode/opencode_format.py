@@ -52,7 +52,7 @@ class OpenCode(FolderFormat):
         return _DATABASE.fullmatch(path.name) is not None and opencode_database.has_sessions(path)
 
     def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes with the database, or with the files of a session."""
+        """Return a fingerprint that changes whenever the database, or a file of a split session, changes."""
         if opencode_files.is_session(path):
             return opencode_files.state(path)
         return fingerprint(*ForeignDatabase(path).state())
@@ -66,7 +66,7 @@ class OpenCode(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name.
 
-        A session with a parent belongs to a sub-agent.
+        A session that names a parent session is the session of a sub-agent.
         """
         headers = (mapping(record.get("session") or record.get("info")) for record in head_records(head))
         header = next(filter(_is_header, headers), Record())
