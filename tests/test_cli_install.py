@@ -392,6 +392,6 @@ def test_hooks_are_installed_only_when_named(home: Path) -> None:
     assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart"}
     assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart"}
 
-    install("--remove", "--yes", "--no-service")
-    assert not hooks.exists()
+    removed = install("--remove", "--yes", "--no-service")
+    assert not hooks.exists(), removed.output
     assert not (home / ".codex" / "config.toml").exists()

@@ -22,7 +22,9 @@ from .server_entry import ServerEntry
 
 BACKUP_SUFFIX: Final = "-hooks"
 """Suffix of the backup. The file can have another backup, from before the entry of the server."""
-_OWN: Final = re.compile(r"\bpalaver'? hooks run [a-z-]+")
+_END: Final = "2>/dev/null || true"
+_OWN: Final = re.compile(rf" hooks run (?:{'|'.join(HookEvent)}) {re.escape(_END)}\Z")
+"""Pattern for the end of Palaver's command lines. The program can have any name."""
 _SECTION: Final = "hooks"
 
 
@@ -133,7 +135,7 @@ def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> 
             "hooks": [
                 {
                     "type": "command",
-                    "command": f"{setting}{program} hooks run {event} 2>/dev/null || true",
+                    "command": f"{setting}{program} hooks run {event} {_END}",
                     "timeout": hooks.timeout,
                 }
             ]
