@@ -18,6 +18,7 @@ from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
 from ..core.query import IDS_MAX, Filters
 from ..core.results import SessionPage
+from ..core.tokens import count
 from .model.embedder import DEFAULT_MODEL, load
 from .present.sessions import Sessions
 from .present.unit_history import UnitHistory
@@ -220,6 +221,13 @@ class ArchiveSearch(Closing):
     ) -> TranscriptExcerpt:
         """See `SearchIndex.read`. A `budget` (in tokens) above the default allows a longer excerpt."""
         return self._reader.read(path, start_line, end_line, budget)
+
+    def conversation_tokens(self, path: str) -> int:
+        """Return the tokens of a whole conversation with tool calls and shortened tool results, or 0 if unknown."""
+        source = self._store.sources.by_archived(path)
+        if source is None or source.id is None:
+            return 0
+        return sum(map(count, self._store.exchanges.texts_in(source.id, 1, source.lines)))
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
         """Return the archived lines as raw bytes. Raises the same errors as `read`."""

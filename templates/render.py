@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ..core.cited_answer import CitedAnswer
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
@@ -45,6 +46,10 @@ _UNLIMITED: Final = 100
 """Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
+_ANSWER_TITLE: Final = 24
+"""Maximum tokens of the titles in an answer."""
+_TRIALS: Final = 4
+"""Number of times an answer is rendered. The cost of its own number of tokens rarely changes after the second time."""
 _TOKENS: Final = "\0"
 """Placeholder for a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
@@ -242,6 +247,19 @@ class Renderer:
             name_budget=_NAME,
             rest=rest,
         )
+
+    def cited_answer(self, answer: CitedAnswer) -> str:
+        """Return an answer with its findings, sources and receipt."""
+        return self.render("cited_answer", answer=answer, name_budget=_NAME, title_budget=_ANSWER_TITLE)
+
+    def with_answer_tokens(self, answer: CitedAnswer) -> CitedAnswer:
+        """Return the answer with the tokens of its page in the receipt. The page includes this number."""
+        for _ in range(_TRIALS):
+            tokens = count(self.cited_answer(answer))
+            if tokens == answer.receipt.tokens:
+                break
+            answer = replace(answer, receipt=replace(answer.receipt, tokens=tokens))
+        return answer
 
     def memory_history(self, stored: StoredMemory, events: Sequence[MemoryEvent]) -> str:
         """Return the latest events of a memory, newest first, with the text before each edit."""

@@ -21,7 +21,7 @@ from ...core.digest import DigestLine, DigestSection
 from ...core.memory import PROJECT
 from ...core.observation import SUMMARY, ObservationType
 from ...core.origin import Origin, Trust
-from ..rules.sentences import truncate
+from ...core.sentences import truncate
 from ..rules.user_request import read_request
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence
+from ...core.sentences import strip_markdown
 from .exchange_analysis import TELLING, analyze_exchange
 from .handoff_notes import HandoffNote, NoteLabel, answer_notes, notes_of
 from .phrase_patterns import anywhere, at_start
 from .salience import is_noise, salience
-from .sentences import strip_markdown
 from .statements import Statement, quote_of, statements
 from .user_request import is_routine, is_specific
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
+from ...core.sentences import headline, sentences, truncate, without_opener
 from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, most_telling
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
-from .sentences import headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
 from .title_context import in_context
 from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score

@@ -15,13 +15,13 @@ from ...core.clock import show_day
 from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
+from ...core.sentences import headline, truncate
 from .choices import choices
 from .exchange_analysis import commits_of, most_telling
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes
 from .outcome import PROPOSED
 from .salience import CHANGED, HOUSEKEEPING, salience
-from .sentences import headline, truncate
 from .trimming import trim_to_budget
 from .user_request import is_specific, read_request
 from .verification import verify

@@ -30,6 +30,7 @@ SECTIONS: Final = {
         "documents": ("documents", "Add, list and remove documents."),
     },
     "Search": {
+        "ask": ("ask", "Answer a question with sources."),
         "search": ("search", "Search, with about 30 tokens per hit."),
         "sessions": ("sessions", "List sessions, the latest first."),
         "projects": ("sessions", "List projects with their number of sessions."),
@@ -74,7 +75,7 @@ SECTIONS: Final = {
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
 _SYNONYMS: Final = {
-    "ask": "search", "find": "search", "grep": "search", "query": "search",
+    "find": "search", "grep": "search", "query": "search",
     "history": "sessions", "list": "sessions", "recent": "sessions",
     "add": "remember", "save": "remember", "memory": "memories",
     "delete": "forget", "remove": "forget", "rm": "forget",
