@@ -154,7 +154,7 @@ def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
     section = as_table(json_text.read(text).get(_SECTION, {}), _SECTION)
     if odd := [name for name in needed if not isinstance(section.get(name, []), list)]:
         raise UnusableText(f"`{_SECTION}.{odd[0]}` is not a list")
-    return {name: cast("list[Any]", value) for name, value in section.items() if isinstance(value, list)}
+    return {name: cast("list[object]", value) for name, value in section.items() if isinstance(value, list)}
 
 
 def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) -> str:
@@ -201,7 +201,7 @@ def _others(groups: Sequence[Any]) -> list[Any]:
 def _is_own(group: object) -> bool:
     """Return whether a group contains only hooks of Palaver."""
     listed = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
-    hooks = cast("list[Any]", listed) if isinstance(listed, list) else []
+    hooks = cast("list[object]", listed) if isinstance(listed, list) else []
     commands = [cast("dict[str, Any]", hook).get("command") if isinstance(hook, dict) else None for hook in hooks]
     return bool(commands) and all(isinstance(each, str) and _OWN.search(each) for each in commands)
 
