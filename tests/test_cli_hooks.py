@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.archiver.store import Store
+from palaver.archiver.store import WATCHER, Store
 from palaver.cli import main
 from palaver.core.config import Config
-from palaver.core.home import Home
+from palaver.core.home import DEMO, Home
 from palaver.core.injection import HookEvent, Injection
 
 from . import demo
@@ -122,3 +122,24 @@ def test_run_loads_no_large_library(event: str, tmp_path: Path, monkeypatch: pyt
     heavy = {"torch", "sentence_transformers", "anthropic", "mcp", "pydantic"}
     heavy |= {"onnxruntime"} if event in {HookEvent.SESSION_START, HookEvent.TOOL} else set()
     assert heavy.intersection(ran.stderr.split()) == set()
+
+
+def test_the_watcher_archives_ended_sessions_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the background archiver runs, the end of a session only empties the queue."""
+    home = demo.archived(tmp_path)
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    [source] = DEMO.rglob("3a17e5d0*.jsonl")
+    new = tmp_path / "new.jsonl"
+    new.write_text(source.read_text("utf-8").replace("3a17e5d0-91f4", "3a17e5d0-0000"), "utf-8")
+    ended = json.dumps({"transcript_path": str(new)}) + "\n"
+
+    def archived_by_hook() -> bool:
+        home.ended_sessions.write_text(ended)
+        palaver("run", "session-end")
+        assert not home.ended_sessions.exists()
+        with Store.open(home.database) as store:
+            return any(each.path == new for each in store.sources.all())
+
+    with Store.open(home.database) as store, store.leases.hold(WATCHER):
+        assert not archived_by_hook()
+    assert archived_by_hook()
