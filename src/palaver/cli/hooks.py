@@ -40,7 +40,7 @@ def hooks() -> None:
     """
 
 
-@hooks.command("status")
+@hooks.command("status", short_help="Show which hooks are on, and what they injected.")
 @as_json
 def status(*, as_json: bool) -> None:
     """Show which hooks are on, and what they injected in the last 30 days."""
