@@ -74,7 +74,7 @@ class Replay(Struct, frozen=True):
     lines: tuple[Line, ...]
 
 
-class _Dated(Struct, frozen=True):
+class DatedTranscript(Struct, frozen=True):
     """Transcript with the end of its session."""
 
     ended: Milliseconds
@@ -108,11 +108,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
     """Return the contexts of the chosen prompts. Sessions are archived in the order in which they ended."""
-    paths = [*unpack(transcripts(), folder / "history"), *_real_samples()]
-    with Store.create(_made(folder / "all").database) as store:
+    paths = [*unpack(transcripts(), folder / "history"), *real_samples()]
+    with Store.create(made_home(folder / "all").database) as store:
         _ingest(store, in_paths(paths))
-        prompts, dated = _chosen(_prompts(store)), _dated(store, in_paths(paths))
-    home = _made(folder / "home")
+        prompts, dated = chosen_prompts(first_prompts(store)), dated_transcripts(store, in_paths(paths))
+    home = made_home(folder / "home")
     with Store.create(home.database) as store:
         core = MemoryCore(store, Generations(home.index), load(DEFAULT_MODEL), Redactor(home.key()))
         found: list[Replay] = []
@@ -125,14 +125,14 @@ def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
     return found
 
 
-def _real_samples() -> list[Path]:
+def real_samples() -> list[Path]:
     """Return the sample sessions of people. They have a checkpoint beside them, unlike runs of an evaluation."""
     checkpoints = samples().rglob(f"*{_CHECKPOINT}")
     named = [each.with_name(each.name.removesuffix(_CHECKPOINT) + ".jsonl") for each in checkpoints]
     return sorted(each for each in named if each.exists() and each.parent.name != _EVALUATED)
 
 
-def _made(folder: Path) -> Home:
+def made_home(folder: Path) -> Home:
     home = Home(folder)
     home.make()
     return home
@@ -161,7 +161,7 @@ def _line(store: Store, heading: str, line: DigestLine) -> Line:
     return Line(digest(named), line.all_text)
 
 
-def _prompts(store: Store) -> Iterator[Prompt]:
+def first_prompts(store: Store) -> Iterator[Prompt]:
     """Yield the first prompt of each main session that has enough earlier sessions in its project."""
     ended: dict[str, list[Milliseconds]] = defaultdict(list)
     sessions = {number: each for number, each in store.sessions.all().items() if each.kind is SessionKind.MAIN}
@@ -177,8 +177,8 @@ def _prompts(store: Store) -> Iterator[Prompt]:
                 yield Prompt(session.native_id, spaces[number], first.prompt, start)
 
 
-def _chosen(prompts: Iterator[Prompt]) -> list[Prompt]:
-    """Return distinct prompts, from each project in turn.
+def chosen_prompts(prompts: Iterator[Prompt], most: int = PROMPTS) -> list[Prompt]:
+    """Return up to `most` distinct prompts, from each project in turn.
 
     They are ordered by the hash of the session, so that all versions use the same prompts.
     """
@@ -188,17 +188,19 @@ def _chosen(prompts: Iterator[Prompt]) -> list[Prompt]:
     for prompt in sorted(distinct.values(), key=lambda each: digest(each.session)):
         turns[prompt.namespace] += 1
         ranked.append((turns[prompt.namespace], digest(prompt.session), prompt))
-    return [prompt for _, _, prompt in sorted(ranked, key=lambda each: each[:2])[:PROMPTS]]
+    return [prompt for _, _, prompt in sorted(ranked, key=lambda each: each[:2])[:most]]
 
 
-def _dated(store: Store, found: Sequence[Transcript]) -> list[_Dated]:
+def dated_transcripts(store: Store, found: Sequence[Transcript]) -> list[DatedTranscript]:
     """Return the transcripts with the end of their sessions. Transcripts without a known session come first."""
     by_path = {each.path: each for each in found}
     ended: dict[Path, Milliseconds] = {}
     for source in store.sources.all():
         if source.session is not None:
             ended[source.path] = store.sessions.load(source.session).ended or 0
-    return sorted((_Dated(ended.get(path, 0), each) for path, each in by_path.items()), key=lambda each: each.ended)
+    return sorted(
+        (DatedTranscript(ended.get(path, 0), each) for path, each in by_path.items()), key=lambda each: each.ended
+    )
 
 
 def _summary(found: Sequence[Replay], ratings: dict[str, dict[str, int]]) -> str:

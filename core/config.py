@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from .durability import replacing
 from .errors import ConfigInvalid
+from .injection import HookEvent
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
 
@@ -62,6 +63,10 @@ class Config(Struct, frozen=True):
     strict_memories: bool = False
     """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
     """
+    hooks: tuple[str, ...] = (HookEvent.SESSION_START,)
+    """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`. Written on one line."""
+    hooks_off: tuple[str, ...] = ()
+    """Names or folders of projects into whose sessions no hook injects text."""
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -220,6 +225,10 @@ def _project(text: str) -> str:
         raise ValueError from None
 
 
+def _events(value: object) -> tuple[str, ...]:
+    return tuple(HookEvent(_text(each)) for each in _list(value))
+
+
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise ValueError  # noqa: TRY004
@@ -250,6 +259,8 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "document_roots": (_texts, "a list of strings", '["/a/folder"]'),
     "private_projects": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
     "strict_memories": (_flag, "true or false", "true"),
+    "hooks": (_events, "a list of events of hooks", '["session-start", "prompt", "tool"]'),
+    "hooks_off": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
 }
 """Parser, expected value and example of each setting."""
 

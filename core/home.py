@@ -127,6 +127,11 @@ class Home(Struct, frozen=True):
         return self.root / "watch.log"
 
     @property
+    def ended_sessions(self) -> Path:
+        """Queue of sessions that ended and are not archived yet, written by a hook."""
+        return self.root / "ended-sessions"
+
+    @property
     def config(self) -> Path:
         """Optional settings file."""
         return self.root / "config.toml"

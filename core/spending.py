@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from .amount import NanoDollars
 from .errors import PalaverError
+from .injection import InjectionTotal
 
 
 class Usage(Struct, frozen=True):
@@ -114,7 +115,10 @@ class ReadingCosts(Struct, frozen=True):
 
 
 class Stats(Struct, frozen=True):
-    """Costs so far, remaining budgets and calls, and estimated tokens for reading observations and transcripts."""
+    """Costs so far, remaining budgets and calls, and estimated tokens for reading observations and transcripts.
+
+    `injections` are the totals of the text that hooks injected into sessions.
+    """
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])
@@ -122,3 +126,4 @@ class Stats(Struct, frozen=True):
     requests: dict[str, int] = field(default_factory=dict[str, int])
     refused: int = 0
     reading: ReadingCosts = ReadingCosts()
+    injections: list[InjectionTotal] = field(default_factory=list[InjectionTotal])

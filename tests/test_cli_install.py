@@ -377,3 +377,22 @@ def test_a_relative_home_is_rejected(monkeypatch: pytest.MonkeyPatch, cursor: Pa
 
     assert "not an absolute path" in install("--yes").stderr
     assert (unit.exists(), cursor.read_text()) == (False, before)
+
+
+def test_hooks_are_installed_only_when_named(home: Path) -> None:
+    """`install hooks` adds the hooks of installed agents, `install` alone does not, and `--remove` removes them."""
+    (home / ".codex").mkdir()
+    hooks = home / ".codex" / "hooks.json"
+
+    install("--yes", "--no-service")
+    assert not hooks.exists()
+    named = install("hooks", "--yes")
+    assert "Codex hooks: added. Restart Codex to apply it." in named.stdout
+    assert "/hooks in Codex" in named.stdout
+    assert "Gemini" not in named.stdout
+    assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart"}
+    assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart"}
+
+    removed = install("--remove", "--yes", "--no-service")
+    assert not hooks.exists(), removed.output
+    assert not (home / ".codex" / "config.toml").exists()

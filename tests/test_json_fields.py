@@ -42,6 +42,7 @@ COMMANDS = {
     "redact": ("redact",),
     "forget": ("forget", "--mentions", "sqlite"),
     "install": ("install", "cursor", "service"),
+    "hooks status": ("hooks", "status"),
     "toolsets": ("toolsets",),
     "an error": ("show", "obs-999999"),
 }

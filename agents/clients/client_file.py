@@ -14,9 +14,9 @@ _BACKUP: Final = ".before-palaver"
 """Suffix of the backup."""
 
 
-def backup_of(path: Path) -> Path:
-    """Return the path of the backup of a configuration file."""
-    return path.with_name(path.name + _BACKUP)
+def backup_of(path: Path, suffix: str = "") -> Path:
+    """Return the path of the backup of a configuration file. Independent changes of one file have a suffix each."""
+    return path.with_name(path.name + _BACKUP + suffix)
 
 
 def read_config(path: Path) -> bytes | None:

@@ -33,6 +33,13 @@ class ConfigChange(Struct, frozen=True):
     action: Action
     before: bytes | None
     after: bytes | None
+    suffix: str = ""
+    """Suffix of the backup."""
+
+    @property
+    def backup(self) -> Path:
+        """Copy of the previous file beside it. It may be missing."""
+        return backup_of(self.path, self.suffix)
 
     @property
     def is_needed(self) -> bool:
@@ -122,7 +129,7 @@ def apply(change: ConfigChange) -> None:
         return
     if read_config(change.path) != change.before:
         raise ChangedMeanwhile
-    backup = backup_of(change.path)
+    backup = change.backup
     if change.before is not None and change.action != "remove" and not (change.action == "update" and backup.exists()):
         write_config(backup, change.before)
         if change.path.exists():

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from ...core.observation import Evidence, Observation, ObservationType
-from .database import AMONG, Database, Row, Value
+from .database import AMONG, Database, Row, Value, listed
 
 MODEL_PREFIX: Final = "llm:"
 """Prefix of the names of extractors that use a language model.
@@ -158,6 +158,18 @@ class ObservationTable:
         for stored in map(stored_of, rows):
             found.setdefault(stored.session, []).append(stored)
         return found
+
+    def with_fact(self, sessions: Sequence[int], prefix: str) -> list[StoredObservation]:
+        """Return the observations that these sessions made or confirmed, with this prefix of a fact, newest first."""
+        chosen = "IN (SELECT value FROM json_each(?1))"
+        rows = self._db.rows(
+            f"""SELECT {COLUMNS} {FROM} WHERE (i.session {chosen} OR o.item IN (
+                    SELECT c.observation FROM confirmation c JOIN item e ON e.key = c.exchange WHERE e.session {chosen}
+                )) AND EXISTS (SELECT 1 FROM json_each(o.facts) WHERE substr(value, 1, length(?2)) = ?2)
+                ORDER BY i.at DESC, i.key DESC""",
+            (listed(sessions), prefix),
+        )
+        return [stored_of(row) for row in rows]
 
     def count_by_type(self) -> dict[str, int]:
         """Return the number of observations of each type, the most frequent first."""

@@ -20,6 +20,7 @@ from .edit_table import EditTable
 from .exchange_table import ExchangeTable
 from .file_state_table import FileStateTable
 from .id_reservation import IdReservation
+from .injection_table import InjectionTable
 from .integrity import Integrity
 from .item_table import ItemTable
 from .job_table import JobTable
@@ -69,6 +70,7 @@ class Store(Closing):
         self.mnemonics = MnemonicTable(database)
         self.projects = ProjectTable(database)
         self.visits = VisitTable(database)
+        self.injections = InjectionTable(database)
         self.documents = DocumentTable(database)
         self.symbols = SymbolTable(database, self.documents)
         self.document_folders = DocumentFolderTable(database)

@@ -286,6 +286,8 @@ class TombstoneTable:
                 self._erase_path(path[0])
         gone = f"{AMONG} AND {{}} NOT IN (SELECT session FROM source WHERE session NOT NULL)"
         self._db.run(f"DELETE FROM item WHERE session {gone.format('session')}", (listed(sessions),))
+        erased = f"SELECT native_id FROM session WHERE id {gone.format('id')}"
+        self._db.run(f"DELETE FROM injection WHERE session_id IN ({erased})", (listed(sessions),))
         self._db.run(f"DELETE FROM session WHERE id {gone.format('id')}", (listed(sessions),))
 
     def _erase_path(self, path: bytes) -> None:

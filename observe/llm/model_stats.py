@@ -26,6 +26,7 @@ def load_stats(home: Home, config: Config) -> Stats:
             requests=store.jobs.states(),
             refused=store.jobs.refused(),
             reading=store.ledger.reading_costs(_COMPARED),
+            injections=store.injections.totals(),
         )
 
 

@@ -168,13 +168,13 @@ def shell_runs(turns: Sequence[Turn]) -> Iterator[ShellRun]:
             continue
         text = turn.text.removeprefix(f"{turn.tool}: ")
         line = _MESSAGE.sub(r"\1 …", _PURPOSE.sub("", text)).strip()
-        folder, segments = _segments(line)
+        folder, segments = command_segments(line)
         if segments and "\n" not in line:
             quote = text.split("\n", 1)[0].strip()[:120].rstrip()
             yield ShellRun(position, turn.line, results[turn.call], folder, segments, quote)
 
 
-def _segments(line: str) -> tuple[str, tuple[Segment, ...]]:
+def command_segments(line: str) -> tuple[str, tuple[Segment, ...]]:
     """Return the first folder that a command line changes to, and its commands."""
     folder, segments = "", list[Segment]()
     for parts in _split(line):

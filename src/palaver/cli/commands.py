@@ -50,6 +50,7 @@ SECTIONS: Final = {
     },
     "Agent integration": {
         "install": ("install", "Connect MCP clients and archive in the background."),
+        "hooks": ("hooks", "Show and switch the hooks that inject text into sessions."),
         "mcp": ("mcp", "Serve tools to an agent."),
         "toolsets": ("mcp", "List the toolsets of `palaver mcp`."),
     },

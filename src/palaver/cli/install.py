@@ -2,19 +2,21 @@
 
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import click
 from msgspec import Struct
 
-from palaver.agents.clients.client_file import backup_of
 from palaver.agents.clients.client_setup import ConfigChange, apply, plan, plan_removal, snippet
 from palaver.agents.clients.client_table import CLIENTS, Client, find_client
+from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text, plan_hooks, plan_hooks_removal
 from palaver.agents.clients.server_entry import ServerEntry, docker_server, own_server
 from palaver.agents.toolset import find_toolset
 from palaver.archiver.redaction.redactor import Redactor
+from palaver.core.config import Config
 from palaver.core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.templates.quote import clean, line
@@ -29,9 +31,11 @@ from .service import Service
 _ROW: Final = 160
 """Maximum characters of a row of a diff."""
 _SERVICE: Final = "service"
+_HOOKS: Final = "hooks"
+_HOOK_CLIENTS: Final = {hooks.client.name: hooks for hooks in HOOK_CLIENTS}
 _TEXTS: Final = ("generic", "docker")
 """Names that print text to copy, instead of a change."""
-_NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE)
+_NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
 _PLANNED: Final = {
     "add": "add to {}",
     "update": "update {}",
@@ -50,6 +54,7 @@ class _Step(Struct):
     """Change of one client, or the error that prevents it."""
 
     client: Client
+    plan: Callable[[], ConfigChange]
     change: ConfigChange | None = None
     error: PalaverError | None = None
     done: bool = False
@@ -100,8 +105,9 @@ def install(
     """Connect coding clients to Palaver's MCP server, and archive in the background.
 
     CLIENT is claude-code, claude (Claude Desktop), cursor, codex, gemini, kimi, kimi-code, opencode, vscode, zed,
-    windsurf, goose, kiro or droid. `service` is the background service. `generic` and `docker` print settings for other
-    clients. Without CLIENT, all installed clients and the service are set up.
+    windsurf, goose, kiro or droid. `service` is the background service. `hooks` adds the hooks of Codex and Gemini CLI
+    (docs/plugin.md). `generic` and `docker` print settings for other clients. Without CLIENT, all installed clients and
+    the service are set up.
 
     Shows each change and asks once. Each changed file has a backup beside it. Without a terminal, --yes is required.
     """
@@ -116,20 +122,27 @@ def install(
     if not (docker or remove):
         _refuse_temporary()
     server = _server(home, toolset, docker=docker)
-    clients = [find_client(name) for name in dict.fromkeys(names) if name not in (*_TEXTS, _SERVICE)]
+    others = (*_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
+    clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
         _print_texts(names or _NAMES, server, docker_server(home, toolset), as_json=as_json)
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
-    steps = [_planned(client, server, remove=remove) for client in clients]
+    steps = [
+        _planned(client, partial(plan_removal, client) if remove else partial(plan, client, server))
+        for client in clients
+    ]
+    for hooks in _hook_clients(names, remove=remove):
+        make = partial(plan_hooks_removal, hooks) if remove else partial(plan_hooks, hooks, *_hook_setting(home))
+        steps.append(_planned(hooks.client, make))
     wants_service = _SERVICE in names or not (names or no_service or is_demo(home))
     service = _service_step(named=_SERVICE in names, remove=remove) if wants_service else None
     if len(names) == 1 and steps and steps[0].error:
         raise steps[0].error
     if not as_json:
         _show(steps, service, full=_SERVICE in names)
-    _carry_out(steps, service, server, _answer(steps, service, remove=remove, yes=yes), remove=remove)
+    _carry_out(steps, service, _answer(steps, service, remove=remove, yes=yes))
     if as_json:
         print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
     else:
@@ -157,15 +170,19 @@ def _refuse_temporary() -> None:
 
 
 def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEntry, *, as_json: bool) -> None:
-    """Print the entries of the clients, and the service file if it is named."""
+    """Print the entries of the clients and the hooks, and the service file if it is named."""
     found = list[dict[str, str]]()
     for name in names:
         match name:
             case "service" if len(names) == 1 or as_json:
                 service = Service.find()
                 found.append({"client": name, "path": str(service.path), "text": service.text})
-            case "service":
+            case "service" | "hooks":
                 continue
+            case name if name in _HOOK_CLIENTS:
+                hooks = _HOOK_CLIENTS[name]
+                text = hooks_text(hooks, *_hook_setting(Home.find()))
+                found.append({"client": name, "path": str(hooks.client.path), "text": text})
             case "generic":
                 found.append({"client": name, "path": "", "text": snippet(find_client("cursor"), server)})
             case "docker":
@@ -184,11 +201,22 @@ def _text(client: Client, server: ServerEntry, name: str) -> dict[str, str]:
     return {"client": name, "path": str(client.path), "text": snippet(client, server)}
 
 
-def _planned(client: Client, server: ServerEntry, *, remove: bool) -> _Step:
+def _planned(client: Client, make: Callable[[], ConfigChange]) -> _Step:
     try:
-        return _Step(client, plan_removal(client) if remove else plan(client, server))
+        return _Step(client, make, make())
     except PalaverError as error:
-        return _Step(client, error=error)
+        return _Step(client, make, error=error)
+
+
+def _hook_setting(home: Home) -> tuple[ServerEntry, Sequence[str]]:
+    """Return the program that runs hooks, and the events that are switched on."""
+    return own_server(program_words(), home), Config.read(home.config).hooks
+
+
+def _hook_clients(names: Sequence[str], *, remove: bool) -> list[HookClient]:
+    """Return the agents whose hooks to change. `hooks`, and removal without names, mean all installed ones."""
+    every = _HOOKS in names or (remove and not names)
+    return [each for name, each in _HOOK_CLIENTS.items() if name in names or (every and each.client.is_installed)]
 
 
 def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
@@ -256,14 +284,7 @@ def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: boo
     return typed != "n", typed == "y"
 
 
-def _carry_out(
-    steps: Sequence[_Step],
-    service: _ServiceStep | None,
-    server: ServerEntry,
-    agreed: tuple[bool, bool],
-    *,
-    remove: bool,
-) -> None:
+def _carry_out(steps: Sequence[_Step], service: _ServiceStep | None, agreed: tuple[bool, bool]) -> None:
     """Apply the confirmed changes. A failure does not prevent the other changes."""
     for step in steps if agreed[0] else ():
         if not step.is_needed or step.change is None:
@@ -272,7 +293,7 @@ def _carry_out(
             try:
                 apply(step.change)
             except ChangedMeanwhile:  # Running clients rewrite their file at any time.
-                step.change = plan_removal(step.client) if remove else plan(step.client, server)
+                step.change = step.plan()
                 apply(step.change)
             step.done = True
         except PalaverError as error:
@@ -293,12 +314,15 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
     """Print what was done."""
     for step in steps:
         if step.done and step.change is not None:
-            click.echo(f"{step.client.title}: {_DONE[step.change.action]}. Restart {step.client.title} to apply it.")
+            program = step.client.title.removesuffix(" hooks")
+            click.echo(f"{step.client.title}: {_DONE[step.change.action]}. Restart {program} to apply it.")
+            if step.client.name == "codex-hooks" and step.change.action != "remove":
+                click.echo("Codex runs a new hook only after you trust it: enter /hooks in Codex.")
         elif step.error and step.change is not None:
             click.echo(f"{step.client.title}: not changed. {line(step.error.full_message)}")
     for step in steps:
         if step.done and step.change is not None and step.change.keeps_backup:
-            click.echo(f"Backup: {line(str(backup_of(step.change.path)))}")
+            click.echo(f"Backup: {line(str(step.change.backup))}")
     is_pending = any(step.is_needed and not (step.done or step.error) for step in steps)
     if service is not None:
         path = line(str(service.service.path))
@@ -326,7 +350,7 @@ def _step_fields(step: _Step) -> dict[str, Any]:
         "action": change.action if change else None,
         "diff": _diff(change) if change else [],
         "done": step.done,
-        "backup": str(backup_of(change.path)) if change and step.done and change.keeps_backup else None,
+        "backup": str(change.backup) if change and step.done and change.keeps_backup else None,
         "error": _error_fields(step.error),
     }
 

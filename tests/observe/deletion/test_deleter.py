@@ -19,6 +19,7 @@ from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionResult, DeletionState
 from palaver.core.home import Home
+from palaver.core.injection import HookEvent, Injection
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
@@ -160,6 +161,8 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     home = Home(root / "home")
     with_all = scan(home.root, CANARIES)
     assert with_all.found
+    with Store.open(home.database) as store, store.transaction():
+        store.injections.add(Injection(1, HookEvent.TOOL, GONE, "project:shop", 10, ("obs-1",)))
 
     vectors = vectors_of(home)
     assert {path.name for path in files_with(home, vectors)} >= {"vectors.npy", "signs.npy"}

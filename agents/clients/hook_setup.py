@@ -1,0 +1,210 @@
+"""Hooks of Palaver in the configuration of Codex and Gemini CLI. docs/plugin.md names the source of each row.
+
+Both list groups of hooks below the name of an event. Palaver adds one group to the list of an event, and removes only
+groups that contain nothing but its own hooks.
+"""
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from ...core.errors import ClientConfigUnusable, InvalidInput
+from ...core.injection import HookEvent
+from . import json_text
+from .client_file import backup_of, read_config
+from .client_setup import ConfigChange
+from .client_table import Client
+from .config_format import UnusableText, as_table
+from .server_entry import ServerEntry
+
+BACKUP_SUFFIX: Final = "-hooks"
+"""Suffix of the backup. The file can have another backup, from before the entry of the server."""
+_END: Final = "2>/dev/null || true"
+_OWN: Final = re.compile(rf" hooks run (?:{'|'.join(HookEvent)}) {re.escape(_END)}\Z")
+"""Pattern for the end of Palaver's command lines. The program can have any name."""
+_SECTION: Final = "hooks"
+
+
+class HookClient(Struct, frozen=True):
+    """Coding agent with hooks.
+
+    Attributes:
+        client: Location of the file with the hooks.
+        events: Name of each supported event in the agent's configuration.
+        timeout: Maximum duration of a hook, in the unit of the agent.
+    """
+
+    client: Client
+    events: Mapping[HookEvent, str]
+    timeout: int
+
+
+HOOK_CLIENTS: Final = (
+    HookClient(
+        Client("codex-hooks", "Codex hooks", "~/.codex", "hooks.json", variable="CODEX_HOME", program="codex"),
+        {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "UserPromptSubmit"},
+        timeout=10,
+    ),
+    HookClient(
+        Client(
+            "gemini-hooks",
+            "Gemini CLI hooks",
+            "~",
+            ".gemini/settings.json",
+            variable="GEMINI_CLI_HOME",
+            signs=("~/.gemini/tmp",),
+            program="gemini",
+        ),
+        {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent"},
+        timeout=10_000,
+    ),
+)
+
+
+def plan_hooks(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> ConfigChange:
+    """Plan to add the hooks of the chosen events, and to remove those of other events. Nothing is written.
+
+    `server` names the program and its environment.
+
+    Raises:
+        ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
+        InvalidInput: The agent has none of the chosen events.
+    """
+    groups = _groups(hooks, server, chosen)
+    if not groups:
+        raise InvalidInput(f"{hooks.client.title}: all hooks are off", hint="Run `palaver hooks on` first.")
+    path = hooks.client.path
+    before = read_config(path)
+    try:
+        text = (before or b"").decode()
+        known = _lists(text, groups)
+        is_new = not any(map(_own_groups, known.values()))
+        after = _with_groups(text, groups, hooks.events.values())
+        expected = {name: _others(known.get(name, [])) for name in {*known, *groups}}
+        wanted = {name: [*others, *([groups[name]] if name in groups else [])] for name, others in expected.items()}
+        _check(text, after, wanted)
+    except ValueError as error:
+        raise ClientConfigUnusable(path, _reason(error)) from None
+    if after == text:
+        return ConfigChange(hooks.client, path, "keep", before, before, BACKUP_SUFFIX)
+    return ConfigChange(hooks.client, path, "add" if is_new else "update", before, after.encode(), BACKUP_SUFFIX)
+
+
+def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
+    """Plan to remove the hooks. Nothing is written.
+
+    A file that nobody changed since the hooks were added gets its previous bytes back, and a file that did not exist
+    before is deleted.
+
+    Raises:
+        ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
+    """
+    path = hooks.client.path
+    before = read_config(path)
+    try:
+        text = (before or b"").decode()
+        known = _lists(text)
+        own = {name: found[0] for name, groups in known.items() if (found := _own_groups(groups))}
+        if before is None or not own:
+            return ConfigChange(hooks.client, path, "absent", before, before, BACKUP_SUFFIX)
+        backup = read_config(backup_of(path, BACKUP_SUFFIX))
+        after = _restored(backup, own, text)
+        if after is None:
+            after = _with_groups(text, {}, own)
+            _check(text, after, {name: _others(groups) for name, groups in known.items()})
+            return ConfigChange(hooks.client, path, "remove", before, after.encode(), BACKUP_SUFFIX)
+    except ValueError as error:
+        raise ClientConfigUnusable(path, _reason(error)) from None
+    return ConfigChange(hooks.client, path, "remove", before, backup, BACKUP_SUFFIX)
+
+
+def hooks_text(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> str:
+    """Return the text of a configuration file that contains only the hooks."""
+    return _with_groups("", _groups(hooks, server, chosen), ())
+
+
+def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return the group of hooks for each chosen event, by the agent's name of the event."""
+    setting = "".join(f"{name}={shlex.quote(value)} " for name, value in server.env.items())
+    program = shlex.join([server.command, *server.args[: server.args.index("mcp")]])
+    return {
+        name: {
+            "hooks": [
+                {
+                    "type": "command",
+                    "command": f"{setting}{program} hooks run {event} {_END}",
+                    "timeout": hooks.timeout,
+                }
+            ]
+        }
+        for event, name in hooks.events.items()
+        if event in chosen
+    }
+
+
+def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
+    """Return the groups of each event in a file. Other settings of the section are omitted.
+
+    Raises:
+        UnusableText: The section is not a table, or the value of a needed event is not a list.
+    """
+    section = as_table(json_text.read(text).get(_SECTION, {}), _SECTION)
+    if odd := [name for name in needed if not isinstance(section.get(name, []), list)]:
+        raise UnusableText(f"`{_SECTION}.{odd[0]}` is not a list")
+    return {name: cast("list[object]", value) for name, value in section.items() if isinstance(value, list)}
+
+
+def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) -> str:
+    """Return a file with these groups, and without other groups of Palaver for these events."""
+    for name in dict.fromkeys([*groups, *events]):
+        known = _lists(text).get(name)
+        wanted = [*_others(known or []), *([groups[name]] if name in groups else [])]
+        if wanted == (known or []):
+            continue
+        text = json_text.put(text, (_SECTION, name), wanted) if wanted else json_text.drop(text, (_SECTION, name))
+    if not groups and json_text.read(text).get(_SECTION) == {}:
+        text = json_text.drop(text, (_SECTION,))
+    return text
+
+
+def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | None:
+    """Return the text of the backup if the hooks are the only change since then, or None."""
+    try:
+        previous = (backup or b"").decode()
+        is_clean = not any(map(_own_groups, _lists(previous).values()))
+        return previous if is_clean and _with_groups(previous, own, ()) == text else None
+    except ValueError:
+        return None
+
+
+def _check(text: str, after: str, wanted: Mapping[str, Sequence[Any]]) -> None:
+    """Raise `UnusableText` if the new text does not parse to the old values with the wanted groups."""
+    old, new = json_text.read(text), json_text.read(after)
+    section = {**old.pop(_SECTION, {}), **wanted}
+    expected = {name: value for name, value in section.items() if value != []}
+    found = {name: value for name, value in as_table(new.pop(_SECTION, {}), _SECTION).items() if value != []}
+    if (old, expected) != (new, found):
+        raise UnusableText("an automatic change would alter other settings")
+
+
+def _own_groups(groups: Sequence[Any]) -> list[Any]:
+    return [group for group in groups if _is_own(group)]
+
+
+def _others(groups: Sequence[Any]) -> list[Any]:
+    return [group for group in groups if not _is_own(group)]
+
+
+def _is_own(group: object) -> bool:
+    """Return whether a group contains only hooks of Palaver."""
+    listed = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
+    hooks = cast("list[object]", listed) if isinstance(listed, list) else []
+    commands = [cast("dict[str, Any]", hook).get("command") if isinstance(hook, dict) else None for hook in hooks]
+    return bool(commands) and all(isinstance(each, str) and _OWN.search(each) for each in commands)
+
+
+def _reason(error: ValueError) -> str:
+    return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)

@@ -1,0 +1,1 @@
+"""Hooks: answers to the events of a coding agent's session, with text from the archive."""

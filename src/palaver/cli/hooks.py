@@ -1,0 +1,213 @@
+"""`palaver hooks`: run hooks of coding agents, and switch them on and off."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import click
+
+from palaver.core.clock import now
+from palaver.core.config import Config, write_settings
+from palaver.core.errors import InvalidInput
+from palaver.core.home import Home
+from palaver.core.injection import HookEvent, InjectionTotal
+
+from .options import as_json
+from .output import print_json, print_page, renderer
+from .program import program_words
+
+SECONDS: Final = 5.0
+"""Maximum seconds of a hook. After them, it ends without a reply."""
+_SESSION_END: Final = "session-end"
+_LOCK_WAIT: Final = 30.0
+_MONTH: Final = 30 * 24 * 3_600_000
+_EVENTS: Final = [str(event) for event in HookEvent]
+
+_events = click.argument("events", nargs=-1, metavar="[EVENT]...", type=click.Choice(_EVENTS))
+_project = click.option("--project", metavar="NAME", help="Only for this project: name, folder, or `.`.")
+
+
+@click.group()
+def hooks() -> None:
+    """Show, switch on or switch off the hooks that inject text into sessions: `status`, `on`, `off`.
+
+    Events: `session-start` (on by default), `prompt`, `tool` (before a shell command or an edit).
+    """
+
+
+@hooks.command("status", short_help="Show which hooks are on, and what they injected.")
+@as_json
+def status(*, as_json: bool) -> None:
+    """Show which hooks are on, and what they injected in the last 30 days."""
+    home = Home.find()
+    config = Config.read(home.config)
+    totals = _totals(home)
+    if as_json:
+        events = {event: event in config.hooks for event in _EVENTS}
+        print_json({"events": events, "hooks_off": config.hooks_off, "injections": totals})
+    else:
+        print_page(renderer().render("hooks", events=_EVENTS, config=config, totals=totals))
+
+
+@hooks.command("on", short_help="Switch hooks on.")
+@_events
+@_project
+@as_json
+def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
+    """Switch EVENTS on, by default `session-start`. With --project, switch all chosen hooks on again in a project."""
+    home, config = _writable(events, project)
+    if project is None:
+        _set(home, {*config.hooks, *(events or (HookEvent.SESSION_START,))})
+    else:
+        named = _named(project)
+        if named not in config.hooks_off:
+            raise InvalidInput(
+                f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are."
+            )
+        write_settings(home.config, {"hooks_off": [each for each in config.hooks_off if each != named] or None})
+    _show(as_json=as_json)
+
+
+@hooks.command("off", short_help="Switch hooks off.")
+@_events
+@_project
+@as_json
+def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
+    """Switch EVENTS off, by default all. With --project, switch all hooks off in a project."""
+    home, config = _writable(events, project)
+    if project is None:
+        _set(home, set(config.hooks) - set(events or _EVENTS))
+    else:
+        write_settings(home.config, {"hooks_off": list(dict.fromkeys([*config.hooks_off, _named(project)]))})
+    _show(as_json=as_json)
+
+
+@hooks.command("run", short_help="Answer a hook of a coding agent.")
+@click.argument("event", type=click.Choice([*_EVENTS, _SESSION_END]))
+def run(event: str) -> None:
+    """Answer the call of a hook on standard input, as coding agents send it.
+
+    The reply is one line of JSON, or nothing. The exit status is always 0, and nothing is printed to standard error.
+    `session-end` archives the sessions that ended.
+    """
+    # A thread can end the process even while SQLite waits for a lock. No data is lost by that.
+    deadline = threading.Timer(SECONDS, os._exit, (0,))
+    deadline.daemon = True
+    with suppress(Exception):  # A hook never disturbs the agent: no message, no failure.
+        home = Home(Home.find().root, read_only=_is_read_only())
+        if event == _SESSION_END:
+            _archive_ended(home)
+            return
+        deadline.start()
+        if reply := _reply(HookEvent(event), _standard_input(), home):
+            click.echo(reply)
+        if event == HookEvent.SESSION_START:
+            _archive_in_background(home)
+    deadline.cancel()
+
+
+def _reply(event: HookEvent, data: bytes, home: Home) -> str:
+    """Return the reply to the call of a hook, or an empty text."""
+    from palaver.agents.hooks.hook_answer import answer
+    from palaver.agents.hooks.hook_call import HookCall
+
+    call = HookCall.parse(event, data)
+    if call is None:
+        return ""
+    match event:
+        case HookEvent.SESSION_START:
+            from palaver.agents.hooks.session_start_hook import session_text as select
+        case HookEvent.PROMPT:
+            from palaver.agents.hooks.prompt_hook import prompt_text as select
+        case HookEvent.TOOL:
+            from palaver.agents.hooks.tool_hook import tool_text as select
+    text = answer(call, home, Config.read(home.config), select)
+    return call.reply(text) if text else ""
+
+
+def _standard_input() -> bytes:
+    """Return the call of a hook. The rest of a call that is too long is read and dropped."""
+    from palaver.agents.hooks.hook_call import INPUT_MAX
+
+    data = sys.stdin.buffer.read(INPUT_MAX + 1)
+    while sys.stdin.buffer.read(INPUT_MAX):
+        pass
+    return data
+
+
+def _archive_ended(home: Home) -> None:
+    """Archive the sessions in the queue, unless the background archiver does it."""
+    from palaver.archiver.ingest.ended_sessions import take_ended_sessions
+    from palaver.archiver.ingest.transcripts import in_paths
+    from palaver.archiver.store import WATCHER, Store
+    from palaver.observe.pipeline import Pipeline
+
+    if home.is_read_only or not home.has_database:
+        return
+    paths = take_ended_sessions(home)
+    with Store.open(home.database) as store:
+        watched = store.leases.holder(WATCHER) is not None
+    if paths and not watched:
+        config = Config.read(home.config)
+        with Pipeline(home, config.model, config.exclude) as pipeline:
+            pipeline.run(in_paths(paths), patience=_LOCK_WAIT)
+
+
+def _archive_in_background(home: Home) -> None:
+    """Start a process for sessions whose end was recorded, but which are still not archived."""
+    from palaver.archiver.ingest.ended_sessions import has_ended_sessions
+
+    if has_ended_sessions(home) and not home.is_read_only:
+        command = [*program_words(), "hooks", "run", _SESSION_END]
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+
+
+def _is_read_only() -> bool:
+    return os.environ.get("PALAVER_READ_ONLY", "0").lower() not in {"", "0", "false"}
+
+
+def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]:
+    """Return the home and its settings, which are about to change."""
+    if events and project is not None:
+        raise click.UsageError("--project concerns all hooks. Leave out the events.")
+    home = Home.find()
+    home.make()
+    return home, Config.read(home.config)
+
+
+def _set(home: Home, chosen: set[str]) -> None:
+    """Write the chosen events in their usual order. The default is not written."""
+    listed = [event for event in _EVENTS if event in chosen]
+    write_settings(home.config, {"hooks": None if listed == list(Config().hooks) else listed})
+
+
+def _named(project: str) -> str:
+    """Return a project as it is written in `hooks_off`: a name, or the folder of the project."""
+    from palaver.core.project import root_of
+
+    folder = Path(project).expanduser()
+    return str(root_of(folder)) if folder.is_dir() and (project in {".", ".."} or "/" in project) else project
+
+
+def _totals(home: Home) -> list[InjectionTotal]:
+    """Return what was injected in the last 30 days."""
+    from palaver.archiver.store import Store
+
+    if not home.has_database:
+        return []
+    with Store.open(home.database) as store:
+        return store.injections.totals(now() - _MONTH)
+
+
+def _show(*, as_json: bool) -> None:
+    """Print the new status."""
+    context = click.get_current_context()
+    context.invoke(status, as_json=as_json)

@@ -1,0 +1,98 @@
+"""Before a command or an edit, past sessions of the project tell what it cost."""
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.home import Home
+from palaver.observe.commands.known_costs import KnownCost, command_cost, file_cost, latest_sessions
+
+from .shell_history import MISSING, ShellHistory
+
+ROOT = "/home/demo/shop"
+CART = f"{ROOT}/src/cart.py"
+FAILED = ("npm run lint", "error: 1 problem", True)
+
+
+def cost_of_command(home: Home, command: str, project: str = "shop") -> KnownCost | None:
+    with Store.open(home.database) as store:
+        sessions = latest_sessions(store, f"project:{project}")
+        return command_cost(store, sessions, command, f"/home/demo/{project}")
+
+
+def cost_of_file(home: Home, path: str = CART) -> KnownCost | None:
+    with Store.open(home.database) as store:
+        return file_cost(store, latest_sessions(store, "project:shop"), path, ROOT)
+
+
+def test_a_failed_command_names_what_worked(shell: ShellHistory) -> None:
+    """A command that failed in two sessions is shown with the command that worked, but without the error."""
+    for day in (2, 6):
+        shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day)
+    home = shell.archive()
+
+    found = cost_of_command(home, f"cd {ROOT} && npm test 2>&1 | tail -20")
+
+    assert found is not None
+    assert found.text == "`npm test` failed 2 times; `bun run test` worked"
+    assert (found.strength, found.remedy) == (1.0, "bun run test")
+    assert MISSING not in found.text
+
+
+def test_a_repair_is_known_where_it_was_repeated(shell: ShellHistory) -> None:
+    """A repair that another project learned first is known in the project that confirmed it, and in no third one."""
+    for day, project in ((2, "cart"), (6, "shop")):
+        shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day, project=project)
+    shell.session(("ls", "a", False), project="till")
+    home = shell.archive()
+
+    assert cost_of_command(home, "npm test", "shop") is not None
+    assert cost_of_command(home, "npm test", "till") is None
+
+
+def test_other_commands_are_less_similar(shell: ShellHistory) -> None:
+    """The strength is the share of common words, so a threshold separates other commands."""
+    shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))
+    home = shell.archive()
+
+    near, far = cost_of_command(home, "npm test --watch"), cost_of_command(home, "git status")
+
+    assert near is not None
+    assert near.strength == pytest.approx(2 / 3)
+    assert far is None or far.strength == 0
+    assert cost_of_command(home, "bun run test") is None
+    assert cost_of_command(home, "npm test || bun run test") is None
+    assert cost_of_command(home, "") is None
+    assert cost_of_command(home, "npm test", "cart") is None
+
+
+def test_a_file_names_the_check_that_failed_after_its_edits(shell: ShellHistory) -> None:
+    """A file is shown with the check that failed after its past edits, and how often."""
+    for day in (2, 4, 6):
+        shell.session((CART, "ok", False), FAILED, day=day)
+    shell.session((CART, "ok", False), ("npm run lint", "ok", False), day=8)
+    home = shell.archive()
+
+    found = cost_of_file(home)
+
+    assert found is not None
+    assert found.text == "`npm run lint` failed after 3 of the last 4 edits of src/cart.py"
+    assert found.strength == 0.75
+    assert found.id.startswith("ex-")
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param([(CART, "ok", False), FAILED], id="one failure"),
+        pytest.param([FAILED, (CART, "ok", False)], id="before the edit"),
+        pytest.param([(CART, "ok", False), ("cat x", "error", True)], id="no check"),
+        pytest.param([(f"{ROOT}/other/cart.py", "ok", False), FAILED], id="another file of this name"),
+    ],
+)
+def test_a_file_without_repeated_failures_costs_nothing(shell: ShellHistory, runs: list[tuple[str, str, bool]]) -> None:
+    """One failed check, a check before the edit, another command or another file of the same name do not count."""
+    shell.session(*runs)
+    if runs != [(CART, "ok", False), FAILED]:
+        shell.session(*runs, day=3)
+
+    assert cost_of_file(shell.archive()) is None
