@@ -77,8 +77,9 @@ class AnswerReceipt(Struct, frozen=True):
         transcript_tokens: Tokens of the cited conversations, with tool calls and shortened tool results.
         searches: Number of searches. `details` is the number of entries read in full, and `reads` the number of
             excerpts read from transcripts.
-        cost: Money spent on a language model.
+        cost: Money spent on a language model, including the maximum cost of calls without an answer.
         model: Name of the language model. Empty if none was used.
+        model_tokens: Tokens that the model read and wrote in all its calls.
     """
 
     tokens: int = 0
@@ -89,6 +90,7 @@ class AnswerReceipt(Struct, frozen=True):
     reads: int = 0
     cost: NanoDollars = 0
     model: str = ""
+    model_tokens: int = 0
 
 
 class CitedAnswer(Struct, frozen=True):
@@ -102,6 +104,7 @@ class CitedAnswer(Struct, frozen=True):
         sessions: Conversations that the findings or the text cite.
         nearest: Entries below the relevance threshold, if nothing was found.
         suggestions: Advice if nothing was found.
+        notices: Limits of the answer, such as claims without a source.
     """
 
     question: str
@@ -112,4 +115,5 @@ class CitedAnswer(Struct, frozen=True):
     sessions: tuple[CitedSession, ...] = ()
     nearest: tuple[Hit, ...] = ()
     suggestions: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     receipt: AnswerReceipt = AnswerReceipt()

@@ -26,8 +26,8 @@ class Config(Struct, frozen=True):
     model: str | None = None
     """Embedding model: a name known to sentence-transformers, or a folder. None selects the packaged model."""
     llm: str = "anthropic"
-    """Provider of the language model for `palaver observe`: `anthropic` (Messages API), `openai` (chat completions of
-    any server) or `command` (the user's own agent).
+    """Provider of the language model for `palaver observe` and `palaver ask`: `anthropic` (Messages API), `openai`
+    (chat completions of any server) or `command` (the user's own agent).
     """
     llm_model: str = "claude-haiku-5-5"
     """Name of the language model. Palaver calls it only if a budget is set or if its calls are free."""
@@ -42,7 +42,7 @@ class Config(Struct, frozen=True):
     model.
     """
     budget_run: float | None = None
-    """Budget in US dollars for one run of `palaver observe`. Without any budget, no model is called."""
+    """Budget in US dollars for one run of `palaver observe` or one question. Without any budget, no model is called."""
     budget_hour: float | None = None
     """Budget in US dollars for any 60 minutes."""
     budget_day: float | None = None

@@ -136,6 +136,7 @@ _FILTERS: Mapping[str, Any] = {
     "excerpt": _excerpt,
     "files": _files,
     "grouped": grouped,
+    "inert": quote.inert,
     "label": label,
     "line": quote.line,
     "many": many,

@@ -194,8 +194,8 @@ def main() -> None:
     `read` prints the conversation.
 
     All data is stored in PALAVER_HOME. Two features use the network: `palaver model use` may download a model, and
-    with an API key and a budget, `palaver observe` calls a language model. With `llm_judge = true` in config.toml,
-    `palaver remember` and the MCP tools that compare memories call the model, too.
+    with an API key and a budget, `palaver observe` and `palaver ask` call a language model. With `llm_judge = true`
+    in config.toml, `palaver remember` and the MCP tools that compare memories call the model, too.
 
     Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.
