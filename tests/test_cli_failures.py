@@ -19,6 +19,7 @@ from palaver.core.home import Home
 from .commands import EVERY, LEAVES, PLAIN
 
 ARGUMENTS = {
+    "ask": ["xx"],
     "archive": ["/no/such/folder"],
     "context": ["--budget", "0"],
     "documents add": ["/no/such/file"],
