@@ -3,10 +3,9 @@
 import argparse
 import hashlib
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 
 from msgspec import Struct
 
@@ -31,11 +30,10 @@ _SAMPLE, _OPENED = 40, 5
 
 
 class Asked(Struct, frozen=True):
-    """Answer to a question, with its duration in seconds."""
+    """Answer to a question."""
 
     question: Question
     answer: CitedAnswer
-    seconds: float
 
     @property
     def found(self) -> bool:
@@ -76,9 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ask(archive: ArchiveSearch, question: Question) -> Asked:
-    start = time.perf_counter()
-    answer = extractive_answer(archive, Renderer(), question.text)
-    return Asked(question, answer, time.perf_counter() - start)
+    return Asked(question, extractive_answer(archive, Renderer(), question.text))
 
 
 def _by_kind(asked: Sequence[Asked]) -> str:
@@ -88,10 +84,10 @@ def _by_kind(asked: Sequence[Asked]) -> str:
         "answered",
         "cites session",
         "best cites session",
+        "weak",
         "sessions",
         "tokens",
         "maximum",
-        "ms",
     ]
     kinds = {kind: [each for each in asked if kind in each.question.kinds] for kind in (*_KINDS, "negative")}
     kinds["all with an answer"] = [each for each in asked if each.question.gains]
@@ -109,10 +105,10 @@ def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
         str(len(asked)),
         _percent(answered),
         *rates,
+        _percent([each.answer.weak for each in asked]),
         f"{mean(len(each.answer.sessions) for each in asked):.1f}",
-        f"{mean(tokens):.0f}",
+        f"{mean(tokens):,.0f}",
         f"{max(tokens):,}",
-        f"{1000 * median(each.seconds for each in asked):.0f}",
     ]
 
 

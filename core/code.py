@@ -2,10 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from .conversation import Milliseconds
+
+UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
+"""Kinds of units in the order of equally good matches."""
 
 
 class SymbolMatch(StrEnum):
@@ -96,7 +100,7 @@ class CodeStatus(Struct, frozen=True):
     Attributes:
         files: Number of indexed files.
         newest: Newest modification time of an indexed file, or None.
-        is_stale: True if a file was changed or deleted since it was indexed.
+        is_stale: True if a file was changed, deleted or added since it was indexed.
     """
 
     files: int = 0

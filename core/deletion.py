@@ -19,7 +19,7 @@ class DeletionRequest(Struct, frozen=True):
     A target is one of:
 
     - the ID of an exchange, an observation or a memory (an observation selects its whole exchange)
-    - the ID of a session, or at least its first six characters
+    - the ID of a session, or at least its first four characters
     - the path of a transcript or of its raw copy
     - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines
 

@@ -34,6 +34,7 @@ class Chunk(Struct, frozen=True):
         name: Qualified name of the unit, such as `Store.open`.
         signature: Declaration of the unit.
         doc: Documentation comment of the unit. If a unit is split, only its first chunk has it.
+        unit_start: First line of the whole unit with its children. `unit_end` is its last line.
     """
 
     text: str
@@ -46,10 +47,12 @@ class Chunk(Struct, frozen=True):
     name: str = ""
     signature: str = ""
     doc: str = ""
+    unit_start: int = 0
+    unit_end: int = 0
 
     @property
     def is_named(self) -> bool:
-        """True for a unit of code with a name. The chunks of a split unit have the same name and signature."""
+        """True for a unit of code with a name. The chunks of a split unit have the same name and `unit_start`."""
         return bool(self.name) and self.unit not in {"", "module"}
 
 

@@ -164,7 +164,7 @@ class TooManyIds(InvalidInput):
 class PathOutsideArchive(InvalidInput):
     """Error: the path is not a file of the archive. All causes have one message, so that callers cannot probe files."""
 
-    hint = "Use a path printed by `palaver show ID`, an ID, or at least 4 characters of a session ID."
+    hint = "Use an ID from search results, a path, or at least 4 characters of a session ID."
 
     def __init__(self, path: str, *, near: str = "") -> None:
         self.path = path

@@ -54,6 +54,11 @@ class Home(Struct, frozen=True):
         return self.root / "palaver.db"
 
     @property
+    def http_token(self) -> Path:
+        """File with the bearer token of `palaver mcp --http`."""
+        return self.root / "http_token"
+
+    @property
     def archive(self) -> Path:
         """Folder of the raw archive: byte-exact copies of transcripts."""
         return self.root / "archive"

@@ -14,11 +14,11 @@ SUMMARY = "Session: "
 """Prefix of the title of every session summary."""
 DETAIL_TOKENS = 500
 """Maximum tokens of one item in layer 2 of a search (details), including headings."""
-_FRAME = 160
+_FRAME = 105
 """Estimated tokens of the headings, labels and evidence that are added to the text of an observation.
 
-Measured means for the 232 observations of 98 real sessions: 180 tokens if an observation is shown alone, and 145 in a
-list of twenty observations.
+Measured means for 200 observations of 98 real sessions: 117 tokens if an observation is shown alone, and 94 in a list
+of twenty observations.
 """
 _QUOTES = 3
 """Maximum number of quotes of one observation in layer 2 of a search (details)."""
@@ -127,6 +127,13 @@ class Observation(Struct, frozen=True, dict=True):
         text = _normalized("\n".join((self.title, self.lead, self.narrative, *self.facts)))
         return tuple(proof for proof in self.quotes if not _contains(text, proof.quote))
 
+    @cached_property
+    def concepts_besides_files(self) -> tuple[str, ...]:
+        """Concepts that are not the name of a file of the observation."""
+        paths = (*self.files_read, *self.files_modified)
+        files = {*paths, *(path.rpartition("/")[2] for path in paths)}
+        return tuple(concept for concept in self.concepts if concept not in files)
+
     @property
     def source_lines(self) -> tuple[int, ...]:
         """Start lines of those `quotes` that repeat other text of the observation, in ascending order."""
@@ -147,7 +154,7 @@ class Observation(Struct, frozen=True, dict=True):
             self.lead,
             self.narrative,
             *self.facts,
-            *self.concepts,
+            *self.concepts_besides_files,
             *self.files_read,
             *self.files_modified,
             *(proof.quote for proof in self.new_quotes),

@@ -24,12 +24,6 @@ def root_of(folder: Path) -> Path:
     return next((each for each in (here, *here.parents) if _is_root(each)), here)
 
 
-def has_project(path: Path) -> bool:
-    """Return whether a file or folder is in a repository, or below a folder with memory files."""
-    here = path.resolve()
-    return any(_is_root(each) for each in (here, *here.parents))
-
-
 def identity_of(root: Path) -> str:
     """Return the identity of a project: its git remote as `host/path`, or else the path of its repository or folder.
 

@@ -167,14 +167,14 @@ class Query(Struct, frozen=True):
         Raises:
             InvalidInput: A value is invalid.
         """
-        wanted = _concepts(query)
+        most, wanted = _limit(limit), _concepts(query)
         given = [name for name in ("types", "concepts", "files") if filters.get(name)]
         if len(wanted) > 1 and given:
             raise FilterNotAllowed(given)
         return cls(
             wanted,
             Mode(*_chosen("mode", [mode], Mode)),
-            _limit(limit),
+            most,
             Filters.parse(**filters),
             weak,
             Grouping(*_chosen("grouping", [by], Grouping)),

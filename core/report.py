@@ -19,6 +19,13 @@ class Unsearched(Struct):
     links: set[Path] = field(default_factory=set[Path])
 
 
+class OmittedFile(NamedTuple):
+    """File that an ingest run did not archive, and the reason."""
+
+    path: Path
+    reason: str
+
+
 class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
@@ -26,6 +33,7 @@ class IngestReport(Struct):
         seen: Number of files that were found.
         foreign: Number of files of an unknown format.
         excluded: Number of files that the settings exclude.
+        omitted: The files that `foreign` and `excluded` count.
         still_archived: Number of sessions that were archived before their folder was excluded.
         changed: Number of files with new content.
         lines: Number of parsed lines.
@@ -39,6 +47,7 @@ class IngestReport(Struct):
     seen: int = 0
     foreign: int = 0
     excluded: int = 0
+    omitted: list[OmittedFile] = field(default_factory=list[OmittedFile])
     still_archived: int = 0
     changed: int = 0
     lines: int = 0
@@ -155,12 +164,13 @@ class FileProblem(NamedTuple):
 
 
 class ProjectCount(NamedTuple):
-    """Project with the numbers of its sessions and memories, and the time of its last session."""
+    """Project with the numbers of its sessions, memories and indexed files, and the time of its last session."""
 
     name: str
     sessions: int
     memories: int
     last: Milliseconds | None
+    files: int = 0
 
 
 class KindCount(NamedTuple):

@@ -277,6 +277,7 @@ class Detail(Struct, frozen=True):
         entries: First observations of a session, if the detail describes a session.
         units: Indexed units of code that the exchange edited, if the detail is part of a conversation.
         edits: Exchanges that edited the unit, newest first, if the detail describes a unit of code.
+        short_session_id: First characters of `session_id` that identify the session in this archive.
     """
 
     id: str
@@ -298,6 +299,7 @@ class Detail(Struct, frozen=True):
     entries: tuple[SessionEntry, ...] = ()
     units: tuple[EditedUnit, ...] = ()
     edits: tuple[UnitEdit, ...] = ()
+    short_session_id: str = ""
 
 
 class TranscriptExcerpt(Struct, frozen=True):

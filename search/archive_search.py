@@ -22,6 +22,7 @@ from ..core.tokens import count
 from .model.embedder import DEFAULT_MODEL, load
 from .present.sessions import Sessions
 from .present.unit_history import UnitHistory
+from .query.agent_names import check_agents
 from .query.project_names import check_projects, project_at
 from .query.secret_placeholders import redacted, without_secrets
 
@@ -51,7 +52,7 @@ class ArchiveSearch(Closing):
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
-        check_projects(self._store, query.filters.projects)
+        self._check_names(query.filters)
         query = self._with_namespaces(without_secrets(query, self._home))
         return self._hits.search(query, snippets=snippets)
 
@@ -61,9 +62,15 @@ class ArchiveSearch(Closing):
         """See `SearchIndex.find_output`."""
         from .present.output_search import OutputSearch  # few callers need it
 
-        check_projects(self._store, filters.projects)
+        self._check_names(filters)
         output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
+
+    def _check_names(self, filters: Filters) -> None:
+        """Raise `InvalidInput` if a filter names a project or an agent that does not exist."""
+        check_projects(self._store, filters.projects)
+        if filters.agents:
+            check_agents(filters.agents, self._engine.snapshot.names("agent"))
 
     def sessions(self, query: Query) -> SessionPage:
         """Return a page of the sessions that match a query with `Grouping.SESSION`."""

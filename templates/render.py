@@ -31,9 +31,10 @@ from ..core.tokens import count
 from .detail_limit import limited
 from .dialogue import result_limit, steps
 from .environment import Templates
+from .hit_columns import brief_columns, complete_columns
 from .labels import has_transcript, other_sessions, plural_of
 from .memory_changes import changes
-from .title_budget import NEXT_PAGE, PROJECT, common_year, title_budget, title_budgets
+from .title_budget import NEXT_PAGE, PROJECT, title_budget, title_budgets
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
@@ -103,7 +104,6 @@ class Renderer:
     def _hits(self, name: str, results: Results, hits: Sequence[Hit]) -> dict[str, object]:
         cut, by_rank = len(hits) < len(results.hits), bool(results.query.concepts)
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
-        year = common_year(hits) if name == "search" and not self._full_titles else ""
         frame = NEXT_PAGE if cursor and self._at_shell else 0
         return {
             "hits": hits,
@@ -112,9 +112,9 @@ class Renderer:
             "notes": _NOTES,
             "name_budget": _NOTE_TOKENS,
             "scored": by_rank and (name != "search" or self._full_titles),
-            "year": year,
+            "columns": complete_columns(hits) if self._full_titles else brief_columns(hits),
             "score_range": _score_range(hits) if by_rank and name == "search" and not self._full_titles else "",
-            "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame, year=year),
+            "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame),
             "project_budget": _UNLIMITED if self._full_titles else PROJECT,
             "full_titles": self._full_titles,
             "cut": len(results.hits) if cut else 0,
@@ -187,7 +187,7 @@ class Renderer:
         ids = tuple(detail.id for detail in details)
 
         def page(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
-            return self.fill("observations", details=some, rest=rest, **_costs([*filter(has_transcript, some)]))
+            return self.fill("observations", details=some, rest=rest, readable=any(map(has_transcript, some)))
 
         def first(some: tuple[Detail, ...]) -> str:
             return page(some, ids[len(some) :])
@@ -228,12 +228,16 @@ class Renderer:
         limit = None if single else result_limit(transcript.exchanges, self._budget)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
-        about = (
-            ("Title", transcript.title),
+        # The caller of a tool has the path, and these facts about the program cost as many tokens as a paragraph.
+        program = (
             ("Path", transcript.path),
             ("Agent", f"{transcript.agent} {transcript.version}".strip()),
-            ("Branch", transcript.branch),
             ("Directory", transcript.cwd),
+        )
+        about = (
+            ("Title", transcript.title),
+            *(program if self._at_shell else ()),
+            ("Branch", transcript.branch),
             ("Forked from", transcript.parent_id if transcript.kind is SessionKind.MAIN else ""),
             ("Pull request", transcript.pull_request),
             ("Also in", other_sessions(transcript.also_in)),

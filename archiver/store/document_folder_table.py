@@ -24,6 +24,21 @@ class DocumentFolderTable:
             (os.fsencode(folder.path), folder.namespace, folder.recursive),
         )
 
+    def change_namespace(self, folder: DocumentFolder, target: str) -> None:
+        """Move a watched folder and its documents, stored and queued, unless the target already contains them."""
+        path, namespace = os.fsencode(folder.path), folder.namespace
+        below = path.rstrip(b"/") + b"/"
+        for table in ("document", "waiting_file"):
+            self._db.run(
+                f"UPDATE OR IGNORE {table} SET namespace = ? WHERE namespace = ? AND substr(path, 1, ?) = ?",
+                (target, namespace, len(below), below),
+            )
+        self._db.run(
+            "UPDATE OR IGNORE watched_folder SET namespace = ? WHERE namespace = ? AND path = ?",
+            (target, namespace, path),
+        )
+        self._db.run("DELETE FROM watched_folder WHERE namespace = ? AND path = ?", (namespace, path))
+
     def all(self) -> list[DocumentFolder]:
         """Return the watched folders in path order."""
         rows = self._db.rows("SELECT path, namespace, recursive FROM watched_folder ORDER BY path, namespace")

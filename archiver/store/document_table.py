@@ -165,14 +165,12 @@ class DocumentTable:
         """Return whether a document is in this namespace."""
         return self._db.one("SELECT 1 FROM document WHERE namespace = ? LIMIT 1", (namespace,)) is not None
 
-    def count_by(self, column: str) -> dict[str, int]:
-        """Count the chunks of each `namespace` or `kind`, the most frequent first."""
+    def count_by(self, column: str, *, files: bool = False) -> dict[str, int]:
+        """Count the chunks or the files of each `namespace` or `kind`, the most frequent first."""
         assert column in {"namespace", "kind"}
-        rows = self._db.rows(
-            f"""SELECT {column}, count(*) FROM chunk c JOIN document d ON d.id = c.document
-                GROUP BY {column} ORDER BY 2 DESC, 1"""
-        )
-        return dict(rows)
+        counted = "count(DISTINCT d.id)" if files else "count(*)"
+        joined = f"SELECT {column}, {counted} FROM chunk c JOIN document d ON d.id = c.document"
+        return dict(self._db.rows(f"{joined} GROUP BY {column} ORDER BY 2 DESC, 1"))
 
     def count_unparsed(self) -> int:
         """Count the source files that were split by lines because they have syntax errors or are too large to parse."""
@@ -205,12 +203,18 @@ class DocumentTable:
             for path, namespace, language, count, at, metadata in rows
         ]
 
-    def paths_named(self, names: Collection[str]) -> list[Path]:
-        """Return the paths of stored code files with one of these file names."""
+    def paths_named(self, names: Collection[str]) -> dict[Path, set[Path]]:
+        """Return the stored code files that have or had one of these names, each with the paths that match."""
         rows = self._db.rows(
-            "SELECT DISTINCT path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> '')"
+            """WITH code AS (SELECT id, path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> ''))
+               SELECT path, path FROM code
+               UNION SELECT code.path, f.path FROM code JOIN former_path f ON f.document = code.id ORDER BY 1"""
         )
-        return [path for (each,) in rows if (path := _path(each)).name in names]
+        found: dict[Path, set[Path]] = {}
+        for current, known in rows:
+            if (path := _path(known)).name in names:
+                found.setdefault(_path(current), set()).add(path)
+        return found
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
         """Return the modification times of stored files. Use only the files, folder and namespaces of the filter."""
@@ -309,8 +313,12 @@ class DocumentTable:
     def _move(self, kept: Iterable[tuple[int, int, Chunk]]) -> None:
         """Update the positions of chunks that kept their keys: the index, the lines and the page."""
         self._db.run_many(
-            "UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ? WHERE item = ?",
-            ((index, chunk.start_line, chunk.end_line, chunk.page, key) for key, index, chunk in kept),
+            """UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ?, unit_start = ?, unit_end = ?
+               WHERE item = ?""",
+            (
+                (index, chunk.start_line, chunk.end_line, chunk.page, chunk.unit_start, chunk.unit_end, key)
+                for key, index, chunk in kept
+            ),
         )
 
     def _delete(self, keys: Iterable[int]) -> None:
@@ -326,10 +334,10 @@ class DocumentTable:
     def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
         """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
         where, values = self._file_where(wanted)
-        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
+        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": [*map(str.lower, wanted.units)]})
 
     def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-        where, values = _and(*_place(wanted), {"lower(d.language)": _lower(wanted.languages)})
+        where, values = _and(*_place(wanted), {"lower(d.language)": [*map(str.lower, wanted.languages)]})
         if wanted.pattern:
             rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
             fitting = [number for number, path in rows if wanted.admits_path(self.shown(_path(path)))]
@@ -380,12 +388,8 @@ def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Val
     return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
 
 
-def _lower(names: Sequence[str]) -> list[str]:
-    return [name.lower() for name in names]
-
-
 def _without_place(chunk: Chunk) -> Chunk:
-    return replace(chunk, start_line=0, end_line=0, page=0)
+    return replace(chunk, start_line=0, end_line=0, page=0, unit_start=0, unit_end=0)
 
 
 def _metadata(value: str) -> dict[str, str]:

@@ -130,11 +130,11 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
 
 
-def _is_trivial(analysis: ExchangeAnalysis, told: Sequence[Statement]) -> bool:
+def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> bool:
     """Return whether neither a statement, a commit, a plan nor the request says more than that something changed."""
     request = analysis.request
     ordered = request.plan or (request.asks and is_specific(request.title))
-    weight = sum(max(0, salience(each.raw)) for each in told)
+    weight = sum(max(0, salience(each.raw)) for each in statements)
     return weight < TOLD and not (ordered or analysis.commits or analysis.plan)
 
 
