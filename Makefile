@@ -5,7 +5,7 @@ VENV   ?= .venv
 DEV    := $(VENV)-dev
 MODELS := $(VENV)-models
 
-.PHONY: start test check bench models dist
+.PHONY: start test check bench models dist conformance
 
 start: $(VENV)/installed  ## install, then archive and index your agents' conversations
 	$(VENV)/bin/palaver up
@@ -27,6 +27,9 @@ bench: $(VENV)/installed  ## measure retrieval quality and speed
 dist: $(DEV)/installed  ## build the wheel, the sdist and the MCP bundle
 	$(DEV)/bin/hatchling build -t sdist -t wheel -d dist
 	$(DEV)/bin/python release/bundle.py dist
+
+conformance: $(DEV)/installed  ## run the official MCP conformance suite; needs node and npm
+	$(DEV)/bin/python -m tests.conformance $(DEV)/conformance
 
 models: $(MODELS)/installed  ## run the tests of the extra `models`
 	$(MODELS)/bin/pytest tests/models

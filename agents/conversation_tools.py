@@ -97,8 +97,8 @@ def search(
 ) -> ToolReply:
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
-    Returns one line per hit (id, date, session, type, title), ~30 tokens each, best first. Next: get_observations with
-    the 1-3 best ids. types, concepts and files need a single-concept query.
+    Returns one line per hit (id, date, type, title), ~30 tokens each, best first; hits of one session also name it.
+    Next: get_observations with the 1-3 best ids. types, concepts and files need a single-concept query.
     """
     one = {"sessions": session, "branches": branch, "kinds": kind}
     several = {"projects": projects, "types": types, "concepts": concepts, "files": files}
@@ -140,7 +140,7 @@ def get_observations(
 ) -> ToolReply:
     """Get full observations: narrative, facts, concepts, files, evidence lines; ~200-500 tokens each.
 
-    Usually enough to answer. Next, only if exact words matter: read with a path and lines given here.
+    Usually enough to answer. Next, only if exact words matter: read with the id.
     """
     details = conversation.renderer.with_read_costs(conversation.index.details(ids), conversation.index.read)
     if response_format == "markdown":
@@ -150,7 +150,7 @@ def get_observations(
 
 def read(
     conversation: ConversationContext,
-    path: Annotated[str, Field(description="From get_observations, or an id to read its lines")],
+    path: Annotated[str, Field(description="An id from search, a session id, or a path")],
     start_line: Annotated[LineNumber | None, Field(alias="startLine", json_schema_extra={"default": 1})] = None,
     end_line: Annotated[LineNumber | None, Field(alias="endLine")] = None,
     response_format: Format = "markdown",
@@ -172,15 +172,20 @@ def _lines(
 ) -> tuple[str, int, int | None]:
     """Return the path and the lines to read.
 
-    For an ID, the path is the path of its conversation, and the default lines are its evidence.
+    For the ID of a hit or a session, the path is the path of its conversation, and the default lines are its evidence.
 
     Raises:
         InvalidInput: The ID is unknown, or does not belong to a conversation.
     """
     first = 1 if start is None else start
-    if not canonical(path):
+    if "/" in path:
         return path, first, end
-    [hit] = conversation.index.details([path])
+    try:
+        [hit] = conversation.index.details([path])
+    except UnknownIds:
+        if canonical(path):
+            raise
+        return path, first, end
     if not has_transcript(hit):
         raise InvalidInput(f"{hit.id} is not a conversation", hint="get_observations returns its full text.")
     return (hit.path, hit.start_line, hit.end_line) if start is end is None else (hit.path, first, end)

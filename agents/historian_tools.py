@@ -14,6 +14,7 @@ from ..observe.memory import RecalledMemory
 from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMemories
 from ..templates.memory_changes import supersession_fields, undo_command
 from ..templates.quote import clean, line
+from .delete_question import forget_question
 from .json_reply import NOTICE, error_fields, error_reply, json_reply
 from .toolset import Effect, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, open_component
 
@@ -167,6 +168,13 @@ def memory_forget(
     return historian.reply(fields)
 
 
+def memory_forget_question(historian: HistorianContext, *, query: str, memoryType: str | None, confirm: bool) -> str:  # noqa: N803
+    """Return the question before a confirmed `memory_forget`, which lists the memories of the first call."""
+    preview = historian.previews.get((query, memoryType)) if confirm else None
+    found = [match.stored for match in preview.matches] if preview else []
+    return forget_question(found, "This deletes their files. You can undo it.")
+
+
 def _forgotten(result: ForgetResult) -> dict[str, Any]:
     files = [clean(stored.memory.path) for stored in result.forgotten if stored.memory.path]
     fields: dict[str, Any] = {"success": not result.kept, "deletedFiles": len(files), "files": files}
@@ -223,7 +231,7 @@ HISTORIAN = Toolset(
         Tool.of(memory_remember, Effect.WRITES, judges=True),
         Tool.of(memory_recall, Effect.RECORDS, judges=True),
         Tool.of(memory_compound, Effect.DESTROYS, judges=True),
-        Tool.of(memory_forget, Effect.DESTROYS, judges=True),
+        Tool.of(memory_forget, Effect.DESTROYS, judges=True, question=memory_forget_question),
     ),
     to_error_reply=error_reply,
     open=HistorianContext,

@@ -1,4 +1,4 @@
-"""Server of toolsets over the Model Context Protocol, on standard input and output, for all protocol versions.
+"""Server of toolsets over the Model Context Protocol, for all protocol versions.
 
 Only processes that serve tools import this module, because importing it takes about a second, mostly for the SDK.
 """
@@ -6,111 +6,103 @@ Only processes that serve tools import this module, because importing it takes a
 import faulthandler
 import logging
 import sys
-from functools import partial
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 import anyio
-import anyio.to_thread
-from mcp.server.context import ServerRequestContext
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ContentBlock,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    ToolAnnotations,
-)
-from mcp_types import Tool as ListedTool
-from mcp_types.version import is_version_at_least
+from mcp_types import PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability
 
-from ..core.errors import PalaverError
+from .archive_handlers import ArchiveHandlers
+from .session_watch import SECONDS, SessionWatch
 from .stdio import serve_stdio
-from .toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
+from .tool_calls import ToolCalls, ToolContexts
+from .toolset import ServedTools, ServerConfig
 
-STRUCTURED_SINCE = "2025-06-18"
-"""First protocol version with structured content."""
+_FIXED: Final = CacheHint(ttl_ms=3_600_000)
+"""Hint for what does not change while the server runs. Every hint is private, because the server has one user."""
+_CHANGING: Final = CacheHint(ttl_ms=round(SECONDS * 1000))
+"""Hint for the list of sessions: as long as its changes can stay unnoticed."""
+CACHE_HINTS: Final[dict[CacheableMethod, CacheHint]] = {
+    "server/discover": _FIXED,
+    "tools/list": _FIXED,
+    "prompts/list": _FIXED,
+    "resources/templates/list": _FIXED,
+    "resources/list": _CHANGING,
+    "resources/read": CacheHint(),
+}
+"""Seconds for which clients may keep a result. A resource is never kept, because it can be deleted at any time."""
+
+
+class PalaverServer(Server[Any]):
+    """Server that announces the same capabilities to clients of all versions."""
+
+    def get_capabilities(self, *_options: Any, **_named: Any) -> ServerCapabilities:
+        """Return the capabilities. Only the list of resources changes while the server runs."""
+        derived = super().get_capabilities()
+        return derived.model_copy(
+            update={
+                "tools": ToolsCapability(list_changed=False),
+                "prompts": derived.prompts and PromptsCapability(list_changed=False),
+                "resources": derived.resources and ResourcesCapability(list_changed=True, subscribe=False),
+            }
+        )
 
 
 def serve(served: ServedTools, config: ServerConfig, version: str = "") -> None:
     """Serve on stdin and stdout until the client closes them. Logs and stack dumps go to stderr."""
-    faulthandler.enable(sys.stderr)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    log_to_stderr()
     try:
         anyio.run(serve_stdio, build(served, config, version))
     except* BrokenPipeError:
         logging.getLogger(__name__).info("the client closed the connection")
 
 
+def log_to_stderr() -> None:
+    """Send warnings and stack dumps of this process to stderr."""
+    faulthandler.enable(sys.stderr)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+
+
 def build(served: ServedTools, config: ServerConfig, version: str = "") -> Server[Any]:
     """Return a server that is not connected yet."""
-    return _ToolServer(served, config).server(version)
-
-
-class _ToolServer:
-    """Server that lists tools, and runs one call at a time outside the event loop."""
-
-    def __init__(self, served: ServedTools, config: ServerConfig) -> None:
-        self._served, self._config = served, config
-        self._contexts: dict[str, object] = {}
-        self._one_at_a_time = anyio.CapacityLimiter(1)
-
-    def server(self, version: str) -> Server[Any]:
-        return Server(
-            "palaver",
-            version=version,
-            instructions=self._served.instructions_for(self._config),
-            on_list_tools=self._list,
-            on_call_tool=self._call,
-        )
-
-    async def _list(
-        self, _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        online, read_only = self._config.make_judge is not None, self._config.home.read_only
-        listed = [
-            _listed(name, tool, online=online, read_only=read_only) for name, (_, tool) in self._served.tools.items()
-        ]
-        return ListToolsResult(tools=listed)
-
-    async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-        if params.name not in self._served.tools:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}. Tools: {', '.join(self._served.tools)}.")
-        toolset, tool = self._served.tools[params.name]
-        try:
-            run = partial(self._run, toolset, tool, params.arguments or {})
-            reply = await anyio.to_thread.run_sync(run, limiter=self._one_at_a_time)
-        except PalaverError as error:
-            return _result(toolset.to_error_reply(error), context.protocol_version, failed=True)
-        return _result(reply, context.protocol_version)
-
-    def _run(self, toolset: Toolset, tool: Tool, arguments: dict[str, object]) -> ToolReply:
-        if toolset.name not in self._contexts:
-            self._contexts[toolset.name] = toolset.open(self._config)
-        return tool.call(self._contexts[toolset.name], arguments, read_only=self._config.home.read_only)
-
-
-def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTool:
-    """Return a tool in the format for clients. `online` is true if a language model can judge memories."""
-    reads = tool.effect is Effect.READS or (read_only and tool.effect is Effect.RECORDS)
-    destroys = tool.effect is Effect.DESTROYS
-    return ListedTool(
-        name=name,
-        description=tool.description,
-        input_schema=tool.schema,
-        annotations=ToolAnnotations(
-            read_only_hint=reads,
-            destructive_hint=None if reads else destroys,
-            open_world_hint=online and tool.judges,
-        ),
+    contexts = ToolContexts(config)
+    calls = ToolCalls(served, config, contexts)
+    common: dict[str, Any] = {
+        "version": version,
+        "instructions": served.instructions_for(config),
+        "cache_hints": CACHE_HINTS,
+        "on_list_tools": calls.list_tools,
+        "on_call_tool": calls.call_tool,
+    }
+    conversation = next((toolset for toolset, _ in served.tools.values() if toolset.name == "conversation"), None)
+    if conversation is None:
+        return PalaverServer("palaver", **common)
+    archive = ArchiveHandlers(conversation, contexts)
+    return PalaverServer(
+        "palaver",
+        **common,
+        lifespan=watching(archive.watch),
+        on_list_resources=archive.list_resources,
+        on_list_resource_templates=archive.list_templates,
+        on_read_resource=archive.read_resource,
+        on_subscriptions_listen=archive.listen,
+        on_list_prompts=archive.list_prompts,
+        on_get_prompt=archive.get_prompt,
+        on_completion=archive.complete,
     )
 
 
-def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
-    """Return the reply as text. If the protocol version supports it, add a JSON reply as structured content."""
-    structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
-    content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
-    return CallToolResult(content=content, structured_content=structured, is_error=failed)
+def watching(watch: SessionWatch) -> Any:
+    """Return the lifespan of a server that watches the latest sessions."""
+
+    @asynccontextmanager
+    async def lifespan(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch.run)
+            yield {}
+            group.cancel_scope.cancel()
+
+    return lifespan

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
+import msgspec
 import orjson
 from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
@@ -89,6 +90,9 @@ class Tool(Struct, frozen=True):
     The docstring of the function is the description, and its annotations are the schema. The core checks parameters
     with a `SkipValidation` annotation, because the core has its own messages. If `judges` is true, a call can compare
     memories, with the language model if the user configured one.
+
+    `question` takes the arguments of the function. It returns the question that the user answers before the call, or an
+    empty text if the call destroys nothing. `output` is the type of every successful reply, or None.
     """
 
     name: str
@@ -97,10 +101,19 @@ class Tool(Struct, frozen=True):
     function: Callable[..., ToolReply]
     effect: Effect = Effect.READS
     judges: bool = False
+    question: Callable[..., str] | None = None
+    output: type | None = None
 
     @classmethod
     def of(
-        cls, function: Callable[..., ToolReply], effect: Effect = Effect.READS, *, judges: bool = False, name: str = ""
+        cls,
+        function: Callable[..., ToolReply],
+        effect: Effect = Effect.READS,
+        *,
+        judges: bool = False,
+        name: str = "",
+        question: Callable[..., str] | None = None,
+        output: type | None = None,
     ) -> "Tool":
         """Return the tool that calls a function. It has the name of the function, or `name`."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
@@ -110,7 +123,7 @@ class Tool(Struct, frozen=True):
         closed = ConfigDict(extra="forbid", strict=True)
         arguments: type[BaseModel] = create_model(function.__name__, __config__=closed, **fields)
         description = inspect.cleandoc(function.__doc__ or "")
-        return cls(name or function.__name__, description, arguments, function, effect, judges)
+        return cls(name or function.__name__, description, arguments, function, effect, judges, question, output)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -119,6 +132,33 @@ class Tool(Struct, frozen=True):
         schema.pop("title", None)
         inlined: dict[str, Any] = _inlined(schema, schema.pop("$defs", {}))
         return inlined
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """JSON Schema of successful replies, without titles, descriptions and nested fields, or None."""
+        if self.output is None:
+            return None
+        [schema], definitions = msgspec.json.schema_components([self.output], ref_template="{name}")
+        outline: dict[str, Any] = _outline(_inlined(schema, definitions))
+        return outline
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """Name, description and schemas, as clients load them."""
+        output = {} if self.output is None else {"outputSchema": self.output_schema}
+        return {"name": self.name, "description": self.description, "inputSchema": self.schema, **output}
+
+    def question_for(self, context: object, arguments: Mapping[str, object]) -> str:
+        """Return the question to the user before a call, or an empty text if the call needs none.
+
+        The text is empty for a call that will fail, because the call itself reports the reason.
+        """
+        if self.question is None:
+            return ""
+        try:
+            return self.question(context, **self._validated(arguments))
+        except PalaverError:
+            return ""
 
     def call(self, context: object, arguments: Mapping[str, object], *, read_only: bool = False) -> ToolReply:
         """Run the tool. A null argument counts as omitted.
@@ -129,6 +169,10 @@ class Tool(Struct, frozen=True):
         """
         if read_only and self.effect in {Effect.WRITES, Effect.DESTROYS}:
             raise ServerReadOnly
+        return self.function(context, **self._validated(arguments))
+
+    def _validated(self, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Return the value of every parameter. Raises `InvalidInput`."""
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
@@ -137,7 +181,7 @@ class Tool(Struct, frozen=True):
             faults = dict.fromkeys(_fault(detail) for detail in error.errors(include_url=False))
             known = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
             raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {known}.") from None
-        return self.function(context, **{name: getattr(given, name) for name in self.arguments.model_fields})
+        return {name: getattr(given, name) for name in self.arguments.model_fields}
 
 
 class Toolset(Struct, frozen=True):
@@ -157,7 +201,7 @@ class Toolset(Struct, frozen=True):
     @property
     def tokens(self) -> int:
         """Tokens of the instructions, names, descriptions and schemas, which every session loads."""
-        listed = [{"name": t.name, "description": t.description, "inputSchema": t.schema} for t in self.tools]
+        listed = [tool.listed for tool in self.tools]
         return count(self.instructions) + count(orjson.dumps(listed).decode())
 
 
@@ -269,6 +313,18 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     reference = fields.pop("$ref", "")
     definition = definitions.get(reference.rpartition("/")[2]) if isinstance(reference, str) else None
     return fields if definition is None else {**_inlined(definition, definitions), **fields}
+
+
+def _outline(schema: Any, *, top: bool = True) -> Any:
+    """Return a schema without descriptions, and without the fields of nested objects, which cost twice the tokens."""
+    if isinstance(schema, list):
+        return [_outline(each, top=False) for each in cast("Sequence[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    fields = cast("dict[str, Any]", schema)
+    if fields.get("type") == "object" and not top:
+        return {"type": "object"}
+    return {name: _outline(each, top=False) for name, each in fields.items() if name != "description"}
 
 
 def _is_title(name: str, value: object) -> bool:

@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from tempfile import TemporaryDirectory
 
 from msgspec import Struct, field
@@ -20,13 +20,17 @@ from palaver.core.query import Query
 from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.quote import line
 from palaver.templates.render import Renderer
 
 from .retrieval.sets import coding_sessions
 from .shared import SetMissing, samples, transcripts, unpack
 from .table import table, write_section
 
-_HEADER = ["", "queries", "hits", "tokens per hit", "maximum of a page", "tokens per observation", "tokens per excerpt"]
+_HEADER = [
+    *("", "queries", "hits", "tokens per hit", "maximum of a page", "median tokens of a title", "truncated titles"),
+    *("tokens per observation", "tokens per excerpt"),
+]
 
 
 class Costs(Struct):
@@ -34,11 +38,15 @@ class Costs(Struct):
 
     Attributes:
         lists: Number of hits and tokens of each page of hits.
+        titles: Tokens of the complete title of each hit.
+        truncated: Number of titles that a page truncates.
         details: Tokens of each reply with details.
         excerpts: Tokens of each transcript excerpt.
     """
 
     lists: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    titles: list[int] = field(default_factory=list[int])
+    truncated: int = 0
     details: list[int] = field(default_factory=list[int])
     excerpts: list[int] = field(default_factory=list[int])
 
@@ -72,7 +80,10 @@ def measured(home: Home, questions: Sequence[str]) -> Costs:
             found = layers.find(Query.parse(question))
             if not found.hits:
                 continue
-            costs.lists.append((len(found.hits), count(page.search(found))))
+            shown, titles = page.search(found), [line(hit.title) for hit in found.hits]
+            costs.lists.append((len(found.hits), count(shown)))
+            costs.titles += map(count, titles)
+            costs.truncated += sum(f" {title}\n" not in shown for title in titles)
             [first] = layers.details([found.hits[0].id])
             costs.details.append(count(page.observations([first])))
             if first.end_line:
@@ -96,6 +107,8 @@ def _row(name: str, costs: Costs) -> Sequence[str]:
         str(sum(hits for hits, _ in costs.lists)),
         f"{costs.per_hit:.1f}",
         f"{max(cost / hits for hits, cost in costs.lists if hits > 1):.1f}",
+        f"{median(costs.titles):.0f}",
+        f"{costs.truncated / len(costs.titles):.0%}",
         f"{mean(costs.details):.0f}",
         f"{mean(costs.excerpts):.0f}",
     ]

@@ -13,8 +13,8 @@ import orjson
 from msgspec import Struct
 
 from palaver.core.conversation import Exchange
+from palaver.core.sentences import headline
 from palaver.observe.rules.exchange_analysis import analyze_exchange
-from palaver.observe.rules.sentences import headline
 from palaver.observe.rules.titles import best_title, features, title_candidates
 
 from . import shared

@@ -5,12 +5,12 @@ from typing import Annotated, Final, TypeAlias
 DOLLAR: Final = 1_000_000_000
 """Number of internal money units per US dollar. One unit is a billionth of a dollar."""
 MONEY: Final = "money"
-"""Annotation that marks a value as an amount of money."""
+"""Annotation of the type `NanoDollars`. It marks an integer as an amount of money."""
 NanoDollars: TypeAlias = Annotated[int, MONEY]
 
 
 def many(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, for example `1 entry` or `2,689 entries`. The default plural ends in `s`."""
+    """Return a number with its noun, for example `1 entry` or `2,689 entries`. The default plural adds an `s`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 

@@ -32,7 +32,7 @@ class ConsistencyReport(Struct, frozen=True):
 
 
 class HealthReport(Struct, frozen=True):
-    """Result of `doctor`: facts by label, and the problems found."""
+    """Result of `doctor`: a fact about each checked component, by label, and the problems found."""
 
     home: Path
     facts: dict[str, str] = field(default_factory=dict[str, str])

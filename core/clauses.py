@@ -1,4 +1,4 @@
-"""Shortening of sentences at the end of a clause."""
+"""Shortening of long sentences. A shortened sentence ends before a clause or a phrase."""
 
 import re
 
@@ -7,9 +7,9 @@ _CLAUSE = re.compile(
     |\s(?:and|but|or|when|while|so|because|that|which|where|since|instead|after|before|if)\s""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern for the start of a clause."""
+"""Pattern for the start of a clause, such as ` because `, a comma or a dash."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
-"""Pattern for the start of a phrase within a clause."""
+"""Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
 _DANGLING = frozenset(
     "a an the of to and or nor but for from with without in on at by as into onto over under via per is are was were be"
     " that which who when where while if then than so it its this these those not no do does did has have had can will"
@@ -21,11 +21,13 @@ _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
 def end_at_clause(text: str, end: int, least: int) -> str:
-    """Return the beginning of a text up to its last clause or phrase, without trailing function words.
+    """Return the beginning of a text that ends before its last clause, or else before its last phrase.
+
+    Function words and punctuation at the end are removed.
 
     Args:
         text: A text that is too long, or its beginning.
-        end: Position of the last possible end, between two words. Used if no clause or phrase begins after `least`.
+        end: Position at which the text ends if no clause or phrase begins at or after `least`. It is between two words.
         least: Earliest position at which the text may end.
     """
     for pattern in (_CLAUSE, _PHRASE):

@@ -2,17 +2,21 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from .conversation import Milliseconds
 
+UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
+"""Kinds of units in the order of equally good matches."""
+
 
 class SymbolMatch(StrEnum):
-    """Agreement of a name with the name that was searched, best first.
+    """Similarity of the name of a unit to the searched name, best first.
 
-    Case and underscores are ignored, so `parseArgs` also finds `parse_args`. Among exact matches, equal spelling is
-    first. `PART` and `SIMILAR` names are searched only if there are no others.
+    Case and underscores are ignored, so `parseArgs` also finds `parse_args`. Exact matches with the same spelling come
+    first. `PART` and `SIMILAR` matches are searched only if there are no `EXACT` or `PREFIX` matches.
     """
 
     EXACT = "exact"
@@ -28,9 +32,9 @@ class Symbol(Struct, frozen=True):
         id: ID of the first chunk of the unit.
         name: Qualified name, such as `Store.open`.
         unit: Kind of the unit, such as `method`.
-        start_line: First line when the file was indexed, 1-based.
+        start_line: First line of the unit when the file was indexed, 1-based.
         doc: Documentation comment.
-        match: Agreement with the name that was searched.
+        match: Similarity of the name to the searched name.
     """
 
     id: str
@@ -47,12 +51,12 @@ class Symbol(Struct, frozen=True):
 
     @property
     def last_name(self) -> str:
-        """Name without the names of the units that enclose it."""
+        """Last part of the qualified name, such as `open` for `Store.open`."""
         return last_name(self.name)
 
 
 class Symbols(Struct, frozen=True):
-    """Units with the name `name`, or with similar names, best first. `limited` is true if there are more."""
+    """Units with the name `name`, or with similar names, best first. `limited` is true if more units match."""
 
     name: str
     symbols: tuple[Symbol, ...] = ()
@@ -83,7 +87,7 @@ class CodeLine(Struct, frozen=True):
 
 
 class CodeLines(Struct, frozen=True):
-    """Lines that contain `text`, by file. `limited` is true if there may be more."""
+    """Lines that contain `text`, grouped by file. `limited` is true if more lines may match."""
 
     text: str
     lines: tuple[CodeLine, ...] = ()
@@ -96,7 +100,7 @@ class CodeStatus(Struct, frozen=True):
     Attributes:
         files: Number of indexed files.
         newest: Newest modification time of an indexed file, or None.
-        is_stale: True if an indexed file was changed or deleted since.
+        is_stale: True if a file was changed, deleted or added since it was indexed.
     """
 
     files: int = 0
@@ -106,10 +110,10 @@ class CodeStatus(Struct, frozen=True):
 
 
 class EditBasis(StrEnum):
-    """Evidence that an edit belongs to a unit. Line numbers change, so they are never used.
+    """Evidence that an exchange edited a unit. Line numbers are no evidence, because they change.
 
-    `TEXT`: the edit wrote a line that only this unit of the file contains. `NAME`: the edit wrote the declaration of
-    the unit, but none of its lines remains.
+    `TEXT`: the exchange wrote a line that only this unit of the file contains. `NAME`: the exchange wrote the
+    declaration of the unit, but none of the lines that it wrote remains.
     """
 
     TEXT = "text"
@@ -145,5 +149,5 @@ class EditedUnit(Struct, frozen=True):
 
 
 def last_name(name: str) -> str:
-    """Return the last part of a qualified name."""
+    """Return the last part of a qualified name, such as `open` for `Store.open`."""
     return name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Results of searches in shell commands: what repaired an error, and which command performs a task."""
+"""Results of searches in archived shell commands: fixes of failed commands, and the commands for a task."""
 
 from enum import StrEnum
 
@@ -8,16 +8,16 @@ from .conversation import Milliseconds
 
 
 class Remedy(StrEnum):
-    """Action taken between the failure of a command and the success of the command or its replacement."""
+    """Action that repaired the failure of a command."""
 
     INSTEAD = "instead"
-    """Another command was run instead."""
+    """Another command succeeded in place of the failed command."""
     BEFORE = "before"
-    """Another command was run, which repaired the failure."""
+    """Another command was run first. Then the failed command succeeded."""
     EDIT = "edit"
-    """Files were edited."""
+    """Files were edited. Then the failed command succeeded."""
     RETRY = "retry"
-    """The command was run again."""
+    """The failed command was run again and succeeded."""
 
 
 class KnownFix(Struct, frozen=True):
@@ -27,8 +27,8 @@ class KnownFix(Struct, frozen=True):
         id: ID of the newest exchange with this fix.
         at: Time of that exchange.
         command: Command that failed.
-        error: Line of its output that states the failure.
-        worked: Command that was run. Empty if files were edited.
+        error: Line of the output of `command` that states the failure.
+        worked: Command that repaired the failure. Empty for `EDIT` and `RETRY`.
         files: Files that were edited.
         sessions: Number of sessions with this fix.
     """
@@ -50,7 +50,7 @@ class ProjectCommand(Struct, frozen=True):
     Attributes:
         id: ID of the newest exchange that ran the command.
         at: Time of that exchange.
-        command: Command up to the word that names the task.
+        command: Beginning of the command, up to the word that names the task.
         usual: Most frequent form of the whole command.
         succeeded: Number of successful runs.
         failed: Number of failed runs.

@@ -26,11 +26,11 @@ class Config(Struct, frozen=True):
     model: str | None = None
     """Embedding model: a name known to sentence-transformers, or a folder. None selects the packaged model."""
     llm: str = "anthropic"
-    """Provider of the language model for `palaver observe`: `anthropic` (Messages API), `openai` (chat completions of
-    any server) or `command` (the user's own agent).
+    """Provider of the language model for `palaver observe` and `palaver ask`: `anthropic` (Messages API), `openai`
+    (chat completions of any server) or `command` (the user's own agent).
     """
     llm_model: str = "claude-haiku-5-5"
-    """Name of the language model. It is called only if a budget is set or if it is free."""
+    """Name of the language model. Palaver calls it only if a budget is set or if its calls are free."""
     llm_url: str | None = None
     """Address of another server with the API of the provider. None selects the server of Anthropic or OpenAI."""
     llm_command: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Config(Struct, frozen=True):
     model.
     """
     budget_run: float | None = None
-    """Budget in US dollars for one run of `palaver observe`. Without any budget, no model is called."""
+    """Budget in US dollars for one run of `palaver observe` or one question. Without any budget, no model is called."""
     budget_hour: float | None = None
     """Budget in US dollars for any 60 minutes."""
     budget_day: float | None = None
@@ -52,7 +52,7 @@ class Config(Struct, frozen=True):
     llm_judge: bool = False
     """True to let the language model judge contradictions that the rules cannot judge, within the budgets."""
     exclude: tuple[str, ...] = ()
-    """Folders to exclude from the archive: shell patterns for full paths, or for names at any depth."""
+    """Shell patterns of folders to exclude: full paths (`~/private*`), or names at any depth (`secret-*`)."""
     document_roots: tuple[str, ...] = ()
     """Additional folders whose documents agents may index. Their working folder and the user's home are always
     allowed.
@@ -94,7 +94,7 @@ class Config(Struct, frozen=True):
 
     @property
     def llm_name(self) -> str:
-        """Name of the language model, or of the program that is used instead of it."""
+        """Name of the language model, or of the program in `llm_command` for the provider `command`."""
         return Path(self.llm_command[0]).name if self.llm == "command" else self.llm_model
 
     def write(self, path: Path) -> None:
@@ -107,7 +107,7 @@ class Config(Struct, frozen=True):
 
 
 Setting = str | int | float | Sequence[str] | Sequence[float] | None
-"""Value of a setting. None stands for the default of the setting."""
+"""Value of a setting. None means that the setting has its default value."""
 
 
 def write_settings(path: Path, values: Mapping[str, Setting]) -> None:
@@ -124,7 +124,7 @@ def write_settings(path: Path, values: Mapping[str, Setting]) -> None:
 
 
 def _without_settings(rows: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Yield the lines of a file, except the lines of these settings. A value can span several lines."""
+    """Yield the lines of a file without the lines of these settings. A setting can span several lines."""
     import tomllib
 
     setting: list[str] = []
@@ -207,7 +207,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _projects(value: object) -> tuple[str, ...]:
-    """Return project names unchanged, and folders as absolute paths without a trailing slash."""
+    """Return project names unchanged. In paths of folders, expand `~` and remove a trailing slash."""
     return tuple(_project(text) for text in _texts(value))
 
 
@@ -255,5 +255,5 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
 
 
 def _quoted(text: str) -> str:
-    """Return a basic TOML string with the escapes of JSON. DEL is also escaped."""
+    """Return a text as a TOML string in double quotes. Characters are escaped as in JSON, and DEL is escaped too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,6 +1,7 @@
-"""Context levels and categories of memories, with a default for memories of toolsets that set neither.
+"""Context levels and categories of memories.
 
-The toolset `rag` stores both. A level is the field `level` of a memory, and a category is its type.
+Only the toolset `rag` sets both: the level in the field `level` of a memory, and the category as its type. Memories of
+other toolsets get a default category and a default level.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ CATEGORY_OF: Final[Mapping[Family, Category]] = {
     Family.SESSION: Category.EVENT,
     Family.SUMMARY: Category.CONTEXT,
 }
-"""Category of a memory whose type is not a category, by the family of its type."""
+"""Default categories: map the family of a memory to its category. Used if the type of the memory is not a category."""
 LEVEL_OF: Final[Mapping[Category, ContextLevel]] = {
     Category.PREFERENCE: ContextLevel.USER_PREFERENCE,
     Category.FACT: ContextLevel.PROJECT_CONTEXT,
@@ -45,19 +46,19 @@ LEVEL_OF: Final[Mapping[Category, ContextLevel]] = {
     Category.WORKFLOW: ContextLevel.PROJECT_CONTEXT,
     Category.CONTEXT: ContextLevel.PROJECT_CONTEXT,
 }
-"""Level of a memory without a level, by its category."""
+"""Default levels: map the category of a memory to its level. Used if the memory has no level of its own."""
 
 
 def category_of(memory_type: str, family: Family) -> Category:
-    """Return the category of a memory with this type and family."""
+    """Return the category of a memory: its type if that is a category, otherwise the default of its family."""
     return Category(memory_type) if memory_type in frozenset(Category) else CATEGORY_OF[family]
 
 
 def level_of(level: str, category: Category) -> ContextLevel:
-    """Return the level of a memory with this stored level, which can be empty, and this category."""
+    """Return the stored level of a memory, or the default level of its category if it has none."""
     return ContextLevel(level) if level in frozenset(ContextLevel) else LEVEL_OF[category]
 
 
 def families_of(category: Category) -> tuple[Family, ...]:
-    """Return the families whose memories have this category if their type is not a category itself."""
+    """Return the families of which this category is the default (see `CATEGORY_OF`)."""
     return tuple(family for family, each in CATEGORY_OF.items() if each is category)

@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 INSTANT: Final = "instant"
-"""Annotation that marks a value as a time."""
+"""Annotation of the type `Milliseconds`. It marks an integer as a time."""
 Milliseconds: TypeAlias = Annotated[int, INSTANT]
 
 
@@ -21,7 +21,7 @@ class Speaker(StrEnum):
     ASSISTANT = "assistant"
     TOOL = "tool"
     HOST = "host"
-    """Program of the agent.
+    """Program that runs the agent, such as Claude Code.
 
     It writes injected reminders, caveats, compaction summaries, and the task of a sub-agent.
     """
@@ -77,9 +77,9 @@ class Fact(StrEnum):
     VERSION = "version"
     MODEL = "model"
     TITLE = "title"
-    """Title of the session in `value`, with a `rank`.
+    """Title of the session: `value` is the text, and `rank` its priority.
 
-    The highest rank wins. Among equal ranks, the latest title wins.
+    The title with the highest rank is used. Among equal ranks, the latest title is used.
     """
     CONTINUES = "continues"
     PULL_REQUEST = "pull-request"
@@ -101,7 +101,7 @@ class Note(Struct, frozen=True):
     value: str
     rank: int = 0
     about: str = ""
-    """ID of the record that a title refers to, if given. The record may be in another file."""
+    """ID of the record to which a title belongs, or an empty string. The record may be in another file."""
 
 
 class Skipped(Struct, frozen=True):
@@ -139,7 +139,7 @@ class Exchange(Struct, frozen=True):
 
     @property
     def active_turns(self) -> tuple[Turn, ...]:
-        """Turns that the user did not discard by a rewind, or all turns if the user discarded every turn."""
+        """Turns that the user did not abandon by rewinding. If the user abandoned every turn, all turns."""
         return tuple(turn for turn in self.turns if turn.active) or self.turns
 
     @property
@@ -149,7 +149,7 @@ class Exchange(Struct, frozen=True):
 
     @property
     def answer(self) -> str:
-        """Last prose of the assistant, or an empty string if the assistant only used tools."""
+        """Prose of the last assistant reply that contains prose, or an empty string if there is none."""
         prose = [turn for turn in self.turns if turn.kind is Kind.PROSE]
         if not prose:
             return ""
@@ -175,9 +175,9 @@ class SessionKind(StrEnum):
 
 
 UNINDEXED: Final = "unindexed"
-"""Key of a session link.
+"""Key in `Session.links` that marks a session which the user excluded from the index.
 
-A session with this link, its sub-agents and its continuations are archived but not indexed.
+The session, its sub-agents and the sessions that continue it are archived but not indexed.
 """
 
 
@@ -198,16 +198,16 @@ class Session(Struct):
     started: Milliseconds | None = None
     ended: Milliseconds | None = None
     links: dict[str, str] = field(default_factory=dict[str, str])
-    """Links to pull requests and continued sessions: name -> address or ID."""
+    """Targets of links by name: the URL of a pull request, or the ID of a continued session."""
 
 
 class ResumePoint(Struct):
-    """Position from which parsing resumes after a file grew: the start of its last, possibly incomplete, exchange."""
+    """Position from which parsing resumes after a file grew: the start of the last exchange, which may have grown."""
 
     line: int = 1
     byte: int = 0
     ordinal: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
-    """Number of lines before `line`, by outcome."""
+    """Number of lines before `line` with each outcome, such as `parsed`."""
     sets_title: bool = False
     """True if the title of the session comes from the last exchange."""

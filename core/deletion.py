@@ -12,12 +12,14 @@ UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
 
 
 class DeletionRequest(Struct, frozen=True):
-    """Content to delete. Each target adds content to the selection. Projects, times and mentions narrow the selection.
+    """Selection of content to delete.
+
+    Each target adds content to the selection. The other conditions, such as projects and times, narrow the selection.
 
     A target is one of:
 
     - the ID of an exchange, an observation or a memory (an observation selects its whole exchange)
-    - the ID of a session, or at least its first six characters
+    - the ID of a session, or at least its first four characters
     - the path of a transcript or of its raw copy
     - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines
 
@@ -87,8 +89,8 @@ class DeletionPreview(Struct, frozen=True):
         copies: Raw copies from which lines are removed.
         protected: IDs of golden rules and pinned memories, which are deleted only with `force`.
         files: Memory files in the user's projects. Only an erasure deletes these files.
-        repeated_in: Number of other raw copies that repeat some of the lines, which are removed there, too.
-        kept_lines: Number of lines that are kept because another session contained them first.
+        repeated_in: Number of other raw copies from which lines are removed because they repeat deleted lines.
+        kept_lines: Number of lines of deleted copies that are kept because another session contained them first.
         sent: Number of exchanges that were sent to a language model.
         unreadable: Names of raw copies that could not be searched.
     """
@@ -114,11 +116,12 @@ class DeletionPreview(Struct, frozen=True):
 
 
 class ErasureCheck(Struct):
-    """Verification of an erasure, which searches samples of the erased text in every file and in the index.
+    """Verification of an erasure: a search for samples of the erased text in every file and in the index.
 
     Attributes:
         samples: Number of distinctive texts that were searched.
-        size: Number of bytes that were read in `files` files.
+        files: Number of files that were read.
+        size: Number of bytes that were read.
         searches: Number of index searches.
         found: Files that still contain a sample.
         hits: IDs of erased items that a search still returned.
@@ -165,7 +168,7 @@ class DeletionResult(Struct, frozen=True):
 
 
 class RestoreResult(Struct, frozen=True):
-    """Content that an undo could not restore.
+    """Content that the undo of a deletion could not restore.
 
     Attributes:
         not_restored: IDs of memories that stay deleted because a newer memory has the same content.
@@ -203,8 +206,8 @@ class Deletion(Struct, frozen=True):
 
     Attributes:
         id: ID of the deletion, for undo.
-        marks: Number of tombstones: two or three for each line.
-        summary: Text with the number of removed items. Empty if the database has been lost since.
+        marks: Number of tombstones. Each deleted line has two or three.
+        summary: Number of removed items. All numbers are 0 if the database has been lost since.
     """
 
     id: int

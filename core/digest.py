@@ -9,14 +9,14 @@ from .conversation import Milliseconds
 
 
 class DigestLine(Struct, frozen=True):
-    """One line about a decision, a session or a file.
+    """Line of a digest. It describes a decision, a session or a file.
 
     Attributes:
         id: Public ID of the observation that the line comes from.
         origin: Author of the text.
         notes: Further facts of the observation, such as its open items.
         cited: Number of files that the observation cites.
-        changed: Number of cited files that are known to have changed or to be deleted since then.
+        changed: Number of cited files that were changed or deleted since the observation, as far as known.
     """
 
     id: str

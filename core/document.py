@@ -25,11 +25,16 @@ class ChunkKind(StrEnum):
 class Chunk(Struct, frozen=True):
     """Part of a document, without an ID.
 
-    Lines are 1-based and inclusive, or 0 if the format has no lines. `page` is 1-based, or 0 if the format has no
-    pages. `header_path` contains the headings above the chunk, such as `Setup > Linux`. `unit` is the kind of a unit of
-    code (`function`, `class`, `method`, `interface`, `type`, `enum`, `constant`, or `module` for other lines), `name`
-    is its name, with the names of its parents (`Store.open`), `signature` is its declaration and `doc` is the text of
-    its documentation comment. If a unit is split, only its first chunk has `doc`.
+    Attributes:
+        start_line: First line, 1-based, or 0 if the format has no lines. `end_line` is the last line, inclusive.
+        page: Number of the page, 1-based, or 0 if the format has no pages.
+        header_path: Headings above the chunk, such as `Setup > Linux`.
+        unit: Kind of a unit of code: `function`, `class`, `method`, `interface`, `type`, `enum` or `constant`. Code
+            outside of such units is a `module`.
+        name: Qualified name of the unit, such as `Store.open`.
+        signature: Declaration of the unit.
+        doc: Documentation comment of the unit. If a unit is split, only its first chunk has it.
+        unit_start: First line of the whole unit with its children. `unit_end` is its last line.
     """
 
     text: str
@@ -42,17 +47,19 @@ class Chunk(Struct, frozen=True):
     name: str = ""
     signature: str = ""
     doc: str = ""
+    unit_start: int = 0
+    unit_end: int = 0
 
     @property
     def is_named(self) -> bool:
-        """True for a unit of code with a name. The chunks of a split unit have the same name and signature."""
+        """True for a unit of code with a name. The chunks of a split unit have the same name and `unit_start`."""
         return bool(self.name) and self.unit not in {"", "module"}
 
 
 class StoredChunk(Struct, frozen=True):
     """Stored chunk. `index` is its 0-based position in the document. `at` is the modification time of the file.
 
-    `metadata` are named values of the document, such as `title` and `author`.
+    `metadata` contains named values of the document, such as `title` and `author`.
     """
 
     key: int
@@ -71,14 +78,14 @@ class StoredChunk(Struct, frozen=True):
 
 
 class DocumentFilter(Struct, frozen=True):
-    """Conditions for chunks. Different filters are combined with AND, the values of one filter with OR.
+    """Conditions for chunks. Different fields are combined with AND, the values of one field with OR.
 
     An empty filter matches all chunks. Names and patterns ignore case.
 
     Attributes:
-        source_files: Full paths.
-        under: Folder.
-        pattern: Glob of `path_patterns`, such as `src/**/*.ts`. It may begin at any folder.
+        source_files: Full paths of files.
+        under: Folder that contains the files, directly or in subfolders.
+        pattern: Glob for paths, such as `src/**/*.ts`, in the syntax of `path_patterns.fits`.
         languages: Languages of files, such as `python`.
         kinds: Prose, code, or both.
         units: Kinds of units of code, such as `function`.
@@ -122,7 +129,7 @@ class DocumentFolder(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """Result of indexing one file, which has `units` named units. If `unchanged` is true, it keeps its chunks."""
+    """Result of indexing a file with `units` named units of code. If `unchanged` is true, the file keeps its chunks."""
 
     source_file: Path
     namespace: str
@@ -153,12 +160,18 @@ class StoredFile(Struct, frozen=True):
 class IndexedDirectory(Struct):
     """Result of indexing a folder.
 
-    `indexed` counts new or changed files, which now have `chunks` chunks and `units` named units of code, such as
-    functions. `moved` files keep their chunks. `unchanged` files were skipped. `unparsed` of the indexed files are
-    source files without units, because of syntax errors. `queued` files wait for the background archiver or the next
-    command. `gone` files were removed from the index, because they were deleted from the disk or are skipped. `skipped`
-    counts files and folders that are not indexed, by reason. `unembedded` chunks are found only by text search until
-    they are embedded.
+    Attributes:
+        indexed: Number of new or changed files.
+        chunks: Number of chunks of these files.
+        units: Number of named units of code in these files, such as functions.
+        moved: Number of files that kept their chunks under a new path.
+        unchanged: Number of files that were not indexed again.
+        unparsed: Number of source files without units because of syntax errors.
+        queued: Number of files that the background archiver or the next command will index.
+        gone: Number of files that were removed from the index, because they no longer exist or are now skipped.
+        skipped: Number of files and folders that are not indexed, by reason.
+        unembedded: Number of chunks that only text search finds, because they are not embedded yet.
+        failed: Files that could not be indexed.
     """
 
     indexed: int = 0
@@ -177,9 +190,13 @@ class IndexedDirectory(Struct):
 class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
-    `watched` folders are kept indexed. `queued` files have not been read yet. `failed` files could not be read.
-    `unembedded` chunks have not been embedded yet. `namespaces` and `kinds` map each name to its number of chunks,
-    largest first.
+    Attributes:
+        namespaces: Number of chunks in each namespace, largest first.
+        kinds: Number of chunks of each kind, largest first.
+        queued: Number of files that have not been read yet.
+        failed: Files that could not be read.
+        watched: Folders whose documents the watcher keeps indexed.
+        unembedded: Number of chunks that have not been embedded yet.
     """
 
     files: tuple[StoredFile, ...]
@@ -197,12 +214,15 @@ class DocumentStats(Struct, frozen=True):
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """Distinct paths of the indexed files, because a file can be in several namespaces."""
+        """Paths of the indexed files. A file in several namespaces is listed once."""
         return tuple(dict.fromkeys(file.source_file for file in self.files))
 
 
 def checked_namespace(namespace: str) -> str:
-    """Return the namespace if it is valid for documents: any short line, such as `docs`, or a project's namespace.
+    """Return the namespace if it is valid for documents.
+
+    Any short text on one line is valid, such as `docs`. A name with the prefix `project:` must be the valid namespace
+    of a project.
 
     Raises:
         InvalidInput: The namespace is invalid.

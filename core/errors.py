@@ -26,7 +26,7 @@
     │   └── DocumentOutsideRoots
     ├── ChangedMeanwhile        another process changed a planned item; nothing was done
     ├── SourceUnreadable        a file could not be read; other files are not affected
-    │   ├── ClientConfigUnusable    a client's configuration file cannot be changed either
+    │   ├── ClientConfigUnusable    a client's configuration file cannot be read or changed
     │   └── CopyDamaged         some lines of a raw copy are damaged
     │       └── CopyGone        a raw copy is missing
     ├── DocumentUnreadable      a document could not be read; other documents are not affected
@@ -132,7 +132,7 @@ class UnknownType(InvalidInput):
 
 
 class UnknownProject(InvalidInput):
-    """Error: no session, memory or document belongs to this project. `near` has the most similar names."""
+    """Error: no session, memory or document belongs to this project. `near` contains the most similar project names."""
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         self.name, self.near = name, tuple(near)
@@ -141,7 +141,7 @@ class UnknownProject(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Error: these IDs do not exist. The IDs in `gone` may have belonged to deleted items."""
+    """Error: these IDs do not exist. `gone` contains those of them that may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
@@ -155,17 +155,16 @@ class UnknownIds(InvalidInput):
 class TooManyIds(InvalidInput):
     """Error: the request has no IDs, or more IDs than allowed."""
 
-    hint = "Split the request into several."
-
     def __init__(self, count: int, maximum: int) -> None:
         self.count = count
-        super().__init__(f"{count} IDs given, 1 to {maximum} allowed")
+        hint = f"Give 1 to {maximum} IDs in each request."
+        super().__init__(f"{count} IDs given, 1 to {maximum} allowed", hint=hint)
 
 
 class PathOutsideArchive(InvalidInput):
     """Error: the path is not a file of the archive. All causes have one message, so that callers cannot probe files."""
 
-    hint = "Use a path printed by `palaver show ID`, an ID, or at least 4 characters of a session ID."
+    hint = "Use an ID from search results, a path, or at least 4 characters of a session ID."
 
     def __init__(self, path: str, *, near: str = "") -> None:
         self.path = path
@@ -262,10 +261,10 @@ class MnemonicsUnusable(PalaverError):
 
 
 class NothingToUndo(InvalidInput):
-    """Error: the memory has no edit to undo."""
+    """Error: the memory was never edited, or all its edits were undone."""
 
     def __init__(self, memory_id: str) -> None:
-        hint = f"It was never edited. See `palaver memories history {memory_id}`."
+        hint = f"It has no edit left to undo. See `palaver memories history {memory_id}`."
         super().__init__(f"Nothing to undo: {memory_id}", hint=hint)
 
 
@@ -316,7 +315,7 @@ class StoreError(PalaverError):
 
 
 class StoreMissing(StoreError):
-    """Error: the home has no database. If `copies` is true, it contains raw copies."""
+    """Error: the Palaver home has no database. If `copies` is true, the home contains raw copies."""
 
     def __init__(self, path: Path, *, copies: bool = False) -> None:
         self.copies = copies
@@ -383,14 +382,14 @@ class ModelUnavailable(PalaverError):
 
 
 class ServerNotReady(PalaverError):
-    """Error: the tools of a server cannot open the archive because of `reason`. The next call tries again."""
+    """Error: the server cannot open the archive, for the reason `reason`. The next tool call tries again."""
 
     def __init__(self, reason: PalaverError) -> None:
         super().__init__("Server not initialized", hint=reason.full_message)
 
 
 class ServerReadOnly(PalaverError):
-    """Error: the tool would write, but the server is in read-only mode. Nothing was changed."""
+    """Error: the tool has to write, but the server is in read-only mode. Nothing was changed."""
 
     def __init__(self) -> None:
         super().__init__("Server is in read-only mode. Write operations are disabled.")

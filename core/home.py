@@ -13,16 +13,16 @@ from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 TOMBSTONE_FILE: Final = ".forgotten"
 """Name of the tombstone file. Files with this name and a suffix are left over from interrupted writes."""
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
-"""Files that identify a folder as a home. Files in a home are never archived."""
+"""Names of files that identify a folder as a Palaver home. Files in a home are never archived."""
 _KEY_BYTES: Final = 32
 DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
-"""Packaged sample transcripts, for users who have no transcripts yet."""
+"""Folder of sample transcripts in the package, for users who have no transcripts yet."""
 
 
 class Home(Struct, frozen=True):
     """Folder with all of Palaver's data. Creating an instance does not access the disk.
 
-    If `read_only` is true, this process changes no byte in the folder, although it could.
+    If `read_only` is true, this process changes no byte in the folder, even if it has the permission.
     """
 
     root: Path
@@ -54,13 +54,18 @@ class Home(Struct, frozen=True):
         return self.root / "palaver.db"
 
     @property
+    def http_token(self) -> Path:
+        """File with the bearer token of `palaver mcp --http`."""
+        return self.root / "http_token"
+
+    @property
     def archive(self) -> Path:
         """Folder of the raw archive: byte-exact copies of transcripts."""
         return self.root / "archive"
 
     @property
     def has_database(self) -> bool:
-        """True if a database with content exists."""
+        """True if the database exists and is not an empty file."""
         try:
             return self.database.stat().st_size > 0
         except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +84,7 @@ class Home(Struct, frozen=True):
 
     @property
     def is_read_only(self) -> bool:
-        """True in read-only mode, and if the folder exists and the folder or its database is not writable."""
+        """True in read-only mode, or if the existing folder or its database is not writable."""
         if self.read_only:
             return True
         if not os.access(self.root, os.W_OK):
@@ -108,7 +113,7 @@ class Home(Struct, frozen=True):
 
     @property
     def backups(self) -> Path:
-        """Folder with daily copies of the database, and damaged files that were replaced."""
+        """Folder with daily backups of the database, and with the damaged files that Palaver replaced."""
         return self.root / "backups"
 
     @property
@@ -139,9 +144,9 @@ class Home(Struct, frozen=True):
     def key(self) -> bytes:
         """Return the archive's key of 32 random bytes for hashes of secrets and deleted items.
 
-        The key is created once. With the key, a person can check whether a guessed text is a redacted secret. If the
-        key is lost, secrets get new placeholders. After a deletion, nothing is archived until the key is restored
-        (`KeyLost`). In read-only mode, a missing key is replaced by a temporary key.
+        The key is created once. Anyone with the key can check whether a guessed text is a redacted secret. If the key
+        is lost, secrets get new placeholders. If the archive also has tombstones, nothing is archived until the key is
+        restored (`KeyLost`). In read-only mode, a missing key is replaced by a temporary key.
         """
         path = self.key_file
         try:

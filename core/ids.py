@@ -10,7 +10,7 @@ _BY_NAME = {prefix[:-1]: prefix for prefix in PREFIXES.values()}
 
 
 def show(kind: str, key: int) -> str:
-    """Return the public ID of an item, such as `obs-1042`. Chunks stored as `document` or `code` share one prefix."""
+    """Return the public ID of an item, such as `obs-1042`. The kinds `document` and `code` have the prefix `chunk_`."""
     return f"{PREFIXES.get(kind, PREFIXES['chunk'])}{key}"
 
 

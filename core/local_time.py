@@ -28,13 +28,13 @@ _DURATIONS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second"
 
 
 class LocalTime(Struct, frozen=True):
-    """Instant in a time zone, in the notations of clients.
+    """Instant in a time zone, with the texts that tools return to clients.
 
     Attributes:
         offset: Offset from UTC, such as `+05:30`.
         time: Time of day, such as `9:15 AM`.
         day: Date, such as `Wednesday, February 25, 2026`.
-        week: Week of ISO 8601.
+        week: Number of the week, as in ISO 8601.
     """
 
     at: Milliseconds
@@ -122,7 +122,7 @@ def show_duration(milliseconds: int) -> str:
 
 
 def _days(expression: str, today: date) -> DateRange:
-    """Return the days of an expression: one of the future, or one of the common grammar."""
+    """Return the date range of an expression in the future, such as `next week`, or else as parsed by `date_range`."""
     for pattern, meaning in _FUTURE:
         if found := re.fullmatch(pattern, expression):
             return meaning(found, today)
@@ -139,7 +139,7 @@ def _next_week(_found: re.Match[str], today: date) -> DateRange:
 
 
 def _next_weekday(found: re.Match[str], today: date) -> DateRange:
-    """Return the next day with this weekday, which is never today."""
+    """Return the next day after today with this weekday."""
     ahead = (_WEEKDAYS.index(found[1]) - today.weekday() - 1) % 7 + 1
     return DateRange(today + timedelta(days=ahead), today + timedelta(days=ahead))
 

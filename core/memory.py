@@ -3,7 +3,7 @@
 All toolsets share one record. Its fields have these meanings:
 
 - The caller sets `importance` (0-1). A weight w of 1-5 is the importance (w - 1) / 4.
-- `confidence` (0-1) depends on outcomes alone. A certainty that a caller declares is metadata.
+- `confidence` (0-1) depends on reported outcomes alone. If a caller states a certainty, it is stored in `metadata`.
 - `namespace` is the scope and determines the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
   `default` layer 3.
 - Times are `Milliseconds`. A time-to-live is stored as `valid_until`.
@@ -28,14 +28,14 @@ from .origin import Origin, least
 CONTENT_MAX = 51_200
 """Maximum size of the content of a memory, in bytes of UTF-8."""
 GOLDEN_FROM, STARTS_AT = 0.9, 0.3
-"""Minimum confidence of a protected memory, and initial confidence of a new memory."""
+"""Confidence from which a memory is protected, and confidence of a new memory."""
 SESSION_LIFETIME = 48 * 3_600_000
 """Milliseconds until a session memory expires, unless it is stored with another expiry time."""
 PROJECT, SESSION = "project:", "session:"
-"""Prefixes of a project's namespace and of a session's."""
+"""Prefix of the namespaces of projects, and prefix of the namespaces of sessions."""
 _NAME_MAX = 200
 _PLAIN_MAX = 180
-"""Maximum characters of a session ID that its namespace contains."""
+"""Maximum number of characters of a session ID in the namespace of the session."""
 _NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 
@@ -43,7 +43,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 class MemoryState(StrEnum):
     """State of a memory.
 
-    Search finds active and superseded memories. Archived memories are forgotten and can be restored.
+    Search finds active and superseded memories. An archived memory was forgotten. It is not found, but can be restored.
     """
 
     ACTIVE = "active"
@@ -127,7 +127,7 @@ class Memory(Struct, frozen=True):
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Return the memory, with an expiry time if it is an unpinned session memory without one."""
+        """Return the memory. Add an expiry time if it is a session memory that is not pinned and has no expiry time."""
         if self.layer == 1:
             of_session = True
         elif self.level:
@@ -200,7 +200,7 @@ class StoredMemory(Struct, frozen=True):
 
     @property
     def category(self) -> Category:
-        """Category of the memory, by its type or else by its family."""
+        """Category of the memory: its type if that is a category, otherwise the default category of its family."""
         return category_of(self.memory.type, self.family)
 
     @property
@@ -218,8 +218,8 @@ class StoredMemory(Struct, frozen=True):
 class MemoryRevision(Struct, frozen=True):
     """Changes to a memory. None leaves a field unchanged.
 
-    Metadata is merged, and a metadata value of None removes its key. `origin` is the author of the revision. An edit of
-    the content never raises the origin of the memory.
+    Metadata is merged with the stored metadata, and a metadata value of None removes its key. `origin` is the author of
+    the revision. If the content changes, the memory gets the less trusted of its former origin and this origin.
     """
 
     content: str | None = None
@@ -261,8 +261,8 @@ class MemoryRevision(Struct, frozen=True):
 class Edge(Struct, frozen=True):
     """Typed and directed edge between two memories.
 
-    `weight` is 0-1. `reason` states why the edge was added, and by whom. `proposed` marks a `supersedes` edge that is
-    not applied, so its target is unchanged.
+    `weight` is 0-1. `reason` states why the edge was added, and by whom. `proposed` is true for a `supersedes` edge
+    that is only a suggestion. Such an edge does not change the state of its target.
     """
 
     source: int
@@ -276,7 +276,7 @@ class Edge(Struct, frozen=True):
 
     @property
     def disagrees(self) -> bool:
-        """True if the edge links two active memories that cannot both be true."""
+        """True if the memories cannot both be true: for a `contradicts` edge and a proposed `supersedes` edge."""
         return self.proposed or self.relation is Relation.CONTRADICTS
 
     @property
@@ -291,7 +291,7 @@ class Edge(Struct, frozen=True):
 
 
 class MemoryEvent(Struct, frozen=True):
-    """Event in the history of a memory. `before` is a snapshot of the memory before the event."""
+    """Event in the history of a memory. `before` is a snapshot of the memory before the event, or empty."""
 
     memory: int
     kind: EventKind
@@ -319,7 +319,11 @@ def project_namespace(project: str) -> str:
 
 
 def session_namespace(session_id: str) -> str:
-    """Return the namespace of a session. IDs with other characters get a hash, so that no two sessions share one."""
+    """Return the namespace of a session, such as `session:NAME`.
+
+    If the ID is too long or has characters that a namespace cannot contain, the namespace ends with a hash of the ID.
+    No two sessions therefore share a namespace.
+    """
     name = _UNFIT.sub("-", session_id)[:_PLAIN_MAX]
     if name == session_id and name:
         return f"{SESSION}{name}"

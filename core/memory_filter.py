@@ -26,9 +26,14 @@ class MemoryOrder(StrEnum):
 class MemoryFilter(Struct, frozen=True):
     """Conditions for a memory. Fields are combined with AND, the values of one field with OR.
 
-    An empty field is not a condition. `projects` is a condition for memories outside of project namespaces: the name of
-    the project that they were stored with. `valid_at` excludes memories that are not valid at that time. If `valid_at`
-    is None, lists and counts use the current time. If `states` is also set, they ignore validity.
+    An empty field is not a condition.
+
+    Attributes:
+        projects: Projects with which memories were stored. Memories in the namespace of a project always match.
+        protected: True for protected memories only, False for other memories only.
+        states: States of the memories.
+        valid_at: Time at which the memories must be valid. If it is None, lists and counts use the current time, unless
+            `states` differs from the default. Then expired memories match too.
     """
 
     namespaces: tuple[str, ...] = ()

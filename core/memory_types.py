@@ -11,7 +11,7 @@ from typing import Final
 from .errors import InvalidMemoryType
 
 GOLDEN_RULE = "golden_rule"
-"""Type of a proven memory after the user approved it. Callers cannot store it directly."""
+"""Type of a memory that proved useful and that the user approved. Callers cannot store this type directly."""
 
 
 class Family(StrEnum):
@@ -87,7 +87,7 @@ def known_type(name: str, stored: Collection[str] = ()) -> str:
 
 
 def storable(name: str) -> str:
-    """Return a type in its stored form. Raises `InvalidMemoryType` for an invalid name and for `golden_rule`."""
+    """Return a type without surrounding spaces. Raises `InvalidMemoryType` for `golden_rule` or an invalid name."""
     plain = name.strip()
     if not plain or not plain.replace("_", "").replace("-", "").isalnum():
         raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(FAMILIES)}, or a word of your own.")

@@ -1,11 +1,11 @@
-"""Origin and trust of stored text. Palaver sets both when it stores a text, and never raises them."""
+"""Origin and trust of stored text. Palaver sets both when it stores a text, and never increases the trust later."""
 
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 
 
 class Trust(IntEnum):
-    """Trust level. Text of low trust is never injected into a session and never becomes a golden rule."""
+    """Trust level of a text. A text with low trust is never injected into a session and never becomes a golden rule."""
 
     LOW = 0
     MEDIUM = 1
@@ -43,5 +43,8 @@ _RANK = {origin: rank for rank, origin in enumerate(Origin)}
 
 
 def least(origins: Iterable[Origin]) -> Origin:
-    """Return the least trusted of one or more origins, which is the origin of a text combined from all of them."""
+    """Return the least trusted of one or more origins.
+
+    A text that combines texts of several origins has this origin.
+    """
     return max(origins, key=_RANK.__getitem__)

@@ -1,4 +1,4 @@
-"""Processors of this machine."""
+"""Number of processors that Palaver may use."""
 
 import os
 import sys

@@ -17,12 +17,12 @@ def silent(*_values: object) -> None:
 
 @contextmanager
 def stage(report: Reporter, name: str) -> Generator[None]:
-    """Report a stage of unknown length as a single step, at its start and at its end."""
+    """Report a stage with one step: 0 of 1 at the start of the block, and 1 of 1 at its end."""
     report(name, 0, 1)
     yield
     report(name, 1, 1)
 
 
 def never() -> bool:
-    """Return False. This function is the default of `should_stop`."""
+    """Return False. Parameters named `should_stop` have this function as their default."""
     return False

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 MNEMONICS: Final = ".mnemonics"
 """Name of the folder with a project's memory files."""
 WORKTREE: Final = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
-"""Pattern for the end of a path that begins at the folder in which an agent creates git worktrees."""
+"""Pattern for the end of a path inside an agent's folder for git worktrees, such as `/.claude/worktrees/fix-1`."""
 _CONFIG_MAX: Final = 1_000_000
 _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
-"""Pattern for addresses such as `git@host:path`. A single letter before the colon is a Windows drive."""
+"""Pattern for addresses such as `git@host:path`. A single letter before the colon is a Windows drive, not a host."""
 
 
 def root_of(folder: Path) -> Path:
@@ -22,12 +22,6 @@ def root_of(folder: Path) -> Path:
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
     return next((each for each in (here, *here.parents) if _is_root(each)), here)
-
-
-def has_project(path: Path) -> bool:
-    """Return whether a file or folder is in a repository, or below a folder with memory files."""
-    here = path.resolve()
-    return any(_is_root(each) for each in (here, *here.parents))
 
 
 def identity_of(root: Path) -> str:
@@ -44,7 +38,7 @@ def identity_of(root: Path) -> str:
 
 
 def main_worktree(root: Path) -> Path:
-    """Return the main folder of a project: for a worktree, the folder of its repository."""
+    """Return the main folder of a project. If `root` is a git worktree, this is the folder of the main worktree."""
     git = _git_folder(root)
     return git.parent if git is not None and git.name == ".git" else root
 

@@ -15,7 +15,7 @@ from .time_expressions import between
 LIMIT_MAX = 50
 IDS_MAX = 20
 ALSO_MAX = 4
-"""Maximum number of other wordings of a query."""
+"""Maximum number of alternative wordings of a query."""
 _ALSO_HINT = f"Give up to {ALSO_MAX} other wordings of the query."
 PER_SESSION = 3
 """Default maximum number of hits of one session."""
@@ -40,7 +40,7 @@ class Role(StrEnum):
 
 
 class HitKind(StrEnum):
-    """Kind of a hit."""
+    """Kind of the content that a hit shows."""
 
     OBSERVATION = "observation"
     EXCHANGE = "exchange"
@@ -50,7 +50,7 @@ class HitKind(StrEnum):
 
 
 class Grouping(StrEnum):
-    """Unit of a result: an event or a whole session."""
+    """Content of one hit: an event or a whole session."""
 
     EVENT = "event"
     SESSION = "session"
@@ -60,7 +60,7 @@ class Filters(Struct, frozen=True):
     """Conditions for hits. A hit must match at least one value of each filter.
 
     Attributes:
-        after: First instant, inclusive. `before` is the end, exclusive.
+        after: Start of the time range, inclusive. `before` is its end, exclusive.
         projects: Project names or full paths.
         files: Files that were read or modified: paths, ends of paths, names, folders or globs (`*`, `**`, `?`).
         kinds: Values of `HitKind`.
@@ -130,8 +130,8 @@ class Query(Struct, frozen=True):
         weak: True to include hits below the relevance threshold.
         cursor: `Results.cursor` of the previous page.
         per_session: Maximum number of hits of one session, or 0 for any number.
-        also: Other wordings of the query, sorted. All wordings together are one question.
-        here: Project of the searcher: name or folder. Its entries rank slightly higher. Empty for no preference.
+        also: Alternative wordings of the same question, sorted. All wordings are searched together.
+        here: Name or folder of the project in which the user searches. Hits in this project rank slightly higher.
     """
 
     concepts: tuple[str, ...]
@@ -162,19 +162,19 @@ class Query(Struct, frozen=True):
     ) -> "Query":
         """Return the query for the values in a request. `filters` are the arguments of `Filters.parse`.
 
-        Wordings in `also` that repeat the query or each other are left out.
+        Duplicate wordings in `also` are removed.
 
         Raises:
             InvalidInput: A value is invalid.
         """
-        wanted = _concepts(query)
+        most, wanted = _limit(limit), _concepts(query)
         given = [name for name in ("types", "concepts", "files") if filters.get(name)]
         if len(wanted) > 1 and given:
             raise FilterNotAllowed(given)
         return cls(
             wanted,
             Mode(*_chosen("mode", [mode], Mode)),
-            _limit(limit),
+            most,
             Filters.parse(**filters),
             weak,
             Grouping(*_chosen("grouping", [by], Grouping)),
@@ -186,7 +186,7 @@ class Query(Struct, frozen=True):
 
     @property
     def prefers_project(self) -> bool:
-        """True if the searcher's project can matter: for one query without a filter for projects or sessions."""
+        """True if `here` affects the ranking: for a single query without a filter for projects or sessions."""
         return len(self.concepts) == 1 and not (self.filters.projects or self.filters.sessions)
 
     @classmethod
@@ -209,7 +209,7 @@ def _limit(limit: object) -> int:
 
 
 def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct names in lower case. Raises `InvalidInput` for an unknown name."""
+    """Return the distinct names in lower case. Raises `InvalidInput` for a name that is not in `known`."""
     wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
     for name in wanted:
@@ -234,7 +234,7 @@ def _concepts(query: object) -> tuple[str, ...]:
 
 
 def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
-    """Return the distinct other wordings of a query, sorted, so that their order in a request has no effect."""
+    """Return the distinct alternative wordings of a query. They are sorted, so that their order has no effect."""
     if not isinstance(also, list | tuple) or not all(isinstance(each, str) for each in cast("list[object]", also)):
         raise InvalidInput("`also` must be an array of strings", hint=_ALSO_HINT)
     given = [" ".join(each.split()) for each in cast("list[str]", also)]

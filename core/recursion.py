@@ -1,6 +1,7 @@
 """Recursion guard, which detects Palaver's own text in transcripts.
 
-Palaver's replies and prompts contain no new knowledge. In search results, they would displace the text that they quote.
+Palaver's replies and prompts contain no new knowledge. If they were indexed, search would find them in place of the
+original text that they quote.
 """
 
 import re
@@ -12,7 +13,7 @@ OWN_PROMPT_MARK = "[palaver: own prompt]"
 """Prefix of every prompt that Palaver sends to a model or an agent."""
 
 OWN_RUN = "PALAVER_OWN_RUN"
-"""Environment variable that Palaver sets for the agents that it starts. Palaver does nothing when they call it."""
+"""Environment variable that Palaver sets for agents that it starts. If it is set, Palaver exits at once."""
 
 OWN_FOLDER = "palaver-own-run-"
 """Prefix of the names of the empty folders in which Palaver starts agents for extraction."""
@@ -32,12 +33,12 @@ _FENCE = "recalled"
 
 
 class Own(StrEnum):
-    """Reason why a line is Palaver's own. Skipped lines are counted by reason."""
+    """Reason why a line counts as Palaver's own output. Such lines are skipped and counted by reason."""
 
     FOLDER = "own-folder"
-    """Line written while an agent worked in the folder with Palaver's data."""
+    """Line written while the working folder of the agent was inside the Palaver home."""
     RUN = "own-run"
-    """Part of a conversation that Palaver started, or that only queried Palaver."""
+    """Line of an exchange with a prompt from Palaver, or of a sub-agent that only called Palaver."""
     TOOL = "own-tool"
     """Call of a Palaver tool, or its result."""
     RECALLED = "own-recalled"
@@ -45,7 +46,7 @@ class Own(StrEnum):
 
 
 def is_suspect(text: str, tool: str) -> bool:
-    """Return whether a text or its tool name may come from Palaver, because it contains `palaver` or `recalled`.
+    """Return whether a text or the name of its tool contains `palaver` or `recalled`, and may thus come from Palaver.
 
     This quick check rejects almost all texts.
     """
@@ -64,7 +65,7 @@ def is_own_folder(folder: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_own_tool(name: str) -> bool:
-    """Return whether a tool belongs to Palaver's server. Names in the formats of all agents are recognised."""
+    """Return whether a name is that of a tool of Palaver's server, as any supported agent writes it."""
     return _TOOL.match(name) is not None
 
 
@@ -74,10 +75,11 @@ def is_own_command(command: str) -> bool:
 
 
 def without_recalled(text: str, *, shortened: bool) -> str:
-    """Return the text without the parts between the opening and closing marker of a reply.
+    """Return the text without Palaver's replies, which lines such as `<recalled-7>` and `</recalled-7>` enclose.
 
-    A `shortened` text may have lost one marker. In that case, the text before a closing marker or after an opening
-    marker is removed. Both markers of a reply have the same random number, so a marker in quoted text has no effect.
+    A `shortened` text may have lost one of these markers. The text before a single closing marker, or after a single
+    opening marker, is then removed. Both markers of a reply have the same random number, so other markers in the text
+    of a reply have no effect.
     """
     if _FENCE not in text:
         return text

@@ -10,32 +10,44 @@ from .errors import ModelUnavailable, SourceUnreadable
 
 
 class Unsearched(Struct):
-    """Folders not searched for transcripts: Palaver homes, and directory links that point outside their root."""
+    """Folders that were not searched for transcripts.
+
+    `homes` are Palaver homes. `links` are symbolic links to folders outside the searched root folder.
+    """
 
     homes: set[Path] = field(default_factory=set[Path])
     links: set[Path] = field(default_factory=set[Path])
+
+
+class OmittedFile(NamedTuple):
+    """File that an ingest run did not archive, and the reason."""
+
+    path: Path
+    reason: str
 
 
 class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
     Attributes:
-        seen: Files that were found.
-        foreign: Files of an unknown format.
-        excluded: Files that the settings exclude.
-        still_archived: Sessions that were archived before their folder was excluded.
-        changed: Files with new content.
-        lines: Parsed lines.
-        exchanges: Parsed exchanges, including those parsed again because they grew.
-        reread: Raw copies that were parsed again with newer rules.
-        outdated: Raw copies that are left for the next run.
-        skipped: Homes and links that were not searched.
+        seen: Number of files that were found.
+        foreign: Number of files of an unknown format.
+        excluded: Number of files that the settings exclude.
+        omitted: The files that `foreign` and `excluded` count.
+        still_archived: Number of sessions that were archived before their folder was excluded.
+        changed: Number of files with new content.
+        lines: Number of parsed lines.
+        exchanges: Number of parsed exchanges, including exchanges that were parsed again because they grew.
+        reread: Number of unchanged raw copies that were parsed again, for example with newer redaction rules.
+        outdated: Number of raw copies that the next run must parse again.
+        skipped: Folders that were not searched.
         problems: Files that could not be read.
     """
 
     seen: int = 0
     foreign: int = 0
     excluded: int = 0
+    omitted: list[OmittedFile] = field(default_factory=list[OmittedFile])
     still_archived: int = 0
     changed: int = 0
     lines: int = 0
@@ -91,9 +103,14 @@ class Exported(Struct):
 class Report(Struct):
     """Result of all stages of an ingest run.
 
-    Times are seconds from the start. `model` is the reason why semantic search is unavailable, if any. `elsewhere` is
-    True if another process observes and embeds the new content. `reindexed` is True if an index of another version was
-    rebuilt.
+    Attributes:
+        observed: Number of exchanges that the extraction rules processed.
+        embedded: Number of items that were embedded.
+        elsewhere: True if another process extracts observations from the new content and embeds it.
+        reindexed: True if an index of another version was rebuilt.
+        searchable: Seconds until the new content could be searched.
+        complete: Seconds until all stages were complete.
+        model: Reason why semantic search is unavailable, or None.
     """
 
     ingested: IngestReport = field(default_factory=IngestReport)
@@ -108,9 +125,9 @@ class Report(Struct):
 
 
 class StageState(Struct, frozen=True):
-    """State of a stage: the time of its last success, and its last problem with the time.
+    """State of a stage: the times of its last success and its last failure, and the problem of this failure.
 
-    `succeeded` is None if the stage never succeeded. `failed` is None and `problem` is empty if it never had a problem.
+    `succeeded` is None if the stage never succeeded. If it never failed, `failed` is None and `problem` is empty.
     """
 
     name: str
@@ -132,7 +149,7 @@ class Holder(Struct, frozen=True):
 
 
 class LineCount(NamedTuple):
-    """Raw copy with lines that are neither parsed nor skipped."""
+    """Raw copy with lines that are neither parsed nor skipped. `accounted` is the number of its other lines."""
 
     path: str
     lines: int
@@ -147,16 +164,17 @@ class FileProblem(NamedTuple):
 
 
 class ProjectCount(NamedTuple):
-    """Project with the numbers of its sessions and memories, and the time of its last session."""
+    """Project with the numbers of its sessions, memories and indexed files, and the time of its last session."""
 
     name: str
     sessions: int
     memories: int
     last: Milliseconds | None
+    files: int = 0
 
 
 class KindCount(NamedTuple):
-    """Number of different secrets of a kind, and number of their occurrences."""
+    """Number of different secrets of one kind, such as `password-hash`, and number of all their occurrences."""
 
     different: int
     times: int
@@ -167,12 +185,19 @@ class Status(Struct, frozen=True):
 
     `lines == parsed + repeated + sum(skipped.values())` always holds, in total and for every raw copy.
 
-    `pending_bytes` belong to incomplete last lines. `index_lag` counts changes that are not in the published index but
-    are still searched. `index` describes the index. `index_usable` is False if search does not use it. `unaccounted`
-    raw copies violate the equation. `problems` are files that could not be read at the last attempt. `refused` facts
-    have no evidence. `watcher` is the background archiver, if running. `verified` raw copies were verified at
-    `verified_since` or later. `damaged` raw copies failed verification. `given_up` requests to a language model are not
-    retried automatically. `projects` counts projects with a session or a memory.
+    Attributes:
+        pending_bytes: Number of bytes in incomplete last lines.
+        index: Description of the index.
+        index_lag: Number of changes that are not in the published index. They are searched too.
+        index_usable: False if search does not use the index.
+        unaccounted: Raw copies that violate the equation.
+        problems: Files that could not be read at the last attempt.
+        refused: Number of extracted facts that were refused because they have no evidence.
+        watcher: Background archiver, or None if it is not running.
+        verified: Number of raw copies that were verified, all of them at `verified_since` or later.
+        damaged: Raw copies that failed verification.
+        given_up: Number of requests to a language model that failed and are not retried automatically.
+        projects: Number of projects with a session or a memory.
     """
 
     home: Path
@@ -215,8 +240,8 @@ class SessionSecrets(Struct, frozen=True):
 class Secrets(Struct, frozen=True):
     """Redacted secrets of the whole archive.
 
-    `kinds` counts different secrets and occurrences. `outdated` raw copies were parsed with older rules. `memories`
-    maps each memory ID to the number of occurrences by kind.
+    `kinds` maps each kind of secret to its counts. `outdated` is the number of raw copies that were parsed with older
+    redaction rules. `memories` maps each memory ID to the number of secrets in the memory by kind.
     """
 
     version: str

@@ -28,9 +28,9 @@ class Hit(Struct, frozen=True):
         score: Sum of the points of `parts`. Hits are sorted by score.
         similarity: Cosine similarity, or None if no vectors were compared.
         path: Path relative to the archive. The lines contain the evidence for the hit.
-        tokens: Token cost of layer 2 for this hit.
+        tokens: Token cost of this hit in layer 2 (details).
         matched: Query terms in the snippet.
-        needs_snippet: True if the snippet is a statement that contains query terms, and the title has none.
+        needs_snippet: True if only the snippet shows the match: it contains query terms, and the title contains none.
         more: Number of other matching events in the session, in a search for sessions.
         cursor: Cursor that continues after this hit.
         also_in: IDs of other sessions with the same text, such as forks, resumed sessions and copies.
@@ -64,12 +64,12 @@ class Hit(Struct, frozen=True):
 
 
 class UnknownName(NamedTuple):
-    """Filter value that no entry has.
+    """Value of a filter that matches no entry, such as an unknown project.
 
     Attributes:
         filter: Field of `Filters`.
         nearest: Up to three similar names.
-        more: Number of further known names.
+        more: Number of similar names that `nearest` does not contain.
     """
 
     filter: str
@@ -79,14 +79,14 @@ class UnknownName(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Word that does not occur in the archive, and the most similar word that does."""
+    """Unknown word of a query, and the most similar word that occurs in the archive."""
 
     word: str
     nearest: str
 
 
 class TimeExpression(NamedTuple):
-    """Time expression of a query with its range from `after`, inclusive, to `before`, exclusive."""
+    """Time expression of a query. Its date range extends from `after`, inclusive, to `before`, exclusive."""
 
     text: str
     after: Milliseconds
@@ -94,7 +94,7 @@ class TimeExpression(NamedTuple):
 
 
 class ConceptHits(NamedTuple):
-    """Number of conversations that match a single concept."""
+    """Concept of a query, and the number of conversations that match this concept alone."""
 
     concept: str
     conversations: int
@@ -146,13 +146,13 @@ class ZeroResultExplanation(Struct, frozen=True):
 
     Attributes:
         weak: Nearest hits, which are below the relevance threshold or do not contain the quoted phrases.
-        without: Number of hits if one filter is removed, for each filter.
-        earlier: Instant of the nearest hit before the date range.
-        later: Instant of the nearest hit after the date range.
-        similar: Similar known words for unknown words of the query.
+        without: Name of each filter, with the number of hits without this filter.
+        earlier: Instant of the last hit before the date range.
+        later: Instant of the first hit after the date range.
+        similar: Unknown words of the query, each with a similar known word.
         unknown: Filter values that no entry has.
         phrases: Quoted phrases without a match under the filters.
-        concepts: Number of conversations for each of several concepts.
+        concepts: Number of conversations that match each concept, if there are several.
         disjoint: Pairs of concepts that occur, but not in the same conversation.
         no_known_term: True if neither the query's words nor similar words occur in the index.
         missing: Words of a short query that do not occur in the index.
@@ -183,7 +183,7 @@ class Results(Struct, frozen=True):
         searched: Search engines that answered.
         cursor: Cursor of the next page. Empty on the last page.
         explanation: Reasons for an empty result, or None if there are hits.
-        corrections: Words that were searched in a similar spelling.
+        corrections: Unknown words of the query, each with the similar word that was searched instead.
         inexact: Quoted phrases that match only in other word forms.
         relaxed: Quoted phrases without a match, searched as single words.
         times: Time expressions of the query. Hits within their date ranges rank higher.
@@ -258,7 +258,7 @@ class SessionOutline(Struct, frozen=True):
 
 
 class SessionPage(Struct, frozen=True):
-    """Page of a list of sessions, the latest first, with the cursor of the next page."""
+    """Page of a list of sessions, latest first. `cursor` is the cursor of the next page."""
 
     sessions: tuple[SessionOutline, ...]
     cursor: str = ""
@@ -269,14 +269,15 @@ class Detail(Struct, frozen=True):
     """Result of layer 2 (details). An exchange without observations is described by an observation of type `general`.
 
     Attributes:
-        tokens: Token cost of layer 3 for the evidence.
+        tokens: Token cost of the evidence in layer 3 (transcript).
         also_in: IDs of other sessions with the same exchange.
         confirmed: Number of later exchanges that repeated the observation, the last at `confirmed_at`.
         replaced_by: Later observation that replaces this one, or None if there is none.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
         entries: First observations of a session, if the detail describes a session.
         units: Indexed units of code that the exchange edited, if the detail is part of a conversation.
-        edits: Exchanges that edited the unit, newest first, if the detail is a unit of code.
+        edits: Exchanges that edited the unit, newest first, if the detail describes a unit of code.
+        short_session_id: First characters of `session_id` that identify the session in this archive.
     """
 
     id: str
@@ -298,6 +299,7 @@ class Detail(Struct, frozen=True):
     entries: tuple[SessionEntry, ...] = ()
     units: tuple[EditedUnit, ...] = ()
     edits: tuple[UnitEdit, ...] = ()
+    short_session_id: str = ""
 
 
 class TranscriptExcerpt(Struct, frozen=True):

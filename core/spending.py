@@ -19,7 +19,10 @@ class Usage(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True):
-    """Calls to one model for one purpose. `unanswered` calls may have been charged although no answer arrived."""
+    """Calls to one model for one purpose.
+
+    `unanswered` counts calls without an answer. The provider may have charged for them.
+    """
 
     model: str
     reason: str
@@ -30,10 +33,17 @@ class Spent(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """Estimated cost of sending `exchanges` and `sessions`: `cost` for single calls, `batch` for batches.
+    """Estimated cost of sending exchanges and sessions to a language model.
 
-    `skipped` exchanges have too little text. `private` exchanges belong to projects that are never sent. `priced` names
-    the source of the prices. `calls_day` is the limit of calls in 24 hours, or None without a limit.
+    Attributes:
+        exchanges: Number of exchanges to send.
+        skipped: Number of exchanges with too little text to send.
+        private: Number of exchanges of private projects, which are never sent.
+        cost: Cost if each exchange or session is sent in a single call.
+        batch: Cost if they are sent in batches.
+        priced: Source of the prices.
+        calls_day: Maximum number of calls in 24 hours, or None without a limit.
+        sessions: Number of sessions to send.
     """
 
     model: str
@@ -78,7 +88,7 @@ class Extraction(Struct):
 
 
 class DeadLetter(Struct, frozen=True):
-    """Request that failed permanently: its lines, the reason, and the last reply."""
+    """Request that failed permanently, with the lines of its exchange, the reason, and the last reply."""
 
     id: str
     path: str
@@ -90,10 +100,10 @@ class DeadLetter(Struct, frozen=True):
 
 
 class ReadingCosts(Struct, frozen=True):
-    """Estimated tokens for reading the newest exchanges that have observations, in each of three forms.
+    """Estimated tokens of the newest exchanges with observations, if an agent reads them in one of three forms.
 
-    The forms are observations in full, dialogues of prompts and answers, and transcripts with thinking, calls and
-    shortened results.
+    The forms are: the full observations, the dialogue of prompts and answers, and the transcript with thinking, tool
+    calls and shortened results.
     """
 
     exchanges: int = 0

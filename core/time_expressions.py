@@ -24,13 +24,13 @@ class DateRange(NamedTuple):
 
 
 class _TimeUnit(NamedTuple):
-    """Unit of time: its length, and the margins in days for queries.
+    """Unit of time: its length, and the margins of imprecise dates in queries.
 
     Attributes:
         days: Length in days.
         months: Length in months.
-        margin: Days added on both sides of "N units ago".
-        few_margin: Days added on both sides of "a few units ago".
+        margin: Days added before and after the date that "N units ago" means.
+        few_margin: Days added before and after the date that "a few units ago" means.
     """
 
     days: int = 0
@@ -146,7 +146,7 @@ def _has_other_meaning(query: str, found: re.Match[str]) -> bool:
 def _range_in_query(expression: str, today: date | None) -> DateRange:
     """Return the date range of an expression in a query.
 
-    After `since`, the range extends to today. For `... ago`, it extends by the unit's margin on both sides.
+    After `since`, the range extends to today. For `... ago`, the margin of the unit is added before and after the date.
     """
     lead = re.match(r"(from|of|since)\s+(?:the\s+)?", expression, _FLAGS)
     plain = expression[lead.end() :] if lead else expression
@@ -216,7 +216,7 @@ def _named_quarter(found: re.Match[str], today: date) -> DateRange:
 
 
 def _this_or_last_month(found: re.Match[str], today: date) -> DateRange:
-    """Return a month of this year, or with `last` the latest complete month of that name."""
+    """Return the month with this name in the current year, or for `last` the latest complete month with this name."""
     month = _index(_MONTHS, found["name"]) + 1
     return _month(today.year - (found["which"] == "last" and month >= today.month), month)
 
@@ -307,7 +307,7 @@ class _Form(NamedTuple):
     Attributes:
         pattern: Pattern of the whole expression.
         meaning: Function that returns the date range.
-        in_query: Narrower patterns that recognise the expression in a query.
+        in_query: Stricter patterns that recognise the expression within a query.
     """
 
     pattern: str
@@ -372,16 +372,16 @@ _TRIGGER: Final = re.compile(
 Most queries do not match and skip the large patterns, which take 2 ms to compile.
 """
 _MAX_WORDS: Final = 40
-"""Maximum number of words in a question. A longer text is probably pasted, so its dates are ignored."""
+"""Maximum number of words in a query with a time expression. Dates in longer, probably pasted texts are ignored."""
 _MIN_WORDS: Final = 2
-"""Minimum number of other words in the query. A time expression alone is searched as words."""
+"""Minimum number of words beside the time expression. In a shorter query, the expression is searched as words."""
 _CODE: Final = r"[{}<>=\\`$|:;\[\]]|\w\(|[\r\n]"
 """Pattern of code, logs and messages. Dates in such texts are searched as words."""
 _QUOTED: Final = r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|‘[^’]*’"
 _OTHER_BEFORE: Final = frozenset(
     "after and as before between by each every except for next not or than through till to until versus vs week".split()
 )
-"""Words that turn the following date into a bound, a deadline or a recurring date."""
+"""Words after which a date is not the time of the searched content: `by friday`, `every monday`."""
 _OTHER_AFTER: Final = frozenset(("of", "onwards", "through", "till", "to", "until", "-", "–"))
 
 

@@ -36,10 +36,10 @@ _CACHE_SIZE: Final = 1 << 14
 def count(text: str) -> int:
     """Estimate the tokens of a text for current models, with a bias towards overestimation.
 
-    The estimates were compared with the larger of two real counts on 1,231 transcript texts of at least 50 tokens,
-    outside the training set. They were 3.7 % too high on average, and within 14.6 % for 95 % of the texts. For shorter
-    texts, they were within 23 %. Compared with o200k alone, they were 16 % too high. An estimate takes about 0.2 ms for
-    2,000 characters of known words.
+    Accuracy was measured on 1,231 transcript texts of at least 50 tokens outside the training set. The reference was
+    the larger count of two tokenizers (o200k and Anthropic's). Estimates were 3.7 % too high on average, and within
+    14.6 % for 95 % of the texts. For shorter texts, they were within 23 %. Compared with o200k alone, they were 16 %
+    too high. An estimate takes about 0.2 ms for 2,000 characters if the results of its words are cached.
     """
     words = tuple(map(sum, zip(*map(_counts, text.split()), strict=False))) or _NONE
     gaps = len(_GAPS.findall(text)) if "   " in text else 0
@@ -55,7 +55,7 @@ def count(text: str) -> int:
 def _indices(character: str) -> tuple[int, ...]:
     """Return the indices of the entries of `_OTHER` that match a character.
 
-    Compiling patterns would take longer than most counts.
+    This compares characters, because compiling regular expressions would take longer than most estimates.
     """
     entries = enumerate(_OTHER)
     return tuple(index for index, (ranges, _) in entries if any(r[0] <= character <= r[2] for r in ranges.split(" ")))
@@ -63,7 +63,7 @@ def _indices(character: str) -> tuple[int, ...]:
 
 @lru_cache(_CACHE_SIZE)
 def _counts(word: str) -> tuple[int, ...]:
-    """Return the number of matches of each pattern in `_WORDS`. Most words recur, so results are cached."""
+    """Return the number of matches of each pattern of `_WORDS` in a word. Most words recur, so results are cached."""
     return tuple([len(pattern.findall(word)) for pattern, _ in _WORDS])
 
 

@@ -43,8 +43,7 @@ def _section(toolset: Toolset) -> list[str]:
 
 
 def _row(tool: Tool) -> str:
-    listed = {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
-    tokens = count(orjson.dumps(listed).decode())
+    tokens = count(orjson.dumps(tool.listed).decode())
     summary = " ".join(tool.description.partition("\n\n")[0].split()).replace("|", "\\|")
     return f"| `{tool.name}` | {_EFFECTS[tool.effect]} | {tokens:,} | {summary} |"
 

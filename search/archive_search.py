@@ -18,9 +18,11 @@ from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
 from ..core.query import IDS_MAX, Filters
 from ..core.results import SessionPage
+from ..core.tokens import count
 from .model.embedder import DEFAULT_MODEL, load
 from .present.sessions import Sessions
 from .present.unit_history import UnitHistory
+from .query.agent_names import check_agents
 from .query.project_names import check_projects, project_at
 from .query.secret_placeholders import redacted, without_secrets
 
@@ -50,7 +52,7 @@ class ArchiveSearch(Closing):
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
-        check_projects(self._store, query.filters.projects)
+        self._check_names(query.filters)
         query = self._with_namespaces(without_secrets(query, self._home))
         return self._hits.search(query, snippets=snippets)
 
@@ -60,9 +62,15 @@ class ArchiveSearch(Closing):
         """See `SearchIndex.find_output`."""
         from .present.output_search import OutputSearch  # few callers need it
 
-        check_projects(self._store, filters.projects)
+        self._check_names(filters)
         output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
+
+    def _check_names(self, filters: Filters) -> None:
+        """Raise `InvalidInput` if a filter names a project or an agent that does not exist."""
+        check_projects(self._store, filters.projects)
+        if filters.agents:
+            check_agents(filters.agents, self._engine.snapshot.names("agent"))
 
     def sessions(self, query: Query) -> SessionPage:
         """Return a page of the sessions that match a query with `Grouping.SESSION`."""
@@ -226,6 +234,13 @@ class ArchiveSearch(Closing):
     ) -> TranscriptExcerpt:
         """See `SearchIndex.read`. A `budget` above the default of 8,000 tokens allows a longer excerpt."""
         return self._reader.read(path, start_line, end_line, budget)
+
+    def conversation_tokens(self, path: str) -> int:
+        """Return the tokens of a whole conversation with tool calls and shortened tool results, or 0 if unknown."""
+        source = self._store.sources.by_archived(path)
+        if source is None or source.id is None:
+            return 0
+        return sum(map(count, self._store.exchanges.texts_in(source.id, 1, source.lines)))
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
         """Return the archived lines as raw bytes. Raises the same errors as `read`."""

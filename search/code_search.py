@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..archiver.redaction import placeholders_in
 from ..archiver.store import Store
 from ..archiver.store.symbol_table import symbol_key
-from ..core.code import CodeLine, CodeLines, Symbol, SymbolMatch, Symbols, last_name
+from ..core.code import UNITS, CodeLine, CodeLines, Symbol, SymbolMatch, Symbols, last_name
 from ..core.document import ChunkKind, DocumentFilter, StoredChunk
 from ..core.errors import InvalidInput, InvalidLimit
 from ..core.home import Home
@@ -21,8 +21,6 @@ from .rank.item_finder import DocumentFinder, FoundChunk
 
 _SEPARATORS: Final = ("::", "->", "#", "/")
 """Separators of qualified names that are replaced with a point, as in `Store::open` and `Store#open`."""
-_UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
-"""Kinds of units of code. Among equally good matches, a unit of an earlier kind comes first."""
 _PACKAGE_FILES: Final = frozenset({"__init__", "index", "mod"})
 """Names of files that add no name to the module path. For example, the module of `json/__init__.py` is `json`."""
 _PART_MIN: Final = 3
@@ -113,11 +111,11 @@ class CodeSearch:
         results.
         """
         kinds: list[Callable[[DocumentFilter], list[Symbol]]] = [
-            lambda chosen: self._named(key, chosen, limit),
+            lambda chosen: self._named(plain, chosen, limit),
             lambda chosen: self._similar(key, chosen),
         ]
         if "." in plain:
-            kinds.insert(0, lambda chosen: self._named(key, chosen, limit, within=plain))
+            kinds.insert(0, lambda chosen: self._named(plain, chosen, limit, qualified=True))
         for kind in kinds:
             if found := kind(wanted):
                 return sorted(found, key=lambda each: _rank(plain, each))
@@ -125,22 +123,24 @@ class CodeSearch:
                 break
         return []
 
-    def _named(self, key: str, wanted: DocumentFilter, limit: int, within: str = "") -> list[Symbol]:
-        """Return the units whose normalised name is `key`, followed by units whose name begins with `key`.
+    def _named(self, plain: str, wanted: DocumentFilter, limit: int, *, qualified: bool = False) -> list[Symbol]:
+        """Return the units with the normalised name, followed by units whose name begins with it.
 
         The second group is left out if more than `limit` units have the name itself.
 
-        If `within` is a qualified name such as `json.dumps`, return only units of its module or class, here `json`.
+        With `qualified`, return only units of the module or class in the name, such as `json` in `json.dumps`.
         """
 
         def chosen(symbols: list[Symbol], match: SymbolMatch) -> list[Symbol]:
-            return [replace(each, match=match) for each in symbols if not within or _within(within, each)]
+            return [replace(each, match=match) for each in symbols if not qualified or _within(plain, each)]
 
-        owner = symbol_key(within.rpartition(".")[0])
-        found = chosen(self._store.symbols.with_keys([key], wanted, owner), SymbolMatch.EXACT)
+        table, key, owner = self._store.symbols, symbol_key(plain), symbol_key(plain.rpartition(".")[0])
+        same = table.with_keys([key], wanted, owner) if qualified else table.named(plain, wanted, limit + 1)
+        found = chosen(same, SymbolMatch.EXACT)
         if len(found) <= limit:
-            most = -1 if within else _CANDIDATES
-            found += chosen(self._store.symbols.beginning_with(key, wanted, most, owner), SymbolMatch.PREFIX)
+            most = -1 if qualified else _CANDIDATES
+            begun = table.beginning_with(key, wanted, most, owner if qualified else "")
+            found += chosen(begun, SymbolMatch.PREFIX)
         return found
 
     def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:
@@ -169,8 +169,13 @@ class CodeSearch:
 
     def _lines(self, text: str, wanted: DocumentFilter, context: int) -> Iterator[CodeLine]:
         done: tuple[Path, str, int] | None = None
+        # A file in several namespaces has its lines once.
+        rows: dict[tuple[Path, int, int, str], str] = {}
         for stored in self._store.documents.containing(text, wanted):
             for number, row in _numbered(stored):
+                copied = stored.source_file, stored.index, number, row
+                if rows.setdefault(copied, stored.namespace) != stored.namespace:
+                    continue
                 place = stored.source_file, stored.namespace, number
                 # Consecutive chunks of prose overlap.
                 repeated = number > 0 and done is not None and done[:2] == place[:2] and done[2] >= number
@@ -230,7 +235,7 @@ def _rank(wanted: str, each: Symbol) -> tuple[object, ...]:
     if each.match in {SymbolMatch.PART, SymbolMatch.SIMILAR}:
         return (order,)
     spelled = each.name == wanted or each.name.endswith(f".{wanted}")
-    unit = _UNITS.index(each.unit) if each.unit in _UNITS else len(_UNITS)
+    unit = UNITS.index(each.unit) if each.unit in UNITS else len(UNITS)
     length = len(last_name(each.name)) if each.match is SymbolMatch.PREFIX else 0
     place = (each.name.count("."), len(each.name), str(each.source_file), each.start_line)
     return (order, not spelled, each.name != wanted, length, unit, *place)

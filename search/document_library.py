@@ -27,10 +27,9 @@ from ..core.document import (
     StoredChunk,
     checked_namespace,
 )
-from ..core.errors import InvalidInput, ModelUnavailable
+from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent, stage
-from ..core.project import has_project
 from ..core.query import Mode
 from .code_search import CodeSearch
 from .index.generation import Generations
@@ -77,10 +76,18 @@ class DocumentLibrary(Closing):
         return documents
 
     def namespace_of(self, path: Path) -> str:
-        """Return the namespace of the project that contains a path, or `default` if no project does."""
-        if not has_project(path):
-            return DEFAULT_NAMESPACE
-        return self._store.projects.claim(path if path.is_dir() else path.parent)
+        """Return the namespace of the project of a path, as memories have it, and reserve it.
+
+        The documents of a folder that is watched in `default`, as by earlier versions, move to the namespace. Raises
+        `DocumentNotFound` and `DocumentOutsideRoots`.
+        """
+        plain, _ = self._roots.find(path)
+        namespace = self._store.projects.claim(plain if plain.is_dir() else plain.parent)
+        if (old := DocumentFolder(plain, DEFAULT_NAMESPACE)) in self._store.document_folders.all():
+            with self._store.transaction():
+                self._store.document_folders.change_namespace(old, namespace)
+                self._store.documents.delete(DocumentFilter((old.namespace,), under=plain))
+        return namespace
 
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
         """Index one file and embed its chunks, which replace the file's previous chunks.
@@ -159,7 +166,7 @@ class DocumentLibrary(Closing):
         """Return the number of indexed files and symbols of a folder, and whether an indexed file has changed since."""
         wanted = DocumentFilter(under=_plain(folder))
         modified = self._store.documents.modified(wanted)
-        stale = any(_modified(path) != at for path, at in modified.items())
+        stale = any(_modified(path) != at for path, at in modified.items()) or self._has_new_files(folder)
         return CodeStatus(len(modified), self._store.symbols.count(wanted), max(modified.values(), default=None), stale)
 
     def get(self, wanted: Sequence[str]) -> list[StoredChunk]:
@@ -218,6 +225,12 @@ class DocumentLibrary(Closing):
             unembedded=documents.count_unembedded(self._model),
             failed=tuple(documents.failed()),
         )
+
+    def _has_new_files(self, folder: Path) -> bool:
+        try:
+            return self._ingest.has_new_files(folder, self._roots)
+        except (DocumentNotFound, DocumentOutsideRoots):
+            return False
 
     def _delete(self, wanted: DocumentFilter) -> int:
         with self._store.transaction():

@@ -9,9 +9,12 @@ from msgspec.structs import replace
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 from ..core.results import BUDGET
 
-RESULTS_MAX: Final = 8_000
-"""Maximum characters for all tool results of a reply with the default budget. A larger budget allows more."""
-RESULT_MIN: Final = 300
+RESULTS_MAX: Final = 4_000
+"""Maximum characters for all tool results of a reply with the default budget.
+
+A larger budget was chosen to see more, so it allows twice as many characters per token.
+"""
+RESULT_MIN: Final = 200
 """Minimum characters for each tool result, regardless of their number."""
 _ASIDE_MAX: Final = 500
 """Maximum characters of injected text and of thinking, which readers seldom need."""
@@ -52,7 +55,8 @@ _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.P
 def result_limit(exchanges: Sequence[Exchange], budget: int = BUDGET) -> int:
     """Return the maximum number of characters for each tool result in these exchanges. `budget` is in tokens."""
     results = sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
-    return max(RESULT_MIN, RESULTS_MAX * max(budget, BUDGET) // BUDGET // max(results, 1))
+    characters = RESULTS_MAX if budget <= BUDGET else 2 * RESULTS_MAX * budget // BUDGET
+    return max(RESULT_MIN, characters // max(results, 1))
 
 
 def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:

@@ -26,7 +26,7 @@ from ..core.errors import TemplateInvalid
 from ..core.memory import state_label
 from . import quote
 from .dialogue import TurnText
-from .labels import counted, label, other_sessions
+from .labels import counted, has_transcript, label, other_sessions
 from .status_legend import outcomes, step
 
 _LISTED: Final = 12
@@ -136,6 +136,8 @@ _FILTERS: Mapping[str, Any] = {
     "excerpt": _excerpt,
     "files": _files,
     "grouped": grouped,
+    "has_transcript": has_transcript,
+    "inert": quote.inert,
     "label": label,
     "line": quote.line,
     "many": many,

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
+from ..core.clock import now
 from ..core.recursion import OWN_PROMPT_MARK
+from ..core.text import readable
 from .render import Renderer
 
 
@@ -49,3 +51,19 @@ class JudgingPrompts:
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
         """Return the prompt that quotes pairs of memories as data, the older memory of each pair first."""
         return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)
+
+
+class QuestionPrompts:
+    """Prompts of a model that answers a question with tools. `instructions` are those of the agent."""
+
+    def __init__(self, renderer: Renderer, instructions: str) -> None:
+        self._renderer, self._instructions = renderer, instructions
+
+    def system(self) -> str:
+        """Return the system prompt."""
+        return f"{OWN_PROMPT_MARK}\n{self._instructions}\n"
+
+    def request(self, question: str, here: str, evidence: Sequence[str]) -> str:
+        """Return the first prompt: the question, the current project and the first results of the tools."""
+        values = {"question": readable(question), "here": here, "evidence": evidence, "now": now()}
+        return self._renderer.fill("question_request", mark=OWN_PROMPT_MARK, **values)

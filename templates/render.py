@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ..core.cited_answer import CitedAnswer
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
@@ -30,9 +31,10 @@ from ..core.tokens import count
 from .detail_limit import limited
 from .dialogue import result_limit, steps
 from .environment import Templates
+from .hit_columns import brief_columns, complete_columns
 from .labels import has_transcript, other_sessions, plural_of
 from .memory_changes import changes
-from .title_budget import NEXT_PAGE, PROJECT, common_year, title_budget, title_budgets
+from .title_budget import NEXT_PAGE, PROJECT, title_budget, title_budgets
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
@@ -45,6 +47,10 @@ _UNLIMITED: Final = 100
 """Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
+_ANSWER_TITLE: Final = 24
+"""Maximum tokens of the titles in an answer."""
+_TRIALS: Final = 4
+"""Number of times an answer is rendered. The cost of its own number of tokens rarely changes after the second time."""
 _TOKENS: Final = "\0"
 """Placeholder for a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
@@ -98,7 +104,6 @@ class Renderer:
     def _hits(self, name: str, results: Results, hits: Sequence[Hit]) -> dict[str, object]:
         cut, by_rank = len(hits) < len(results.hits), bool(results.query.concepts)
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
-        year = common_year(hits) if name == "search" and not self._full_titles else ""
         frame = NEXT_PAGE if cursor and self._at_shell else 0
         return {
             "hits": hits,
@@ -107,9 +112,9 @@ class Renderer:
             "notes": _NOTES,
             "name_budget": _NOTE_TOKENS,
             "scored": by_rank and (name != "search" or self._full_titles),
-            "year": year,
+            "columns": complete_columns(hits) if self._full_titles else brief_columns(hits),
             "score_range": _score_range(hits) if by_rank and name == "search" and not self._full_titles else "",
-            "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame, year=year),
+            "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame),
             "project_budget": _UNLIMITED if self._full_titles else PROJECT,
             "full_titles": self._full_titles,
             "cut": len(results.hits) if cut else 0,
@@ -182,7 +187,7 @@ class Renderer:
         ids = tuple(detail.id for detail in details)
 
         def page(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
-            return self.fill("observations", details=some, rest=rest, **_costs([*filter(has_transcript, some)]))
+            return self.fill("observations", details=some, rest=rest, readable=any(map(has_transcript, some)))
 
         def first(some: tuple[Detail, ...]) -> str:
             return page(some, ids[len(some) :])
@@ -223,12 +228,16 @@ class Renderer:
         limit = None if single else result_limit(transcript.exchanges, self._budget)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
-        about = (
-            ("Title", transcript.title),
+        # The caller of a tool has the path, and these facts about the program cost as many tokens as a paragraph.
+        program = (
             ("Path", transcript.path),
             ("Agent", f"{transcript.agent} {transcript.version}".strip()),
-            ("Branch", transcript.branch),
             ("Directory", transcript.cwd),
+        )
+        about = (
+            ("Title", transcript.title),
+            *(program if self._at_shell else ()),
+            ("Branch", transcript.branch),
             ("Forked from", transcript.parent_id if transcript.kind is SessionKind.MAIN else ""),
             ("Pull request", transcript.pull_request),
             ("Also in", other_sessions(transcript.also_in)),
@@ -242,6 +251,19 @@ class Renderer:
             name_budget=_NAME,
             rest=rest,
         )
+
+    def cited_answer(self, answer: CitedAnswer) -> str:
+        """Return an answer with its findings, sources and receipt."""
+        return self.render("cited_answer", answer=answer, name_budget=_NAME, title_budget=_ANSWER_TITLE)
+
+    def with_answer_tokens(self, answer: CitedAnswer) -> CitedAnswer:
+        """Return the answer with the tokens of its page in the receipt. The page includes this number."""
+        for _ in range(_TRIALS):
+            tokens = count(self.cited_answer(answer))
+            if tokens == answer.receipt.tokens:
+                break
+            answer = replace(answer, receipt=replace(answer.receipt, tokens=tokens))
+        return answer
 
     def memory_history(self, stored: StoredMemory, events: Sequence[MemoryEvent]) -> str:
         """Return the latest events of a memory, newest first, with the text before each edit."""

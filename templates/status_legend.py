@@ -35,7 +35,7 @@ OUTCOMES: Final = {
 STEPS: Final = {
     "archive": "archive transcripts",
     "observe": "extract observations by rules",
-    "learn": "extract observations by a model",
+    "learn": "update the index in the background",
     "embed": "compute vectors",
     "publish": "publish the index",
     "compress": "compress old copies",

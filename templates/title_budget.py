@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from ..core.clock import show_day
 from ..core.results import Hit
 from ..core.tokens import count
-from .labels import label
+from .hit_columns import brief_columns, complete_columns
 from .quote import brief, line
 
-_PER_HIT: Final = 29
-"""Average tokens of a hit, including its share of heading and footer. Short lists raise the average to about 30."""
+_PER_HIT: Final = 30
+"""Average tokens of a hit, including its share of heading and footer. Short lists raise the average."""
 _FULL_LIST: Final = 10
 """Number of hits in a list of default length."""
-_FRAME: Final = 65
-"""Tokens of the heading and the footer."""
+_FRAME: Final = 50
+"""Tokens of the heading, the markers and the footer."""
 NEXT_PAGE: Final = 15
 """Tokens of the hint for the next page."""
 _HEADING, _ELLIPSIS = 3, 1
@@ -28,29 +27,22 @@ _SHORT_LIST, _WHOLE_TITLE = 5, 25
 """Maximum number of hits in a short list, and maximum tokens of each title in a short list."""
 
 
-def common_year(hits: Sequence[Hit]) -> str:
-    """Return the year shared by all hits, such as `2026`. Return an empty text for different years or a single hit."""
-    years = {"" if hit.at is None else show_day(hit.at)[:4] for hit in hits}
-    year = years.pop() if len(hits) > 1 and len(years) == 1 else ""
-    return year if year.isdecimal() else ""
-
-
 def title_budget(hits: Sequence[Hit]) -> int:
     """Return the maximum tokens of a title if all titles have the same maximum.
 
     Tokens that short titles do not use are available to long titles.
     """
-    return _fair(sorted(count(line(hit.title)) for hit in hits), _room(hits, 0, year=""))
+    return _fair(sorted(count(line(hit.title)) for hit in hits), _room(hits, complete_columns(hits), 0))
 
 
-def title_budgets(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> list[int]:
+def title_budgets(hits: Sequence[Hit], frame: int = 0) -> list[int]:
     """Return the maximum tokens of each title. Tokens that truncated titles do not use go to the best hits first.
 
-    `frame` is the number of additional tokens in the footer. `year` is the year that the list leaves out of its dates.
+    `frame` is the number of additional tokens in the footer.
     """
     if len(hits) <= _SHORT_LIST:
         return [_WHOLE_TITLE] * len(hits)
-    room = _room(hits, frame, year=year)
+    room = _room(hits, brief_columns(hits), frame)
     whole = [count(line(hit.title)) for hit in hits]
     fair = _fair(sorted(whole), room)
     costs = [cost if cost <= fair else count(brief(hit.title, fair)) for hit, cost in zip(hits, whole, strict=True)]
@@ -66,12 +58,11 @@ def title_budgets(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> lis
     return budgets
 
 
-def _room(hits: Sequence[Hit], frame: int, *, year: str) -> int:
+def _room(hits: Sequence[Hit], columns: Sequence[str], frame: int) -> int:
     """Return the number of tokens that are available for all titles of a list together."""
     # Only a share of the frame counts for a short list, because its titles would otherwise become too short.
-    day = "12-31" if year else "2026-12-31"
-    columns = sum(count(f"{hit.id} {day} {hit.short_session_id} {label(hit)}\n") for hit in hits)
-    room = _PER_HIT * len(hits) - columns - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
+    room = _PER_HIT * len(hits) - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
+    room -= sum(count(f"{each}\n") for each in columns)
     headings = [project for project, _ in groupby(hit.project for hit in hits)]
     if any(headings):
         room -= sum(min(count(project), PROJECT) + _HEADING for project in headings)

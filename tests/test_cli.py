@@ -682,7 +682,7 @@ REFUSED = [
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
     ("Unknown ID: obs-999\nUse IDs from search results, such as obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
-    ("File not found: /etc/passwd\nUse a path printed by `palaver show ID`", ["read", "/etc/passwd"]),
+    ("File not found: /etc/passwd\nUse an ID from search results, a path", ["read", "/etc/passwd"]),
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
     ("Invalid line range: 0: the first line must be at least 1 and not after the last line", ["read", PATH, "0"]),
     ("Invalid line range: 9-4: the first line must be at least 1 and not after the last line", ["read", PATH, "9-4"]),

@@ -80,7 +80,7 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
 def test_json_output_contains_all_counts(folder: Path) -> None:
     """Each command with `--json` prints its counts and lists."""
     assert answer("index", str(folder), code=1) == {
-        "namespace": "default",
+        "namespace": "project:docs",
         "indexed": 2,
         "chunks": 2,
         "units": 1,
@@ -111,7 +111,7 @@ def test_each_path_is_reported(folder: Path) -> None:
     names = ("docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", "nodocs")
     rows = palaver("index", *names, code=1).stdout.splitlines()
 
-    assert rows[0] == "Indexed 1 file as 1 chunk in namespace default."
+    assert rows[0] == "Indexed 1 file as 1 chunk in namespace project:docs."
     assert [row.partition(": ")[2].partition(": ")[0] for row in rows[1:]] == [
         "docs/image.png",
         "nowhere.md",
@@ -158,7 +158,9 @@ def test_documents_add_is_index(folder: Path) -> None:
     )
 
     palaver("documents", "add", "--flat", str(folder), code=1)
-    assert answer("documents", "list")["watched"] == [{"path": str(folder), "namespace": "default", "recursive": False}]
+    assert answer("documents", "list")["watched"] == [
+        {"path": str(folder), "namespace": "project:docs", "recursive": False}
+    ]
 
 
 def test_files_of_a_repository_belong_to_its_project(folder: Path) -> None:
@@ -170,6 +172,65 @@ def test_files_of_a_repository_belong_to_its_project(folder: Path) -> None:
     found = answer("search", "heat", "--kind", "code", "--project", ".")["results"]
 
     assert [Path(hit["path"]).name for hit in found] == ["kiln.py"]
+
+
+def test_a_folder_without_a_repository_is_a_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--project . in an indexed folder finds its files, as it finds its memories, and `projects` lists them."""
+    palaver("index", "docs", code=1)
+    monkeypatch.chdir(folder)
+    palaver("remember", "Heat the kiln for six hours", "--project", ".")
+
+    for kind in ("code", "memory"):
+        assert answer("search", "heat", "--kind", kind, "--project", ".")["results"]
+    assert palaver("projects").stdout.splitlines()[2] == "docs: 0 sessions, 1 memory, 2 indexed files"
+
+
+@pytest.mark.usefixtures("folder")
+def test_documents_of_earlier_versions_move_to_the_project() -> None:
+    """A folder that is watched in `default` is indexed once, in the namespace of its project, with the same IDs."""
+    palaver("index", "docs", "--namespace", "default", code=1)
+    before = [hit["id"] for hit in answer("search", "heat", "--kind", "code")["results"]]
+    again = answer("index", "docs", code=1)
+
+    assert (again["namespace"], again["indexed"], again["unchanged"]) == ("project:docs", 0, 2)
+    listed = answer("documents", "list")
+    assert [each["namespace"] for each in (*listed["files"], *listed["watched"])] == ["project:docs"] * 3
+    assert [hit["id"] for hit in answer("search", "heat", "--kind", "code", "--project", "docs")["results"]] == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_in_two_namespaces_is_shown_once() -> None:
+    """Words, names and lines of a file that is indexed in two namespaces are one hit each, on all pages."""
+    for namespace in ("one", "two"):
+        palaver("index", "docs", "--namespace", namespace, code=1)
+
+    everything = answer("search", "heat the kiln")
+    assert sorted(Path(hit["path"]).name for hit in everything["results"]) == ["guide.md", "kiln.py"]
+    page = answer("search", "heat the kiln", "-n", "1")
+    rest = answer("search", "heat the kiln", "-n", "1", "--cursor", page["next"])
+    assert [each["results"][0]["id"] for each in (page, rest)] == [hit["id"] for hit in everything["results"]]
+    assert len(answer("search", "--symbol", "heat")["symbols"]) == 1
+    assert len(answer("search", "return kiln", "--in", "code")["lines"]) == 1
+    assert len(answer("search", "heat", "--kind", "code", "--project", "two")["results"]) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_path_that_is_not_indexed_is_not_removed() -> None:
+    """The error for a file of a watched folder that is not indexed does not suggest to remove the folder."""
+    palaver("index", "docs", code=1)
+
+    assert "No indexed document matches" in palaver("documents", "remove", "docs/nope.md", code=2).stderr
+    assert "is in the watched folder" in palaver("documents", "remove", "docs/guide.md", code=2).stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_languages_of_the_index_are_named() -> None:
+    """For a language without files, the languages of the index are named."""
+    palaver("index", "docs", code=1)
+
+    page = palaver("search", "heat", "--language", "go").stdout
+    assert "`go`. The index has `markdown`, `python`." in page
+    assert "Did you mean" not in page
 
 
 @pytest.mark.parametrize("number", SIGNALS)

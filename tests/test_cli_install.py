@@ -87,7 +87,8 @@ def test_one_question_covers_clients_and_service(
     assert "Change 1 file and start the service? (y: yes, c: clients only, n: no)" in result.output
     assert ("palaver" in cursor.read_text(), unit.exists(), calls.exists()) == (written, started, started)
     assert ("Cursor: added. Restart Cursor to apply it." in result.output) == written
-    assert ("The rest was not changed." in result.output) == (not started)
+    assert ("The rest was not changed." in result.output) == (written and not started)
+    assert ("Nothing was changed." in result.output) == (not written)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -326,7 +327,7 @@ def test_a_failed_start_is_reported(unit: Path, cursor: Path, tmp_path: Path, mo
 
 @linux
 @pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize(("typed", "code", "message"), [("n\n", 0, "The rest was not changed."), ("", 130, "stopped")])
+@pytest.mark.parametrize(("typed", "code", "message"), [("n\n", 0, "Nothing was changed."), ("", 130, "stopped")])
 def test_the_user_is_asked_before_the_service_starts(
     typed: str, code: int, message: str, unit: Path, calls: Path
 ) -> None:

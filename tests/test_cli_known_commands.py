@@ -57,6 +57,14 @@ def test_how_shows_the_command_of_a_task(shell: ShellHistory) -> None:
     assert answer("how", "test")["commands"][0]["command"] == "bun run test"
 
 
+def test_failed_runs_are_part_of_the_runs(shell: ShellHistory) -> None:
+    """The number of runs includes the failed ones."""
+    shell.session(("make lint", "ok", False), ("make lint", "error: trailing space", True), day=7)
+    shell.archive()
+
+    assert "`make lint`: 2 runs in 1 session, 1 failed\n" in palaver("how", "lint").stdout
+
+
 def test_search_gives_the_same_answers(shell: ShellHistory) -> None:
     """`search --fix` and `search --how` print the same as `fix` and `how`, and take no other filters."""
     shell.archive()
@@ -73,7 +81,7 @@ def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
     shell.archive()
 
     assert "To search the conversations: palaver search" in palaver("fix", "kernel panic").stdout
-    assert "Commands are known for: test. Try `palaver how test`." in palaver("how", "deploy").stdout
+    assert "Commands are known for: test. Try `palaver how TASK`, or a word of" in palaver("how", "deploy").stdout
     assert answer("fix", "kernel panic") == {"fixes": [], "total": 0}
     assert answer("how", "deploy") == {"commands": [], "total": 0, "tasks": ["test"]}
     error = answer("how", "test", "--project", "shopp", code=2)["error"]

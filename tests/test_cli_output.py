@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from palaver.cli.output import print_json, raw_output
+from palaver.cli.output import ProgressBars, print_json, raw_output
 
 STEERING = "\x1b[2J\x9b31m \u202egnp.exe\u2066 \x85\u061c\u200f \U000e0041 \x7f\x07 end"
 
@@ -18,6 +18,18 @@ def test_json_has_no_control_or_direction_characters(capsys: pytest.CaptureFixtu
     assert json.loads(shown)["plain"] == "naïve 日本語 👩"
     assert "naïve 日本語 👩" in shown
     assert shown.rstrip("\n").isprintable()
+
+
+def test_progress_in_a_pipe_is_a_line_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal, a long run reports its progress on standard error, and a short run nothing."""
+    seconds = iter(range(0, 10_000, 4))
+    bars = ProgressBars(clock=lambda: next(seconds))
+    for done in range(1_000, 1_006):
+        bars("Reading", done, 2_000)
+
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.splitlines()[0]) == ("", "Reading: 1,002 of 2,000")
+    assert 1 <= len(captured.err.splitlines()) < 6
 
 
 def test_raw_bytes_at_a_terminal_have_no_control_characters(

@@ -10,8 +10,10 @@ from click.testing import CliRunner, Result
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.cli import main
 from palaver.core.home import DEMO, Home
+from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
 
+from . import demo
 from .archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 
 SESSION = "22222222-0000-4000-8000-000000000002"
@@ -46,9 +48,8 @@ def test_a_larger_budget_reads_more(long_session: str) -> None:
     """`--budget` is the only limit of a page: a page is filled, and a whole session fits a budget of its size."""
     for budget in (2_000, 10_000, 25_000):
         page = palaver("read", long_session, "--budget", str(budget)).stdout
-        found = re.search(r"~(\d+) tokens\..* Truncated: continue with", page)
-        assert found is not None
-        assert budget * 0.7 < int(found[1]) <= budget
+        assert re.search("Truncated: continue with", page)
+        assert budget * 0.7 < count(page) <= budget
 
     page = palaver("read", long_session, "--budget", "200000").stdout
     assert "Truncated" not in page
@@ -106,4 +107,15 @@ def test_an_id_like_no_session_shows_no_session() -> None:
             assert "Did you mean" not in palaver(command, unknown, code=2).stderr
     reply = palaver("read", "zzzqqqq", code=2).stderr
     assert "Did you mean" not in reply
-    assert "Use a path printed by `palaver show ID`" in reply
+    assert "Use an ID from search results, a path" in reply
+
+
+def test_every_command_shows_the_same_title_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The title of a session is that of its summary in every command."""
+    monkeypatch.setenv("PALAVER_HOME", str(demo.archived(tmp_path).root))
+    session, title = "0b6f", "Keep two years of readings in SQLite"
+
+    for words in (("show", session), ("read", session), ("forget", session), ("timeline", session), ("sessions",)):
+        assert title in palaver(*words).stdout, words
+    found = json.loads(palaver("search", "--in", "output", "sqlite", "--session", session, "--json").stdout)
+    assert {match["session_title"] for match in found["matches"]} == {title}

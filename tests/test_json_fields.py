@@ -16,6 +16,8 @@ from . import demo
 
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 COMMANDS = {
+    "ask": ("ask", "sqlite or json files"),
+    "ask without an answer": ("ask", "which hotel did the team book"),
     "search": ("search", "sqlite or json files", "-n", "2"),
     "search without a hit": ("search", "zzzzqqq"),
     "search --in output": ("search", "--in", "output", "test"),

@@ -92,7 +92,7 @@ def test_readme_shows_real_output(
         README.write_text(today, "utf-8")
         text = today
 
-    assert len(re.findall(r"^\$ (?:.*/)?palaver ", text, re.MULTILINE)) == 6
+    assert len(re.findall(r"^\$ (?:.*/)?palaver ", text, re.MULTILINE)) == 7
     assert _SECONDS.sub("? s", today) == _SECONDS.sub("? s", text)
 
 

@@ -128,7 +128,8 @@ def _line_rows(
     rows: list[tuple[str, dict[str, Any]]] = []
     for each in fabric.documents.code.lines(query, wanted, limit=limit).lines:
         row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
-        row["line"] = each.line
+        if each.line:  # Notebooks have no lines.
+            row["line"] = each.line
         if each.name:
             row["symbol"] = {"name": clean(each.name), "kind": _KINDS.get(each.unit, each.unit)}
         if content:
@@ -148,7 +149,7 @@ def _unit_rows(
         lines = chunk.start_line, chunk.end_line
         if chunk.name:
             row["symbol"] = _symbol(chunk.name, chunk.unit, chunk.signature, lines, chunk.doc)
-        else:
+        elif lines[0]:
             row |= {"lineStart": lines[0], "lineEnd": lines[1]}
         row["similarity"] = round(each.calibrated, 4)
         if content:

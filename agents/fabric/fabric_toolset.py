@@ -6,7 +6,7 @@ from .code_tool import search_code
 from .current_tool import get_current
 from .event_tool import report_event
 from .fabric_context import FabricContext
-from .layer_tools import delete, get, list_memories, recall, store, update
+from .layer_tools import context_delete_question, delete, get, list_memories, recall, store, update
 from .orient_tool import orient
 from .setup_tool import setup
 from .summary_tool import summarize
@@ -25,7 +25,7 @@ FABRIC = Toolset(
         Tool.of(search_code, Effect.RECORDS, name="context.searchCode"),
         Tool.of(get, Effect.RECORDS, name="context.get"),
         Tool.of(update, Effect.WRITES, name="context.update"),
-        Tool.of(delete, Effect.DESTROYS, name="context.delete"),
+        Tool.of(delete, Effect.DESTROYS, name="context.delete", question=context_delete_question),
         Tool.of(list_memories, name="context.list"),
         Tool.of(summarize, Effect.DESTROYS, name="context.summarize"),
         Tool.of(report_event, Effect.WRITES, judges=True, name="context.reportEvent"),

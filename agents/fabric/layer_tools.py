@@ -10,8 +10,10 @@ from ...core.errors import InvalidInput
 from ...core.memory import Memory, MemoryRevision, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.query import Mode
+from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
+from ..delete_question import forget_question
 from ..json_reply import NOTICE
 from ..memory_uuid import uuid_of
 from ..toolset import WHOLE, ToolReply
@@ -157,11 +159,18 @@ def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath
     """Delete a memory from every surface. The user can undo it."""
     fabric.folder(project_path)
     stored = fabric.find(memory_id)
-    if fabric.core.forget([stored.id], reason="context.delete").protected:
+    if forget_with_files(fabric.core, [stored.id], reason="context.delete").protected:
         raise InvalidInput(
             f"Golden rule is protected: {memory_id}", hint="Only the user deletes it, with `palaver forget`."
         )
     return fabric.reply({"success": True, "deletedFrom": stored.memory.layer, "undo": undo_command([stored.id])})
+
+
+def context_delete_question(fabric: FabricContext, *, memory_id: str, project_path: str | None) -> str:
+    """Return the question before `delete`. It is empty if the memory is protected."""
+    fabric.folder(project_path)
+    stored = fabric.find(memory_id)
+    return forget_question([] if stored.protected else [stored])
 
 
 def list_memories(

@@ -13,6 +13,7 @@ from ...core.errors import InvalidInput
 from ...search.query.secret_placeholders import redacted
 from ...search.rank.item_finder import FoundChunk
 from ...templates.quote import clean
+from ..call_progress import REPORTER
 from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .rag_context import RagContext
@@ -65,7 +66,7 @@ def index_codebase(
         raise InvalidInput("directory_path must be an absolute path", hint=f"Use {folder.absolute()}.")
     start, name = time.perf_counter(), folder.resolve().name if project_name is None else project_name
     namespace = rag.namespace_of(name, claim=True)
-    indexed = rag.documents.index_directory(folder, namespace, recursive=recursive)
+    indexed = rag.documents.index_directory(folder, namespace, recursive=recursive, report=REPORTER.get())
     rag.embed_waiting(indexed)
     reply: IndexedReply = {
         "status": "in_progress" if indexed.queued else "completed",

@@ -10,8 +10,10 @@ from ...core.errors import InvalidInput, MemoryNotFound
 from ...core.memory import Memory, MemoryState
 from ...core.memory_filter import MemoryFilter
 from ...observe.memory import GLOBAL_NAMESPACES
+from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
+from ..delete_question import forget_question
 from ..json_reply import NOTICE
 from ..memory_uuid import find_by_uuid, uuid_of
 from ..toolset import ToolReply
@@ -137,13 +139,20 @@ def delete_memory(
         return _not_deleted(rag, memory_id)
     if stored.state is MemoryState.ARCHIVED:
         return _not_deleted(rag, memory_id)
-    result = rag.core.forget([stored.id], reason="delete_memory")
+    result = forget_with_files(rag.core, [stored.id], reason="delete_memory")
     if result.protected:
         raise InvalidInput(
             f"Golden rule is protected: {memory_id}", hint="Only the user can delete it, with `palaver forget`."
         )
     reply: DeletedReply = {"deleted": True, "memory_id": memory_id, "undo": undo_command([stored.id])}
     return rag.reply(reply)
+
+
+def delete_memory_question(rag: RagContext, *, memory_id: str) -> str:
+    """Return the question before `delete_memory`. It is empty if the memory is protected or already deleted."""
+    stored = find_by_uuid(rag.core, memory_id)
+    kept = stored.protected or stored.state is MemoryState.ARCHIVED
+    return forget_question([] if kept else [stored])
 
 
 def _not_deleted(rag: RagContext, memory_id: str) -> ToolReply:

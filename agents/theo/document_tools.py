@@ -11,10 +11,14 @@ from ...core.errors import InvalidInput
 from ...core.memory_filter import MemoryFilter
 from ...core.memory_types import GOLDEN_RULE
 from ...templates.quote import clean
+from ..call_progress import REPORTER
+from ..delete_question import delete_question
 from ..toolset import ToolReply
 from .theo_context import TheoContext
 from .theo_replies import success_reply
 
+_RESTORED = "Indexing the files again restores it."
+"""Note of a question before deleting documents."""
 Namespace = Annotated[str, Field(description="Groups documents that belong together")]
 
 
@@ -47,7 +51,9 @@ def index_directory(
     """Index every supported file of a folder. Unchanged and unreadable files are skipped."""
     if not dir_path.strip():
         raise InvalidInput("dir_path cannot be empty", hint='Give a folder, such as "docs" or ".".')
-    indexed = theo.documents.index_directory(dir_path, namespace, recursive=recursive, async_mode=async_mode)
+    indexed = theo.documents.index_directory(
+        dir_path, namespace, recursive=recursive, async_mode=async_mode, report=REPORTER.get()
+    )
     theo.embed_waiting(indexed)
     return success_reply(
         {
@@ -69,11 +75,22 @@ def delete_chunks(
     return success_reply({"deleted_count": len(deleted), "deleted_ids": deleted})
 
 
+def delete_chunks_question(theo: TheoContext, *, ids: list[str]) -> str:
+    """Return the question before `delete_chunks`, which lists the chunks."""
+    items = [f"{chunk.id} in {chunk.source_file}" for chunk in theo.documents.get(ids)]
+    return delete_question("Delete 1 chunk" if len(items) == 1 else f"Delete {len(items):,} chunks", items, _RESTORED)
+
+
 def delete_file(
     theo: TheoContext, source_file: Annotated[str, Field(description="Path, as in search results")]
 ) -> ToolReply:
     """Delete all chunks of a file from the index. The file itself stays."""
     return success_reply({"deleted_count": theo.documents.delete_file(Path(source_file)), "source_file": source_file})
+
+
+def delete_file_question(_theo: TheoContext, *, source_file: str) -> str:
+    """Return the question before `delete_file`."""
+    return delete_question("Delete all chunks of this file from the index", [source_file], _RESTORED)
 
 
 def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="Must be true")]) -> ToolReply:
@@ -82,6 +99,12 @@ def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="M
         raise InvalidInput("Safety check: Set confirm=True to delete all documents")
     deleted = theo.documents.clear()
     return success_reply({"deleted_count": deleted, "memories_kept": theo.core.count()})
+
+
+def clear_index_question(theo: TheoContext, *, confirm: bool) -> str:
+    """Return the question before `clear_index`, with the number of files. It is empty if the agent did not confirm."""
+    files = len(theo.documents.stats().source_files) if confirm else 0
+    return delete_question("Delete all documents from the index", [f"{files:,} files"], _RESTORED) if files else ""
 
 
 def get_index_stats(theo: TheoContext) -> ToolReply:

@@ -20,9 +20,11 @@ from ...observe.memory import (
     near_the_best,
     parse_relation,
 )
+from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import supersession_fields, undo_command
 from ...templates.quote import clean
+from ..delete_question import forget_question
 from ..toolset import ToolReply, WholeNumber
 from .parameters import (
     TYPES,
@@ -113,27 +115,13 @@ def memory_forget(
     force: Annotated[bool, Field(description="Include golden rules and pinned memories")] = False,
 ) -> ToolReply:
     """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are forgotten. Undo restores."""
-    core, limit = theo.core, checked_count(n_results)
-    given = [value for value in (memory_id, query, input_value) if value is not None]
-    if len(given) != 1:
-        raise InvalidInput("Give exactly one of memory_id, query and input_value", hint="Find IDs with memory_recall.")
-    if memory_id is not None:
-        found = [core.get(memory_id)]
-    else:
-        found = _matches(core, given[0], namespace, limit, by_id=query is None)
-    if namespace and any(stored.memory.namespace != namespace for stored in found):
-        raise InvalidInput(
-            f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
-            hint="Give that namespace, or omit the parameter.",
-        )
-    pinned = [] if force else [stored for stored in found if stored.memory.pinned]
-    chosen = [stored.id for stored in found if stored not in pinned]
-    result = core.forget(chosen, force=force, reason="memory_forget")
+    core = theo.core
+    chosen, pinned = _to_forget(core, (memory_id, query, input_value), namespace, n_results, force=force)
+    result = forget_with_files(core, [stored.id for stored in chosen], force=force, reason="memory_forget")
     deleted = [stored.id for stored in result.forgotten]
     undo: dict[str, Any] = {"undo": undo_command(deleted)} if deleted else {}
-    if kept := {stored.id: clean(stored.memory.path) for stored in result.forgotten if stored.memory.path}:
-        undo["files_kept"] = list(kept.values())
-        undo["hint"] = f"The files stay. `palaver forget {' '.join(kept)} --erase` deletes them."
+    files = {"deleted_files": result.deleted, "files_kept": result.kept}
+    undo |= {name: list(map(clean, each)) for name, each in files.items() if each}
     return success_reply(
         {
             "deleted_ids": deleted,
@@ -143,6 +131,22 @@ def memory_forget(
             **undo,
         }
     )
+
+
+def memory_forget_question(
+    theo: TheoContext,
+    *,
+    memory_id: str | None,
+    query: str | None,
+    input_value: str | None,
+    namespace: str | None,
+    n_results: int,
+    force: bool,
+) -> str:
+    """Return the question before `memory_forget`, which lists the memories."""
+    given = (memory_id, query, input_value)
+    chosen, _ = _to_forget(theo.core, given, namespace, n_results, force=force)
+    return forget_question([stored for stored in chosen if force or not stored.protected])
 
 
 def memory_context(
@@ -277,6 +281,30 @@ def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[di
         {**row, "score": round(each.score, 4), "similarity": rounded(each.similarity)}
         for row, each in zip(rows, found, strict=True)
     ]
+
+
+def _to_forget(
+    core: MemoryCore, named: Sequence[str | None], namespace: str | None, n_results: int, *, force: bool
+) -> tuple[list[StoredMemory], list[StoredMemory]]:
+    """Return the memories that a call selects, and the pinned ones that it keeps.
+
+    `named` are the memory ID, the query, and the text that is one of both. Exactly one must be given.
+    """
+    memory_id, query, _ = named
+    limit, given = checked_count(n_results), [value for value in named if value is not None]
+    if len(given) != 1:
+        raise InvalidInput("Give exactly one of memory_id, query and input_value", hint="Find IDs with memory_recall.")
+    if memory_id is not None:
+        found = [core.get(memory_id)]
+    else:
+        found = _matches(core, given[0], namespace, limit, by_id=query is None)
+    if namespace and any(stored.memory.namespace != namespace for stored in found):
+        raise InvalidInput(
+            f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
+            hint="Give that namespace, or omit the parameter.",
+        )
+    pinned = [] if force else [stored for stored in found if stored.memory.pinned]
+    return [stored for stored in found if stored not in pinned], pinned
 
 
 def _matches(core: MemoryCore, text: str, namespace: str | None, limit: int, *, by_id: bool) -> list[StoredMemory]:

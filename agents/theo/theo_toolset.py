@@ -6,12 +6,23 @@ from msgspec.structs import replace
 
 from ..json_reply import error_reply
 from ..toolset import Effect, Tool, ToolReply, Toolset
-from .document_tools import clear_index, delete_chunks, delete_file, get_index_stats, index_directory, index_file
+from .document_tools import (
+    clear_index,
+    clear_index_question,
+    delete_chunks,
+    delete_chunks_question,
+    delete_file,
+    delete_file_question,
+    get_index_stats,
+    index_directory,
+    index_file,
+)
 from .graph_tools import memory_backfill_edges, memory_edge_forget, memory_inspect_graph, memory_relate
 from .memory_tools import (
     memory_context,
     memory_count,
     memory_forget,
+    memory_forget_question,
     memory_list,
     memory_list_namespaces,
     memory_recall,
@@ -40,7 +51,12 @@ def _in_own_project(tool: Tool) -> Tool:
                 given["namespace"] = theo.namespace(named, claim=claim)
         return tool.function(theo, **arguments)
 
-    return replace(tool, function=function)
+    def question(theo: TheoContext, **arguments: Any) -> str:
+        if isinstance(named := arguments.get("namespace"), str):
+            arguments["namespace"] = theo.namespace(named)
+        return tool.question(theo, **arguments) if tool.question else ""
+
+    return replace(tool, function=function, question=question if tool.question else None)
 
 
 THEO = Toolset(
@@ -59,7 +75,7 @@ THEO = Toolset(
             Tool.of(search_with_budget),
             Tool.of(memory_store, Effect.WRITES, judges=True),
             Tool.of(memory_recall, Effect.RECORDS),
-            Tool.of(memory_forget, Effect.DESTROYS),
+            Tool.of(memory_forget, Effect.DESTROYS, question=memory_forget_question),
             Tool.of(memory_context),
             Tool.of(memory_apply, Effect.WRITES),
             Tool.of(memory_outcome, Effect.WRITES),
@@ -74,9 +90,9 @@ THEO = Toolset(
             Tool.of(memory_check_supersedes, Effect.WRITES, judges=True),
             Tool.of(memory_analyze_health),
             Tool.of(memory_backfill_edges, Effect.WRITES),
-            Tool.of(delete_chunks, Effect.DESTROYS),
-            Tool.of(delete_file, Effect.DESTROYS),
-            Tool.of(clear_index, Effect.DESTROYS),
+            Tool.of(delete_chunks, Effect.DESTROYS, question=delete_chunks_question),
+            Tool.of(delete_file, Effect.DESTROYS, question=delete_file_question),
+            Tool.of(clear_index, Effect.DESTROYS, question=clear_index_question),
             Tool.of(get_index_stats),
             Tool.of(trace_query),
             Tool.of(trace_list),

@@ -105,6 +105,8 @@ def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
                 name=unit.name,
                 signature=unit.signature,
                 doc=doc,
+                unit_start=unit.lines[0],
+                unit_end=unit.lines[1],
             )
             doc = ""
 

@@ -32,7 +32,11 @@ _STRING: Final = re.compile(r"""[A-Za-z]*('{3}|"{3}|'|")(.*)\1""", re.DOTALL)
 
 
 class CodeUnit(NamedTuple):
-    """Unit of code with its rows, 0-based with an exclusive end, and the units inside it."""
+    """Unit of code with its rows, 0-based with an exclusive end, and the units inside it.
+
+    `lines` are the first and the last line of the whole unit, 1-based, even if `start` and `end` are only those of a
+    part.
+    """
 
     start: int
     end: int
@@ -40,6 +44,7 @@ class CodeUnit(NamedTuple):
     name: str = ""
     signature: str = ""
     doc: str = ""
+    lines: tuple[int, int] = (0, 0)
     inside: "tuple[CodeUnit, ...]" = ()
 
 
@@ -140,7 +145,7 @@ class _Source:
         doc = self._doc(candidate, comments)
         end = max(_end(each) for each in (node, *captures.get("doc", ())))
         signature = self._signature(outer, node, captures.get("body"))
-        return CodeUnit(start, end, kind, name, signature, doc[:_DOC])
+        return CodeUnit(start, end, kind, name, signature, doc[:_DOC], (start + 1, end))
 
     def _doc(self, candidate: _Candidate, comments: "list[Node]") -> str:
         """Return the text of the documentation string of a unit, or else of the comments above it."""

@@ -26,7 +26,7 @@ from .document_reader import DocumentReader, Section, SectionReader, TextReader,
 from .outline import Heading, split_at
 from .plain_text import decode, decode_python
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
 
 

@@ -57,7 +57,7 @@ class DocumentIngest:
         self._store, self._redactor, self._isolated = store, redactor, IsolatedParser()
 
     def index_file(self, path: Path, namespace: str, roots: DocumentRoots) -> IndexedFile:
-        """Index one file, even if a scan of its folder skips it.
+        """Index one file, even if a scan of its folder skips it. A file that cannot be read is recorded.
 
         Raises:
             InvalidInput: The path does not exist, is not allowed or has an unknown suffix.
@@ -67,20 +67,32 @@ class DocumentIngest:
         if plain.is_dir():
             raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
-        content = read(plain, root)
-        documents, file = self._store.documents, QueuedFile(plain, namespace, root)
+        file = QueuedFile(plain, namespace, root)
+        try:
+            return self._index_file(file)
+        except DocumentUnreadable as problem:
+            with self._store.transaction():
+                self._store.documents.settle(file, problem.reason, problem.hint)
+            raise
+
+    def _index_file(self, file: QueuedFile) -> IndexedFile:
+        documents, (path, namespace, root) = self._store.documents, (file.path, file.namespace, file.root)
+        content = read(path, root)
         document = self._changed(file, content)
         if document is None:
-            return IndexedFile(plain, namespace, _ids(documents.keys_of(plain, namespace)), unchanged=True)
-        with self._isolated:
-            parsed = parse(plain, content.data, self._redactor, self._isolated)
+            return IndexedFile(path, namespace, _ids(documents.keys_of(path, namespace)), unchanged=True)
         with self._store.transaction():
             if (former := self._former(document)) is not None:
-                keys = documents.move(former, namespace, plain, document.at)
-            else:
-                keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
+                keys = documents.move(former, namespace, path, document.at)
+                documents.settle(file)
+                chunks = [each.chunk for each in documents.load(keys).values()]
+                return IndexedFile(path, namespace, _ids(keys), units=_count_units(chunks))
+        with self._isolated:
+            parsed = parse(path, content.data, self._redactor, self._isolated)
+        with self._store.transaction():
+            keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
             documents.settle(file)
-        return IndexedFile(plain, namespace, _ids(keys), units=_count_units(parsed.chunks))
+        return IndexedFile(path, namespace, _ids(keys), units=_count_units(parsed.chunks))
 
     def index_directory(
         self,
@@ -114,6 +126,16 @@ class DocumentIngest:
         done.gone += self._delete_gone(DocumentFolder(plain, namespace, recursive), found)
         done.skipped = dict((Counter(done.skipped) + found.skipped).most_common())
         return done
+
+    def has_new_files(self, folder: Path, roots: DocumentRoots) -> bool:
+        """Return whether a folder contains a file that `index_directory` would index for the first time."""
+        wanted, (plain, root) = DocumentFilter(under=folder), roots.find(folder)
+        known = {*self._store.documents.modified(wanted), *(each.file for each in self._store.documents.failed(wanted))}
+        return any(
+            _is_indexable(path, root)
+            for path in scan(plain, recursive=True, without=roots.without).files
+            if path not in known
+        )
 
     def index_queued(self, progress: Progress = silent, should_stop: Callable[[], bool] = never) -> IndexedDirectory:
         """Index queued files until `should_stop` returns True. Unreadable files stay in the queue, with the reason."""
@@ -247,7 +269,7 @@ class DocumentIngest:
 
 def _count_units(chunks: Sequence[Chunk]) -> int:
     """Count the named units of a file. A large unit has several chunks."""
-    return len({(each.unit, each.name, each.signature) for each in chunks if each.is_named})
+    return len({(each.unit, each.name, each.unit_start) for each in chunks if each.is_named})
 
 
 def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
@@ -270,6 +292,13 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except OSError:
         return 0
+
+
+def _is_indexable(path: Path, root: Path) -> bool:
+    try:
+        return not reason_by_content(path, read(path, root).data)
+    except _ERRORS:
+        return False
 
 
 def _report(progress: Progress, total: int, before: int, done: int) -> None:

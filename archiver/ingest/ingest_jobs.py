@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...core.conversation import ResumePoint, Session, Turn
 from ...core.errors import CopyDamaged, SourceUnreadable
-from ...core.report import IngestReport
+from ...core.report import IngestReport, OmittedFile
 from ..copies.raw import Copied, RawArchive, Stat, unreadable
 from ..deletion.suppression import SuppressionList
 from ..files import lines
@@ -94,6 +94,8 @@ class JobPlanner:
         if found is None or excluded:
             report.excluded += excluded
             report.foreign += not excluded
+            reason = "excluded by config.toml" if excluded else "not a transcript of a supported agent"
+            report.omitted.append(OmittedFile(path, reason))
             return None
         if continued is not None:
             return IngestJob(path, found, continued.archived, size, continued=continued)

@@ -38,12 +38,12 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
         # The first or the last exchange may have disappeared, for example because a prompt was withdrawn.
         store.sessions.update_dates(number)
     store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
-    anew = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
-    if anew:
+    changed = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
+    if changed:
         store.sources.outdate(reading.later_sources)
-        store.repetitions.outdate(anew)
+        store.repetitions.outdate(changed)
     _apply_titles(store, reading.titles)
-    return bool(anew)
+    return bool(changed)
 
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:

@@ -14,7 +14,10 @@ KEPT: Final = 7
 
 
 class Backups:
-    """Folder of backups. It also contains damaged files that were moved there under other names."""
+    """Folder of backups, such as `palaver-2026-11-24.db`.
+
+    `salvage` and the watermark also save damaged files here, under names such as `damaged-2026-11-24-03600.db`.
+    """
 
     def __init__(self, home: Home) -> None:
         self._folder = home.backups
@@ -65,5 +68,8 @@ class Backups:
 
 
 def stamp() -> str:
-    """Return the current day and the second of the day. Names of files saved after damage contain this text."""
+    """Return the current time for the name of a damaged file: the day and the seconds since midnight, in UTC.
+
+    Example: `2026-11-24-03600`.
+    """
     return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

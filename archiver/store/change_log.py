@@ -13,14 +13,17 @@ from .database import AMONG, Database, listed
 CONTEXT_EXCHANGES: Final = 4
 """Maximum number of preceding exchanges whose text is added to the index entry of a short exchange.
 
-The triggers contain the same number.
+The triggers in `schema/0027_change_triggers.sql` contain the same number.
 """
 _PUBLICATIONS_KEPT: Final = 100
-"""Number of published indexes to remember. An open index is never this far behind the newest index."""
+"""Number of published indexes whose tokens are kept. An open index is never this far behind the newest index."""
 
 
 class Entity(StrEnum):
-    """Part of an item that changed: its text with all derived data, or only its vectors."""
+    """Kind of change to an item.
+
+    `ITEM` is an insertion, a deletion, or a change to indexed content. `VECTOR` is a change to the vectors only.
+    """
 
     ITEM = "item"
     VECTOR = "vector"
@@ -41,7 +44,10 @@ class ChangeLog(Protocol):
         ...
 
     def since(self, seq: int, entities: Iterable[Entity] = ...) -> list[int]:
-        """Return the keys of items with entries after number `seq`, in ascending order, including deleted items."""
+        """Return the keys of the items that changed after entry number `seq`, in ascending order.
+
+        Keys of deleted items are included.
+        """
         ...
 
 
@@ -60,7 +66,10 @@ class ChangeTable:
         return self._db.number("SELECT max(seq) FROM change")
 
     def since(self, seq: int, entities: Iterable[Entity] = tuple(Entity)) -> list[int]:
-        """Return the keys of items with entries after number `seq`, in ascending order, including deleted items."""
+        """Return the keys of the items that changed after entry number `seq`, in ascending order.
+
+        Keys of deleted items are included.
+        """
         return self._db.numbers(
             f"SELECT DISTINCT id FROM change WHERE seq > ? AND entity {AMONG} ORDER BY id", (seq, listed(entities))
         )
@@ -78,5 +87,5 @@ class PublicationTable:
         self._db.run("DELETE FROM publication WHERE id <= ?", (number - _PUBLICATIONS_KEPT,))
 
     def knows(self, token: str) -> bool:
-        """Return whether an index with this token was built from this store, in its current or an earlier state."""
+        """Return whether the index with this token was built from this store, now or at an earlier time."""
         return self._db.one("SELECT 1 FROM publication WHERE token = ?", (token,)) is not None

@@ -1,6 +1,6 @@
 """Confirmations: exchanges that repeat a known observation.
 
-The observation keeps its first wording. Each later exchange adds its evidence.
+The observation keeps its first wording. Each exchange that repeats it adds evidence from its own lines.
 """
 
 import json
@@ -16,13 +16,13 @@ from .database import AMONG, Database, listed
 from .observation_table import COLUMNS, FROM, StoredObservation, stored_of
 
 CANDIDATES: Final = 100
-"""Maximum number of similar observations that a new observation is compared with."""
+"""Maximum number of stored observations with which a new observation is compared."""
 
 
 class Confirmation(Struct, frozen=True):
     """Exchange that confirms an observation, and the time of the exchange.
 
-    `archived` is the raw copy that contains the lines of `evidence`.
+    `archived` is the archive path of the raw copy. The lines of `evidence` are lines of this copy.
     """
 
     observation: int
@@ -39,10 +39,10 @@ class ConfirmationTable:
         self._db = database
 
     def candidates(self, fingerprint: str, title: str, before: int) -> list[StoredObservation]:
-        """Return observations with this fingerprint from exchanges before `before`.
+        """Return up to `CANDIDATES` observations with this fingerprint from exchanges with a key below `before`.
 
-        Near-duplicates have the same fingerprint. Observations with this title come first, then the oldest. The limit
-        `CANDIDATES` keeps the cost of extraction independent of the size of the archive.
+        Near-duplicates have the same fingerprint. Observations with the title `title` come first. Within each group,
+        the oldest come first. The limit keeps the cost of extraction independent of the size of the archive.
         """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?

@@ -20,12 +20,12 @@ Row: TypeAlias = tuple[Any, ...]
 """Row of a query. The schema declares the types of its values."""
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
-"""SQL condition for any number of keys.
+"""SQL condition that a column has one of several values, for example `f"item {AMONG}"`.
 
-The function `listed` converts the keys to the single value of the condition.
+The function `listed` converts the values to the single parameter `?`.
 """
 _ATTEMPTS: Final = 10
-"""Maximum number of attempts to run a query while other processes replace the file."""
+"""Maximum number of attempts to run a query if other processes keep replacing the file of the database."""
 _WRITE_ONCE: Final = "Run `palaver status` once without read-only mode."
 _CHECKPOINT_PAGES: Final = 4_000
 """Size of the write-ahead log, in pages, at which SQLite starts a checkpoint.
@@ -35,10 +35,10 @@ A large value reduces repeated writes of the same pages during a long ingest run
 
 
 class _UnwritableFile(NamedTuple):
-    """State of a database in a folder where this process has no write permission and SQLite cannot create files.
+    """State of a database file in a folder in which SQLite must not or cannot create files.
 
-    With a write-ahead log, SQLite reads the log and notices changes by itself. Without a log, the file is opened as
-    `immutable` and SQLite notices no changes. A different state then means that the file changed. `mtime` is in
+    If the database has a write-ahead log, SQLite notices changes by other processes. Otherwise SQLite opens the file as
+    `immutable` and notices no changes. Palaver then compares this state before and after a query. `mtime` is in
     nanoseconds.
     """
 
@@ -51,7 +51,7 @@ class _UnwritableFile(NamedTuple):
     def at(cls, path: Path, *, read_only: bool = False) -> Self | None:
         """Return the current state of a file, or None if the file does not exist or its folder is writable.
 
-        In read-only mode, a writable folder counts as not writable.
+        With `read_only`, the state is returned for a writable folder too.
         """
         if not read_only and os.access(path.parent, os.W_OK):
             return None
@@ -79,7 +79,7 @@ class Database:
         self._connection, self._unwritable, self._reopen = connection, unwritable, reopen
         self.path, self.read_only = path, read_only
         self.unreadable: set[int] = set()
-        """Keys of requested items whose pages are damaged."""
+        """Keys of items that `rows_among` could not read because their pages are damaged."""
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -265,7 +265,7 @@ class Database:
         self.run(f"UPDATE {table} SET {settings} WHERE {key} = ?", (*values.values(), number))
 
     def upsert(self, table: str, key: str, values: Mapping[str, Value]) -> None:
-        """Insert a row, or update the row with the same values in `key`, a list of unique columns."""
+        """Insert a row, or update the row that has the same values in the columns `key`, such as `agent, native_id`."""
         updates = ", ".join(f"{column} = excluded.{column}" for column in values if column not in key.split(", "))
         self.run(
             f"""INSERT INTO {table} ({", ".join(values)}) VALUES ({placeholders(values)})
@@ -325,7 +325,7 @@ class Database:
             return cast("list[Row]", self._connection.execute(sql, values).fetchall())
 
     def _has_changed(self) -> bool:
-        """Return whether another process changed the file in a way that SQLite does not notice."""
+        """Return whether the state of an unwritable file changed after SQLite opened it."""
         known = self._unwritable
         if known is None or self._connection.in_transaction:
             return False
@@ -373,7 +373,7 @@ class Database:
 
 
 def listed(keys: Iterable[int] | Iterable[str]) -> str:
-    """Return keys as the single value that the condition `AMONG` expects."""
+    """Return keys as the single parameter of the condition `AMONG`: a JSON array."""
     return json.dumps(list(keys))
 
 
@@ -391,8 +391,8 @@ def _check_exists(path: Path) -> None:
 def _check_last_page(path: Path) -> None:
     """Raise `StoreCorrupt` if the last page is incomplete and is not in the write-ahead log.
 
-    SQLite fills an incomplete page with zeros and verifies no checksum. Writing the page would store a valid checksum
-    for the zeros.
+    SQLite reads the missing bytes of this page as zeros and does not verify its checksum. If SQLite then wrote the
+    page, the zeros would get a valid checksum.
     """
     with suppress(FileNotFoundError):
         if path.stat().st_size % PAGE_BYTES and not has_log(path):

@@ -13,16 +13,16 @@ from .observation_table import MODEL_PREFIX
 from .summary_table import SummaryTable
 
 _Rows = dict[str, list[dict[str, Any]]]
-"""Rows by table, each a mapping of columns to values."""
+"""Rows of each table. A row is a mapping of columns to values."""
 _BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"), ("token", "item"))
-"""Tables, with the column that contains the ID of an exchange or observation."""
+"""Tables with rows for an exchange or observation, each with the column that contains its ID."""
 _BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
 _ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
 """Tables in insertion order: each table follows the tables that it references."""
 _ORDINAL_OFFSET: Final = 1 << 40
-"""Offset added to the ordinals of restored exchanges.
+"""Number added to the keys of restored exchanges to get temporary ordinals that no other exchange has.
 
-When their source is read again, they get ordinals in line order.
+The exchanges get their final ordinals, in line order, when their source is read again.
 """
 
 
@@ -51,7 +51,8 @@ class DeletedRowTable:
     def restore(self, deletion: int) -> None:
         """Insert the rows of a deletion again, except where another exchange begins on the same line.
 
-        The caller schedules the sources to be read again, which removes exchanges that another deletion covers.
+        The caller must schedule the sources to be read again. Reading them removes restored exchanges that another
+        deletion also covers.
         """
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))

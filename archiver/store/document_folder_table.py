@@ -11,7 +11,7 @@ from .database import Database
 
 
 class DocumentFolderTable:
-    """Table of the folders whose documents are kept indexed."""
+    """Table of watched folders, by path and namespace."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -23,6 +23,21 @@ class DocumentFolderTable:
                ON CONFLICT (path, namespace) DO UPDATE SET recursive = excluded.recursive""",
             (os.fsencode(folder.path), folder.namespace, folder.recursive),
         )
+
+    def change_namespace(self, folder: DocumentFolder, target: str) -> None:
+        """Move a watched folder and its documents, stored and queued, unless the target already contains them."""
+        path, namespace = os.fsencode(folder.path), folder.namespace
+        below = path.rstrip(b"/") + b"/"
+        for table in ("document", "waiting_file"):
+            self._db.run(
+                f"UPDATE OR IGNORE {table} SET namespace = ? WHERE namespace = ? AND substr(path, 1, ?) = ?",
+                (target, namespace, len(below), below),
+            )
+        self._db.run(
+            "UPDATE OR IGNORE watched_folder SET namespace = ? WHERE namespace = ? AND path = ?",
+            (target, namespace, path),
+        )
+        self._db.run("DELETE FROM watched_folder WHERE namespace = ? AND path = ?", (namespace, path))
 
     def all(self) -> list[DocumentFolder]:
         """Return the watched folders in path order."""

@@ -24,14 +24,15 @@ _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language
     FROM chunk c JOIN document d ON d.id = c.document"""
 _BATCH: Final = 50
 _PATHS: Final = 256
-"""Number of cached paths."""
+"""Maximum number of stored paths whose shown form is cached."""
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
-    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser.
+    """State of a file when it was read. `at` is its modification time.
 
-    `metadata` are named values in the file, such as `title` and `author`.
+    `digest` is computed from the bytes of the file and the versions of the parser and of the redaction rules.
+    `metadata` contains named values from the file, such as `title` and `author`.
     """
 
     path: Path
@@ -43,7 +44,7 @@ class Document(Struct, frozen=True):
 
 
 class QueuedFile(Struct, frozen=True):
-    """File to read, and the folder that must contain it after links are resolved."""
+    """File to read. It is refused if its path leads outside the folder `root` after symbolic links are resolved."""
 
     path: Path
     namespace: str
@@ -57,7 +58,7 @@ class DocumentTable:
         self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
-        """Return the digest that `replace` stored for a file, or empty bytes if not all of its chunks are stored."""
+        """Return the stored digest of a file, or empty bytes if the file or some of its chunks are not stored."""
         row = self._db.one(
             "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
         )
@@ -85,7 +86,7 @@ class DocumentTable:
         return keys
 
     def paths_of(self, digest: bytes, namespace: str, language: str) -> list[Path]:
-        """Return the files with this digest that have chunks, in path order."""
+        """Return the paths of the documents with this digest, in path order. Documents without chunks are omitted."""
         rows = self._db.rows(
             """SELECT path FROM document d WHERE digest = ? AND namespace = ? AND language = ?
                AND EXISTS (SELECT 1 FROM chunk WHERE document = d.id) ORDER BY path""",
@@ -134,7 +135,7 @@ class DocumentTable:
     def containing(self, text: str, wanted: DocumentFilter) -> Iterator[StoredChunk]:
         """Yield the chunks that contain a text and satisfy a filter, ordered by file and position.
 
-        Upper and lower case of ASCII letters are equal.
+        The case of ASCII letters is ignored.
         """
         where, values = self.conditions(wanted)
         keys = self._db.numbers(
@@ -146,7 +147,7 @@ class DocumentTable:
             yield from self.load(keys[start : start + _BATCH]).values()
 
     def beside(self, stored: StoredChunk, start_line: int, end_line: int) -> list[StoredChunk]:
-        """Return the chunks of the same document that have some of these lines, in order."""
+        """Return the chunks of the same document that contain any of the lines `start_line` to `end_line`, in order."""
         return self._select(
             "d.id = (SELECT document FROM chunk WHERE item = ?) AND c.end_line >= ? AND c.start_line <= ?",
             (stored.key, start_line, end_line),
@@ -164,17 +165,15 @@ class DocumentTable:
         """Return whether a document is in this namespace."""
         return self._db.one("SELECT 1 FROM document WHERE namespace = ? LIMIT 1", (namespace,)) is not None
 
-    def count_by(self, column: str) -> dict[str, int]:
-        """Count the chunks of each `namespace` or `kind`, the most frequent first."""
+    def count_by(self, column: str, *, files: bool = False) -> dict[str, int]:
+        """Count the chunks or the files of each `namespace` or `kind`, the most frequent first."""
         assert column in {"namespace", "kind"}
-        rows = self._db.rows(
-            f"""SELECT {column}, count(*) FROM chunk c JOIN document d ON d.id = c.document
-                GROUP BY {column} ORDER BY 2 DESC, 1"""
-        )
-        return dict(rows)
+        counted = "count(DISTINCT d.id)" if files else "count(*)"
+        joined = f"SELECT {column}, {counted} FROM chunk c JOIN document d ON d.id = c.document"
+        return dict(self._db.rows(f"{joined} GROUP BY {column} ORDER BY 2 DESC, 1"))
 
     def count_unparsed(self) -> int:
-        """Count the source files without units, because they have syntax errors or are too large to parse."""
+        """Count the source files that were split by lines because they have syntax errors or are too large to parse."""
         return self._db.number(
             "SELECT count(DISTINCT document) FROM chunk WHERE kind = ? AND unit = ''", (ChunkKind.CODE,)
         )
@@ -188,9 +187,10 @@ class DocumentTable:
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
-        """Return the stored files in path order. A file is listed once for each of its namespaces.
+        """Return the stored files that satisfy a filter, in path order.
 
-        The conditions for chunks, `kinds` and `units`, are ignored.
+        A file is listed once for each of its namespaces. The fields `kinds` and `units` of the filter are ignored,
+        because they are conditions for chunks.
         """
         where, values = self._file_where(wanted or DocumentFilter())
         rows = self._db.rows(
@@ -203,15 +203,21 @@ class DocumentTable:
             for path, namespace, language, count, at, metadata in rows
         ]
 
-    def paths_named(self, names: Collection[str]) -> list[Path]:
-        """Return the paths of stored code files with one of these file names."""
+    def paths_named(self, names: Collection[str]) -> dict[Path, set[Path]]:
+        """Return the stored code files that have or had one of these names, each with the paths that match."""
         rows = self._db.rows(
-            "SELECT DISTINCT path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> '')"
+            """WITH code AS (SELECT id, path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> ''))
+               SELECT path, path FROM code
+               UNION SELECT code.path, f.path FROM code JOIN former_path f ON f.document = code.id ORDER BY 1"""
         )
-        return [path for (each,) in rows if (path := _path(each)).name in names]
+        found: dict[Path, set[Path]] = {}
+        for current, known in rows:
+            if (path := _path(known)).name in names:
+                found.setdefault(_path(current), set()).add(path)
+        return found
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
-        """Return the modification time that each file had when it was read."""
+        """Return the modification times of stored files. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted)
         return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
 
@@ -235,7 +241,7 @@ class DocumentTable:
         Folders that match are no longer watched.
 
         Raises:
-            ValueError: The filter has other conditions, which a queued file cannot be compared with.
+            ValueError: The filter has other conditions, such as a language. They are unknown for queued files.
         """
         if wanted.pattern or wanted.languages or wanted.kinds or wanted.units:
             raise ValueError("documents are deleted by file, folder or namespace only")
@@ -269,7 +275,7 @@ class DocumentTable:
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
-        """Remove a file from the queue after it was read. If it could not be read, record it with the `problem`."""
+        """Remove a file from the queue after it was read. With a `problem`, record that the file could not be read."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:
             self._db.run(
@@ -281,7 +287,7 @@ class DocumentTable:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
-        """Return the files that could not be read, with the reasons. The filter has a file, folder or namespace."""
+        """Return the files that could not be read. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted or DocumentFilter())
         rows = self._db.rows(
             f"SELECT path, problem, hint FROM waiting_file d WHERE problem <> '' AND {where} ORDER BY path", values
@@ -305,10 +311,14 @@ class DocumentTable:
         return key
 
     def _move(self, kept: Iterable[tuple[int, int, Chunk]]) -> None:
-        """Update the positions of chunks in their document."""
+        """Update the positions of chunks that kept their keys: the index, the lines and the page."""
         self._db.run_many(
-            "UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ? WHERE item = ?",
-            ((index, chunk.start_line, chunk.end_line, chunk.page, key) for key, index, chunk in kept),
+            """UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ?, unit_start = ?, unit_end = ?
+               WHERE item = ?""",
+            (
+                (index, chunk.start_line, chunk.end_line, chunk.page, chunk.unit_start, chunk.unit_end, key)
+                for key, index, chunk in kept
+            ),
         )
 
     def _delete(self, keys: Iterable[int]) -> None:
@@ -324,10 +334,10 @@ class DocumentTable:
     def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
         """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
         where, values = self._file_where(wanted)
-        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": _lower(wanted.units)})
+        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": [*map(str.lower, wanted.units)]})
 
     def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-        where, values = _and(*_place(wanted), {"lower(d.language)": _lower(wanted.languages)})
+        where, values = _and(*_place(wanted), {"lower(d.language)": [*map(str.lower, wanted.languages)]})
         if wanted.pattern:
             rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
             fitting = [number for number, path in rows if wanted.admits_path(self.shown(_path(path)))]
@@ -335,14 +345,14 @@ class DocumentTable:
         return where, values
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file with placeholders for secrets. Chunks and replies contain this form."""
+        """Return the path of a file with placeholders in place of secrets, as chunks and replies show it."""
         if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))
 
     @cached_property
     def _shown_of(self) -> Callable[[bytes], Path]:
-        """Function that returns the shown form of a stored path. The chunks of a file are mostly loaded together."""
+        """Cached form of `shown` for a path in bytes. The chunks of a file are usually loaded together."""
 
         def shown(path: bytes) -> Path:
             return self.shown(_path(path))
@@ -363,7 +373,7 @@ class DocumentTable:
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    """Return the conditions that apply to stored and to queued files."""
+    """Return the conditions of a filter that exist for queued files too: files, folder and namespaces."""
     files = [*map(os.fsencode, wanted.source_files)]
     where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
     if wanted.under is not None:
@@ -373,17 +383,13 @@ def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
-    """Return conditions with further ones: each column must have one of the given values, if there are any."""
+    """Append conditions: each column in `named` must have one of its values. Ignore columns without values."""
     clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
     return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
 
 
-def _lower(names: Sequence[str]) -> list[str]:
-    return [name.lower() for name in names]
-
-
 def _without_place(chunk: Chunk) -> Chunk:
-    return replace(chunk, start_line=0, end_line=0, page=0)
+    return replace(chunk, start_line=0, end_line=0, page=0, unit_start=0, unit_end=0)
 
 
 def _metadata(value: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ class Edit(NamedTuple):
 
     @property
     def absolute_path(self) -> str:
-        """Normalised absolute path. A relative path starts at the agent's folder."""
+        """Normalised absolute path. A relative `path` is joined to `cwd`, the agent's working folder."""
         return os.path.normpath(Path(self.cwd) / self.path)
 
 

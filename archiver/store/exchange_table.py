@@ -1,6 +1,6 @@
-"""Exchanges: parts of conversations in parsed form.
+"""Exchanges in parsed form: prompts with everything up to the next prompt.
 
-Extraction rules and indexes use them without reading the raw lines again.
+Extraction rules and indexes read the exchanges from this table, so they do not parse the raw copies again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ class ExchangeStart(NamedTuple):
 
 
 class _KnownExchange(NamedTuple):
-    """Stored exchange before an update."""
+    """Stored exchange that an update may replace. `turns` is JSON."""
 
     key: int
     start_line: int
@@ -92,7 +92,7 @@ _COLUMNS: Final = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_
 _FROM: Final = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 _INACTIVE: Final = b"false]"
-"""Last bytes of a packed inactive turn. Searching for these bytes is ten times as fast as unpacking a long exchange."""
+"""Last bytes of the JSON of a rewound turn. Searching for them is ten times as fast as parsing a long exchange."""
 # A dictionary lookup is three times as fast as a call of the enumeration, and an archive has millions of turns.
 _SPEAKERS: Final = {speaker.value: speaker for speaker in Speaker}
 _KINDS: Final = {kind.value: kind for kind in Kind}
@@ -115,8 +115,8 @@ class ExchangeTable:
     ) -> bool:
         """Replace the exchanges of a source from ordinal `first` on. Return True if a kept exchange was renumbered.
 
-        `moved` lists lines of other sources that now belong to this source. An exchange on these lines moves to this
-        source if its turns equal the turns of the new exchange. It keeps its key and observations.
+        `moved` lists lines of this source that a later source already contains. If the exchange of the later source on
+        such a line has the same turns as a new exchange, it moves to this source. It keeps its key and observations.
         """
         known = self._known(source, first)
         moving = self._moving(exchanges, moved)
@@ -178,7 +178,7 @@ class ExchangeTable:
         return {row[0]: ExchangeLocation(*row[1:]) for row in rows}
 
     def texts_on(self, key: int, start: int, end: int) -> list[str]:
-        """Return the texts on the lines `start` to `end` of an exchange.
+        """Return the texts of the turns on the lines `start` to `end` of an exchange.
 
         The result is empty if the exchange does not exist.
         """
@@ -187,7 +187,7 @@ class ExchangeTable:
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
     def texts_in(self, source: int, start: int, end: int) -> Iterator[str]:
-        """Yield the texts on the lines `start` to `end` of a source, of all its exchanges."""
+        """Yield the texts of all turns on the lines `start` to `end` of a source."""
         rows = self._db.rows(
             "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ?", (source, end, start)
         )
@@ -226,7 +226,7 @@ class ExchangeTable:
         return {turn.line for (turns,) in rows for turn in _unpack(turns) if not turn.active}
 
     def containing(self, text: str) -> Iterator[tuple[int, Exchange]]:
-        """Yield the source ID and the content of every exchange with a turn that contains a text.
+        """Yield the source ID and the content of every exchange whose turns contain a text.
 
         The text must not contain characters that JSON escapes.
         """
@@ -283,7 +283,7 @@ class ExchangeTable:
         return {row[0]: _KnownExchange(*row[1:]) for row in rows}
 
     def _moving(self, exchanges: Sequence[Exchange], moved: Sequence[Repetition]) -> dict[int, StoredExchange]:
-        """Return the exchanges of other sources that move to this source, by their new ordinals."""
+        """Map new ordinals to the exchanges of other sources that move to this source."""
         places, found = {each.again: each for each in moved}, dict[int, StoredExchange]()
         for exchange in exchanges if places else ():
             place = places.get(exchange.turns[0].line) if exchange.turns else None
@@ -357,9 +357,9 @@ class ExchangeTable:
 
 
 def _matched(known: dict[int, _KnownExchange], exchanges: Sequence[Exchange]) -> dict[int, _KnownExchange]:
-    """Return the stored exchange that each new exchange replaces, by ordinal.
+    """Map the ordinal of each new exchange to the stored exchange that it replaces.
 
-    Exchanges match by their first line, or else by their ordinal.
+    Exchanges match by their first line. The remaining exchanges match by their ordinal.
     """
     by_line = {each.start_line: each for each in known.values()}
     kept = {each.ordinal: by_line[each.span.start_line] for each in exchanges if each.span.start_line in by_line}

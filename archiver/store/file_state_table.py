@@ -1,4 +1,4 @@
-"""File states: keyed hashes of files at the time of an exchange, used to detect later changes."""
+"""File states: keyed hashes of file contents at the time of an exchange, used to detect later changes of the files."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class FileState(NamedTuple):
 
 
 class FileStateTable:
-    """Table of file states, by exchange. An exchange that changes loses its states."""
+    """Table of file states, by exchange. When the turns of an exchange change, its file states are deleted."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

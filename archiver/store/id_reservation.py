@@ -1,8 +1,9 @@
 """Reservation of item IDs in a small file beside the raw copies, so that no ID is issued twice.
 
-A database that is rebuilt from the copies or restored from a backup continues after all reserved IDs. One write of the
-file reserves many IDs, so the file is ahead of the database by up to `_AHEAD` IDs. A restored database that lacks fewer
-IDs than `_AHEAD` can issue the missing IDs again.
+The file contains the highest reserved ID. Each write of the file reserves `_AHEAD` further IDs, so the file is ahead of
+the database by up to `_AHEAD` IDs. A database that is rebuilt from the raw copies, or restored from a backup, continues
+after the highest reserved ID. Exception: if the restored database lacks fewer than `_AHEAD` IDs, it can issue these IDs
+again.
 """
 
 from contextlib import suppress
@@ -25,7 +26,7 @@ class IdReservation:
         self._skipped = False
 
     def reserve(self) -> None:
-        """If a transaction issued an unreserved ID, reserve more IDs before the commit."""
+        """Reserve more IDs if the current transaction issued an unreserved ID. Call this before the commit."""
         last = self._db.number(_LAST)
         if last <= self._reserved or not self._path.parent.is_dir():
             return
@@ -35,7 +36,7 @@ class IdReservation:
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:
-        """Before the first write, skip the reserved IDs that the database has not issued."""
+        """If the database is more than `_AHEAD` IDs behind the file, skip all reserved IDs. Call this before writes."""
         if self._skipped:
             return
         if self._is_behind(self._read()):
@@ -51,7 +52,7 @@ class IdReservation:
         return self._path.exists() and not self._read()
 
     def renew(self) -> None:
-        """Replace the file with the current reservation. Raises `OSError`."""
+        """Write the file again, with `_AHEAD` IDs reserved after the last issued ID. Raises `OSError`."""
         self._write(self._db.number(_LAST) + _AHEAD)
 
     def _is_behind(self, reserved: int) -> bool:

@@ -12,7 +12,7 @@ from .vector_table import TOKEN_BYTES
 _MOST_PROBLEMS: Final = 20
 """Maximum number of problems that SQLite reports. A single problem already requires a repair."""
 _PARSED_JSON: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
-"""Tables and columns with JSON from parsed copies, and the column with the ID of the source."""
+"""Columns with JSON that was computed from raw copies: table, column, and the column with the source ID."""
 _OBSERVATION_JSON: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
 """Columns of an observation that contain JSON."""
 _CONTENT_TABLES: Final = ("exchange", "observation", "memory", "chunk")
@@ -29,9 +29,10 @@ class Integrity:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:
-        """Return problems found by SQLite's integrity check or by digests, or an empty list for an intact file.
+        """Return the problems that SQLite's integrity check or the SHA-256 of the memories shows.
 
-        A problem is reported only if a second check also fails.
+        The list is empty for an intact file. If the first check finds problems, the check is repeated, and only the
+        problems of the second check are returned.
         """
         return self._damage() and self._damage()
 
@@ -40,9 +41,10 @@ class Integrity:
         return self._damaged_memories() if found == ["ok"] else found
 
     def _damaged_memories(self) -> list[str]:
-        """Return memories that do not match their SHA-256.
+        """Return descriptions of the memories whose content does not match its SHA-256.
 
-        The usual cause is an overflow page full of zeros. Its checksum is valid, because the checksum of zeros is zero.
+        The usual cause is a database page full of zeros. The checksum of such a page is valid, because the checksum of
+        zeros is zero.
         """
         rows = self._db.rows(f"SELECT item, content, hash, {_IS_JSON} FROM memory WHERE NOT ({_IS_JSON}) OR {_HAS_NUL}")
         return [
@@ -52,7 +54,7 @@ class Integrity:
         ]
 
     def is_readable(self) -> bool:
-        """Return whether every page is readable. Indexes are not compared to their tables."""
+        """Return whether SQLite can read every page. SQLite's indexes are not compared with their tables."""
         return self._db.rows("PRAGMA quick_check(1)") == [("ok",)]
 
     def dangling(self) -> dict[str, int]:
@@ -60,14 +62,14 @@ class Integrity:
         return dict(self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'))
 
     def without_content(self) -> list[int]:
-        """Return the items without content, which search cannot find."""
+        """Return the keys of items without a row in a content table, such as `exchange`. Search cannot find them."""
         bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _CONTENT_TABLES)
         return self._db.numbers(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
 
     def unreadable_sources(self) -> set[int]:
-        """Return sources with unreadable rows.
+        """Return the IDs of sources with invalid JSON in their rows or in the rows of their exchanges.
 
-        If all rows are readable, return sources whose line counts are inconsistent.
+        If all JSON is valid, return the IDs of sources whose line counts are inconsistent.
         """
         queries = [
             f"SELECT {source} FROM {table} WHERE NOT json_valid(CAST({column} AS TEXT))"
@@ -78,7 +80,7 @@ class Integrity:
         )
 
     def outside_source(self) -> set[int]:
-        """Return sources whose records or exchanges are on lines outside the source."""
+        """Return the IDs of sources with records or exchanges on lines that the source does not have."""
         return set(
             self._db.numbers(
                 """SELECT r.source FROM record r JOIN source s ON s.id = r.source WHERE r.line NOT BETWEEN 1 AND s.lines
@@ -88,9 +90,9 @@ class Integrity:
         )
 
     def without_evidence(self) -> list[int]:
-        """Return unreadable observations.
+        """Return the keys of observations with invalid JSON.
 
-        If all observations are readable, return observations with evidence outside their source.
+        If all JSON is valid, return the keys of observations with evidence on lines that their source does not have.
         """
         broken = " OR ".join(f"NOT json_valid({column})" for column in _OBSERVATION_JSON)
         return self._db.numbers(f"SELECT item FROM observation WHERE {broken}") or self._db.numbers(
@@ -100,7 +102,7 @@ class Integrity:
         )
 
     def vector_parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
-        """Return the part numbers of the vectors of each given item that was embedded with this model."""
+        """Map each given item that was embedded with this model to the part numbers of its vectors."""
         found: dict[int, set[int]] = {}
         for key, part in self._db.rows(
             f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
@@ -111,7 +113,7 @@ class Integrity:
         return found
 
     def damaged_vectors(self) -> list[int]:
-        """Return items with damaged vectors or token embeddings.
+        """Return the keys of items with damaged vectors or token embeddings.
 
         A vector is damaged if its length differs from the most frequent length of its model. Token embeddings are
         damaged if they are incomplete.
@@ -126,14 +128,14 @@ class Integrity:
         )
 
     def count_wrong_tags(self) -> int:
-        """Count the differences between the tags of memories and the table of tags."""
+        """Count the differences between the tags in the rows of memories and the table `memory_tag`."""
         return self._db.number(
             f"""SELECT (SELECT count(*) FROM ({_TAGS_OF_MEMORIES} EXCEPT {_TAGS}))
                      + (SELECT count(*) FROM ({_TAGS} EXCEPT {_TAGS_OF_MEMORIES}))"""
         )
 
     def rebuild_tags(self) -> None:
-        """Rebuild the table of tags from the memories."""
+        """Rebuild the table `memory_tag` from the rows of memories."""
         self._db.run("DELETE FROM memory_tag")
         self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_TAGS_OF_MEMORIES}")
 

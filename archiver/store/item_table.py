@@ -10,8 +10,8 @@ from .database import AMONG, Database, listed
 class StoredItem(Struct, frozen=True):
     """Columns that all kinds of items have.
 
-    `exchange` is the exchange to which an item belongs. For an exchange, it is the exchange itself. An item without a
-    conversation, such as a memory, has session 0.
+    `exchange` is the key of the exchange to which an observation belongs. For all other items, it equals `key`.
+    `session` is 0 for an item without a conversation, such as a memory.
     """
 
     key: int

@@ -11,17 +11,17 @@ from .observation_table import MODEL_PREFIX, OPTED_OUT, SUMMARY_PREFIX
 
 
 class JobKind(StrEnum):
-    """Subject of a job: one exchange, or the session whose first exchange is stored in the job."""
+    """Subject of a job: an exchange, or a session. For a session, `Job.exchange` is its first exchange."""
 
     EXCHANGE = "exchange"
     SESSION = "session"
 
 
 class Job(Struct, frozen=True):
-    """Claimed job.
+    """Job that a process has claimed.
 
-    `attempts` rises with each claim, so that results of an earlier claim are refused. `digest` identifies content,
-    prompt and model.
+    `attempts` rises with each claim, so that results of an earlier claim are refused. `digest` identifies the text to
+    send, the prompt and the model.
     """
 
     exchange: int
@@ -79,8 +79,8 @@ class JobTable:
     def candidate_sessions(self, extractor: str, quiet_since: Milliseconds, *, outdated: bool) -> list[int]:
         """Return the sessions that no language model has summarised, newest first.
 
-        A session has at least two exchanges, the last of them not after `quiet_since`. With `outdated`, return sessions
-        whose summary comes from a prompt or model other than this extractor's.
+        Only sessions with at least two exchanges and without activity since `quiet_since` are returned. With
+        `outdated`, return sessions whose summary was written with a different model or prompt than `extractor`.
         """
         kind = "IN" if outdated else "NOT IN"
         return self._db.numbers(
@@ -140,12 +140,15 @@ class JobTable:
         return self._db.one(f"SELECT 1 FROM job WHERE {_LIVE}", _fence(job)) is not None
 
     def is_answered(self, exchange: int, digest: str, kind: JobKind) -> bool:
-        """Return whether a request was answered, so that no new call with the same content is needed."""
+        """Return whether a job with this digest has a result, so that the same text need not be sent again."""
         sql = "SELECT 1 FROM job WHERE exchange = ? AND digest = ? AND kind = ? AND state = 'done'"
         return self._db.one(sql, (exchange, digest, kind)) is not None
 
     def finish(self, job: Job, outcome: str, refused: int) -> None:
-        """Record the outcome of an answered job. `refused` counts facts without evidence."""
+        """Record that a job was answered.
+
+        `outcome` classifies the answer, and `refused` counts the facts in it that have no evidence.
+        """
         self._db.run(
             f"""UPDATE job SET state = 'done', batch = NULL, outcome = ?, refused = ?, reason = '', reply = ''
                 WHERE {_LIVE}""",
@@ -160,7 +163,7 @@ class JobTable:
         )
 
     def uncount_attempt(self, job: Job) -> None:
-        """Reduce the number of attempts of a job by one."""
+        """Reduce the number of attempts of a job by one, because the provider failed, not the job."""
         self._db.run(f"UPDATE job SET attempts = attempts - 1 WHERE {_SAME}", _fence(job))
 
     def fail(self, job: Job, reason: str, reply: str) -> None:
@@ -188,7 +191,7 @@ class JobTable:
         return count
 
     def states(self) -> dict[str, int]:
-        """Count the jobs by state. Answered jobs are counted by outcome."""
+        """Count the jobs by state. For answered jobs, the outcome of the job replaces the state."""
         sql = "SELECT CASE state WHEN 'done' THEN outcome ELSE state END, count(*) FROM job GROUP BY 1 ORDER BY 1"
         return dict(self._db.rows(sql))
 
@@ -197,11 +200,11 @@ class JobTable:
         return self._db.number("SELECT sum(refused) FROM job")
 
     def due(self, at: Milliseconds) -> int:
-        """Count the jobs that can be claimed."""
+        """Count the jobs that can be claimed at the time `at`."""
         return self._db.number("SELECT count(*) FROM job WHERE state IN ('waiting', 'leased') AND due <= ?", (at,))
 
     def insert_batch(self, token: str, at: Milliseconds, jobs: Sequence[Job]) -> Batch:
-        """Record a batch before it is sent. The provider's ID is still unknown then."""
+        """Record a batch before it is sent. The provider assigns its ID later (see `name_batch`)."""
         number = self._db.run("INSERT INTO batch (token, at, state) VALUES (?, ?, 'intended')", (token, at))
         self._db.run_many(
             f"UPDATE job SET state = 'sent', batch = ? WHERE {_LIVE}", [(number, *_fence(job)) for job in jobs]
@@ -217,7 +220,7 @@ class JobTable:
         self._db.run("UPDATE batch SET state = 'ended' WHERE id = ?", (batch,))
 
     def open_batches(self) -> list[Batch]:
-        """Return the batches without complete results, oldest first."""
+        """Return the batches that have not ended, oldest first."""
         rows = self._db.rows("SELECT id, token, name, at FROM batch WHERE state <> 'ended' ORDER BY id")
         return [Batch(*row) for row in rows]
 

@@ -82,7 +82,7 @@ class LeaseTable:
     def check(self, lease: Lease) -> None:
         """Raise `LeaseHeld` if another process acquired the lease later.
 
-        A second holder is possible where file locks do not work.
+        Two processes can hold the same lease only on file systems without working file locks.
         """
         if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
             raise LeaseHeld(

@@ -64,7 +64,7 @@ class LedgerTable:
         )
 
     def of_batch(self, batch: int) -> dict[tuple[int, str], int]:
-        """Return the reserved calls of a batch, by exchange and reason."""
+        """Map the exchange and purpose of each reserved call of a batch to the ID of its entry."""
         rows = self._db.rows("SELECT exchange, reason, id FROM call WHERE batch = ? AND state = 'reserved'", (batch,))
         return {(exchange, reason): call for exchange, reason, call in rows}
 
@@ -94,9 +94,9 @@ class LedgerTable:
         return [_spent(row) for row in rows]
 
     def reading_costs(self, most: int) -> ReadingCosts:
-        """Return the token counts of the last `most` exchanges with observations, at each level of detail.
+        """Return the tokens of the last `most` exchanges with observations: as observations, dialogue and transcript.
 
-        The method for counting tokens is the same as for stored observations. It takes about 5 ms per exchange.
+        The counts take about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
         row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))

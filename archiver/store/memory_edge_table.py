@@ -50,7 +50,10 @@ class MemoryEdgeTable:
         return self._at("target", memories)
 
     def contradictions(self) -> list[Edge]:
-        """Return the edges between two active memories that cannot both be true, in ID order."""
+        """Return the edges which state that two active memories cannot both be true, in ID order.
+
+        These are `contradicts` edges and proposed `supersedes` edges.
+        """
         rows = self._db.rows(
             f"""SELECT {_COLUMNS} FROM memory_edge WHERE (relation = ? OR proposed)
                 AND source IN (SELECT item FROM memory WHERE state = 'active')

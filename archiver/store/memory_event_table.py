@@ -38,7 +38,7 @@ class MemoryEventTable:
         return [MemoryEvent(memory, EventKind(kind), *values) for memory, kind, *values in rows]
 
     def in_context(self, context: str, kind: EventKind) -> list[int]:
-        """Return the memories with an event of this kind in this context."""
+        """Return the keys of memories that have an event of this kind with exactly this text in `context`."""
         return self._db.numbers(
             "SELECT DISTINCT memory FROM memory_event WHERE context = ? AND kind = ?", (context, kind)
         )
@@ -61,7 +61,10 @@ class MemoryEventTable:
         return set(self._db.numbers("SELECT DISTINCT memory FROM memory_event WHERE kind = ?", (kind,)))
 
     def last_validated(self, memories: Iterable[int]) -> dict[int, int]:
-        """Return the time of the last application or outcome of each memory. Memories without either are omitted."""
+        """Return the time of the last event `applied`, `succeeded` or `failed` of each memory.
+
+        Memories without such an event are omitted.
+        """
         return dict(
             self._db.rows(
                 f"""SELECT memory, max(at) FROM memory_event WHERE memory {AMONG}

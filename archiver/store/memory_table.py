@@ -31,7 +31,7 @@ _ORDER: Final = {
     MemoryOrder.CONFIDENCE: "confidence",
 }
 _PARTS_MAX: Final = 12
-"""Maximum number of filters into which one is divided."""
+"""Maximum number of filters into which `_parts` splits one filter."""
 _GOLDEN: Final = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
 
 
@@ -110,10 +110,10 @@ class MemoryTable:
         return {key: (kind, text) for key, kind, text in rows}
 
     def find_same(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
-        """Return the active memory with the same content, namespace and family, or None.
+        """Return the key of an active memory with the same content and namespace, and a type of the same family.
 
-        The result is None if `memory` is mirrored from a file. With `superseded`, return a superseded memory if no
-        active memory matches.
+        With `superseded`, return a superseded memory if no active memory matches. Memories that are mirrored from files
+        are ignored. Return None if there is no such memory, or if `memory` itself is mirrored from a file.
         """
         if memory.path:
             return None
@@ -194,9 +194,10 @@ class MemoryTable:
 
 
 def _parts(wanted: MemoryFilter) -> list[MemoryFilter]:
-    """Return filters for single states and namespaces that together are equal to a filter.
+    """Split a filter into filters with a single state and namespace, which together match the same memories.
 
-    SQLite reads only the first rows of each from an index. For several values, it would read and sort all rows.
+    For a single state and namespace, an index yields the rows in order, so SQLite reads only the first rows. For
+    several values, SQLite would read and sort all rows.
     """
     namespaces: list[tuple[str, ...]] = [(name,) for name in dict.fromkeys(wanted.namespaces)] or [()]
     states: list[tuple[MemoryState, ...]] = [(state,) for state in dict.fromkeys(wanted.states)] or [()]
@@ -221,7 +222,7 @@ def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _in_categories(categories: Sequence[Category]) -> tuple[str, tuple[Value, ...]]:
-    """Return the SQL clause for memories of these categories, and its values."""
+    """Return an SQL condition for memories of these categories, and the values of its parameters."""
     families = [family for category in categories for family in families_of(category)]
     clause = f"""(type IN ({placeholders(categories)})
         OR type NOT IN ({placeholders(Category)}) AND family IN ({placeholders(families)}))"""
@@ -229,14 +230,14 @@ def _in_categories(categories: Sequence[Category]) -> tuple[str, tuple[Value, ..
 
 
 def _in_levels(levels: Sequence[ContextLevel]) -> tuple[str, tuple[Value, ...]]:
-    """Return the SQL clause for memories of these context levels, and its values."""
+    """Return an SQL condition for memories of these context levels, and the values of its parameters."""
     default, values = _in_categories([each for each, level in LEVEL_OF.items() if level in levels])
     clause = f"(level IN ({placeholders(levels)}) OR level NOT IN ({placeholders(ContextLevel)}) AND {default})"
     return clause, (*levels, *ContextLevel, *values)
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
-    """Return the optional SQL clauses of a filter: for each, whether the filter needs it, and its values."""
+    """Return triples for the optional SQL clauses of a filter: the clause, whether it applies, and its values."""
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
@@ -258,9 +259,9 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
 
 
 def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
-    """Return the columns of a memory from a damaged page, or None if the content does not match its SHA-256.
+    """Return the columns of a memory read from a damaged page, or None if its content does not match its SHA-256.
 
-    If another column cannot be decoded, all columns except the content get the values of a new memory.
+    If another column is damaged, return the content with the default values of a new memory.
     """
     content = row["content"]
     if not isinstance(content, str) or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != row["hash"]:

@@ -8,10 +8,11 @@ from .database import Database
 
 
 class MirroredFile(Struct, frozen=True):
-    """File that is synchronised with a memory.
+    """State of a file and its memory when they were last synchronised.
 
-    `digest` is the digest of the file's bytes, and `content_hash` is the digest of the memory's content. `declared` is
-    the type that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was deleted.
+    `digest` is computed from the bytes of the file, and `content_hash` from the content of the memory. `declared` is
+    the memory type that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was
+    deleted.
     """
 
     path: str
@@ -30,16 +31,16 @@ class MnemonicTable:
         self._db = database
 
     def allowed(self) -> list[str]:
-        """Return the folders whose files the user trusts."""
+        """Return the folders whose memory files the user trusts."""
         return [row[0] for row in self._db.rows("SELECT path FROM allowed_folder ORDER BY path")]
 
     def allow(self, folder: str) -> None:
-        """Trust the files in a folder that other programs wrote, including future files."""
+        """Trust the memory files in a folder, including files that appear later."""
         self._db.run("INSERT OR IGNORE INTO allowed_folder VALUES (?)", (folder,))
         self._change_origin(folder, Origin.EXTERNAL, Origin.DOCUMENT)
 
     def disallow(self, folder: str) -> None:
-        """End the user's trust in the files of a folder."""
+        """Stop trusting the memory files in a folder."""
         self._db.run("DELETE FROM allowed_folder WHERE path = ?", (folder,))
         self._change_origin(folder, Origin.DOCUMENT, Origin.EXTERNAL)
 
@@ -59,7 +60,7 @@ class MnemonicTable:
         return {each.path: replace(each, gone=bool(each.gone)) for each in found}
 
     def put(self, mirrored: MirroredFile) -> None:
-        """Store a file. It replaces an existing record with the same path."""
+        """Store the state of a file, or replace its stored state."""
         each = mirrored
         self._db.run(
             "INSERT OR REPLACE INTO mnemonic VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -67,7 +68,7 @@ class MnemonicTable:
         )
 
     def rehash(self, memory: int, before: str, after: str) -> None:
-        """Record that a memory still corresponds to its file after a secret was removed only from the memory."""
+        """Record the new content hash of a redacted memory, so that the memory does not count as edited."""
         self._db.run(
             "UPDATE mnemonic SET content_hash = ? WHERE memory = ? AND content_hash = ?", (after, memory, before)
         )

@@ -12,7 +12,10 @@ from ...core.observation import Evidence, Observation, ObservationType
 from .database import AMONG, Database, Row, Value
 
 MODEL_PREFIX: Final = "llm:"
-"""Prefix of the names of extractors that use a language model. New rules do not replace their results."""
+"""Prefix of the names of extractors that use a language model.
+
+A new version of the rules does not replace observations of these extractors.
+"""
 SUMMARY_PREFIX: Final = "llm-session:"
 """Prefix of the extractor names of session summaries that a language model wrote."""
 OPTED_OUT: Final = f"{MODEL_PREFIX}renounced"
@@ -55,10 +58,10 @@ class ObservationTable:
         fingerprints: Sequence[str] = (),
         refused: int = 0,
     ) -> None:
-        """Replace the observations of an exchange. An observation with the same title and origin keeps its key.
+        """Replace the observations of an exchange, and record that `extractor` processed the exchange.
 
-        `fingerprints` contains one value per observation, which near-duplicates share. `refused` counts facts without
-        evidence.
+        An old observation keeps its key if a new observation has the same title and origin. `fingerprints` contains one
+        value per observation. Near-duplicates have the same value. `refused` counts facts without evidence.
         """
         known = [stored for stored in self.of_exchange(exchange) if not stored.summary]
         fingerprint_of = (
@@ -149,7 +152,7 @@ class ObservationTable:
         return [stored_of(row) for row in rows]
 
     def of_sessions(self, sessions: Sequence[int]) -> dict[int, list[StoredObservation]]:
-        """Return the observations of each session, with its summary, in the order of their creation."""
+        """Return the observations of each session, including its summary, in the order of their creation."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} ORDER BY i.key", sessions)
         found: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
@@ -161,11 +164,14 @@ class ObservationTable:
         return dict(self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1"))
 
     def count_refused(self) -> int:
-        """Count the extracted facts that were refused because no line contains their evidence."""
+        """Count the extracted facts that were refused because the quoted evidence is not in the transcript."""
         return self._db.number("SELECT sum(refused) FROM exchange")
 
     def _drop_confirmations(self, keys: Collection[int]) -> None:
-        """Delete the confirmations of these changed observations, and schedule their exchanges for extraction."""
+        """Delete the confirmations of these changed observations.
+
+        Schedule a new extraction from the exchanges that confirmed them.
+        """
         for key in keys:
             rows = self._db.rows(
                 """SELECT e.item FROM confirmation c JOIN exchange e ON e.item = c.exchange

@@ -15,11 +15,14 @@ SELECT folder FROM (
     SELECT project, created FROM memory WHERE origin = 'human'
 ) WHERE folder LIKE '/%' GROUP BY folder ORDER BY min(at), folder
 """
-"""SQL query for folders in which the user worked or stored a memory, oldest first."""
+"""SQL query for the folders of sessions and of memories that the user stored, oldest first."""
 
 
 def plain_namespace(folder: Path) -> str:
-    """Return the namespace of a folder's project without a number, or `global` if the folder has no project."""
+    """Return the namespace of a folder's project by its name alone, such as `project:repo`.
+
+    All projects with the same name have the same plain namespace. Return `global` if the folder has no project.
+    """
     return project_namespace(str(main_worktree(root_of(folder))))
 
 
@@ -71,9 +74,9 @@ class ProjectTable:
         return {plain, *(namespace for (namespace,) in rows)} - {"global"}
 
     def _known(self, root: Path) -> str:
-        """Return the reserved namespace, or an empty string if none is reserved.
+        """Return the namespace reserved for a project, or an empty string if none is reserved.
 
-        A project whose repository gets a remote later keeps the namespace of its path.
+        The namespace may be reserved under the path of the project, from the time before its repository had a remote.
         """
         return self._claimed(identity_of(root)) or self._claimed(str(main_worktree(root)))
 
@@ -82,9 +85,10 @@ class ProjectTable:
         return row[0] if row else ""
 
     def _free(self, root: Path) -> str:
-        """Return the namespace that a new project would get.
+        """Return the namespace that a project without a reserved namespace would get.
 
-        The plain namespace is returned if it is free and no earlier project has the same name.
+        This is the plain namespace, such as `project:repo`, if it is not reserved and this is the first project with
+        the name. Otherwise, a number is added.
         """
         plain = plain_namespace(root)
         rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
@@ -95,7 +99,10 @@ class ProjectTable:
         return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
 
     def _first(self, plain: str) -> str:
-        """Return the identity of the user's first project with this name, or an empty string if no project has it."""
+        """Return the identity of the first project with this plain namespace in which the user worked.
+
+        Return an empty string if there is no such project.
+        """
         folders: list[str] = [folder for (folder,) in self._db.rows(_FOLDERS)]
         parts = {part for folder in folders for part in folder.split("/")}
         alike = {part for part in parts if project_namespace(part) == plain}

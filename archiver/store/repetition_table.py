@@ -8,7 +8,10 @@ from .database import AMONG, Database, listed
 
 
 class Repetition(NamedTuple):
-    """Line `again` of a source, which repeats line `line` of the source `first`."""
+    """Line of a source that repeats a line of another source.
+
+    `again` is the number of the repeating line. The repeated line is line `line` of the source with the ID `first`.
+    """
 
     first: int
     line: int
@@ -16,13 +19,13 @@ class Repetition(NamedTuple):
 
 
 class RepetitionTable:
-    """Table of the sources that repeat lines of an exchange, by source and ordinal of the exchange."""
+    """Table of the repetitions of each exchange: the other sources that contain some of its lines, and which lines."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
-        """Record the lines that a source repeats. With `replace`, delete the earlier entries of the source first."""
+        """Record the lines of a source that repeat other sources. With `replace`, first delete its earlier records."""
         if replace:
             self._db.run("DELETE FROM repetition WHERE elsewhere = ?", (source,))
         rows = json.dumps([tuple(each) for each in found])
@@ -38,14 +41,17 @@ class RepetitionTable:
         )
 
     def outdate(self, sources: Collection[int]) -> None:
-        """Schedule re-reading of all sources that repeat lines of these sources, whose exchanges changed."""
+        """Schedule a new read of all sources that repeat lines of the given sources.
+
+        Call this after a change to the exchanges of the given sources.
+        """
         self._db.run(
             f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
             (listed(sources),),
         )
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Return the IDs of other sessions that repeat each exchange. Exchanges without repetitions are omitted."""
+        """Map each exchange to the IDs of other sessions that repeat it. Exchanges without repetitions are omitted."""
         rows = self._db.rows_among(
             f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
@@ -60,7 +66,10 @@ class RepetitionTable:
         return found
 
     def on_lines(self, source: int, start: int, end: int) -> tuple[str, ...]:
-        """Return the IDs of all other sessions that contain these lines, in earlier or later sources."""
+        """Return the IDs of all other sessions that contain some of the lines `start` to `end` of a source.
+
+        The other session may contain the original lines or repeat them.
+        """
         rows = self._db.rows(
             """WITH here AS (
                    SELECT e.source, e.ordinal FROM exchange e

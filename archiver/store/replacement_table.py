@@ -8,7 +8,7 @@ from .database import AMONG, Database, listed
 
 
 class StoredReplacement(NamedTuple):
-    """Pair of observations of one session: `later` replaces `earlier`. `line` contains the evidence."""
+    """Pair of observations of one session: `later` replaces `earlier`. `line` is the line with the evidence."""
 
     earlier: int
     later: int
@@ -22,10 +22,7 @@ class ReplacementTable:
         self._db = database
 
     def put(self, among: Collection[int], found: Iterable[StoredReplacement]) -> None:
-        """Store the replacements among the observations `among`.
-
-        Delete stored replacements that were not found again.
-        """
+        """Store which observations are replaced. Delete earlier records about the observations `among`."""
         self._db.run(f"DELETE FROM replacement WHERE earlier {AMONG}", (listed(among),))
         self._db.run(
             """INSERT INTO replacement (earlier, later, line)
@@ -34,6 +31,6 @@ class ReplacementTable:
         )
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, StoredReplacement]:
-        """Return the replacements of these observations. Observations that are not replaced are omitted."""
+        """Map each of these observations to its replacement. Observations that are not replaced are omitted."""
         rows = self._db.rows_among(f"SELECT earlier, later, line FROM replacement WHERE earlier {AMONG}", keys)
         return {row[0]: StoredReplacement(*row) for row in rows}

@@ -45,7 +45,7 @@ _PLAIN_VFS: Final = "unix"
 _LOG_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
 _TABLE_LEAF: Final = 13
-"""First byte of a b-tree page that contains rows (https://sqlite.org/fileformat2.html)."""
+"""First byte of each page that contains rows of a table (https://sqlite.org/fileformat2.html, "b-tree pages")."""
 
 _REFERENCES: Final = """SELECT "table", group_concat("from", ', ' ORDER BY seq),
         coalesce(group_concat("to", ', ' ORDER BY seq), (
@@ -196,7 +196,7 @@ def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Ga
 
 
 def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the readable rows, each beginning with its row ID, and record the gaps between them."""
+    """Yield the readable rows of a table, each beginning with its row ID. Append the unreadable ranges to `gaps`."""
     first = 0
     while True:
         try:
@@ -253,8 +253,9 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
 def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
     """Yield the verified memories on the pages of a write-ahead log. With `whole`, include the pages of its database.
 
-    SQLite decodes the pages in a temporary database with the table of `schema`. Each page in turn becomes the root page
-    of the table. All other pages keep their page numbers, so that SQLite finds the overflow pages of long rows.
+    Each page is decoded by SQLite. The function copies all pages to a temporary database with a table `memory` like
+    that of `schema`. One page after the other then becomes the only page of this table. Overflow pages of long rows are
+    found because all pages keep their page numbers.
     """
     columns = _columns(schema, "memory")
     read = f"SELECT rowid, {', '.join(columns)} FROM memory"
@@ -311,9 +312,9 @@ def _columns(connection: apsw.Connection, table: str) -> list[str]:
 
 
 def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
-    """Return the keys of all memories from an index, or None if the index is unreadable.
+    """Return the keys of all memories, as listed in SQLite's index `memory_created`.
 
-    The pages of the index can be readable even if pages of the table are damaged.
+    The index can be readable although the table is damaged. Return None if the index is unreadable.
     """
     with suppress(apsw.Error):
         return {key for (key,) in connection.execute("SELECT item FROM memory INDEXED BY memory_created")}
@@ -321,7 +322,11 @@ def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
 
 
 def _repair_references(target: apsw.Connection) -> None:
-    """Add missing items of memories. Remove rows that refer to lost rows, or clear their references."""
+    """Repair references between tables after the loss of rows.
+
+    Add the missing rows of memories in `item`. Clear other references to lost rows, or delete a row whose reference
+    must not be NULL.
+    """
     target.execute("INSERT OR IGNORE INTO item (key, kind, at) SELECT item, 'memory', created FROM memory")
     changed = -1
     while changed != target.total_changes():
@@ -338,7 +343,7 @@ def _repair_references(target: apsw.Connection) -> None:
 
 
 def _open(path: Path) -> apsw.Connection:
-    """Open a damaged or truncated file for reading. Unreadable entries of its schema are skipped."""
+    """Open a damaged or truncated database for reading. Tables with an unreadable definition are ignored."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READONLY)
     with suppress(apsw.Error):
         connection.execute("PRAGMA writable_schema=ON").fetchall()

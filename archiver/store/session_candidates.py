@@ -1,7 +1,7 @@
 """Hints with the sessions that a user could mean by an ID that is unknown or ambiguous.
 
-Error messages for agents are not marked as quoted text. The hints therefore contain only IDs and project names that
-cannot be sentences.
+Error messages do not mark text from transcripts as quoted, so an agent could mistake it for an instruction. The hints
+therefore contain only IDs and project names of a single word.
 """
 
 from pathlib import PurePath
@@ -16,15 +16,18 @@ from .session_table import SessionTable
 _SHOWN: Final = 3
 """Maximum number of sessions to show."""
 _SIMILARITY: Final = 75
-"""Minimum similarity of an ID, or of its beginning, 0 to 100."""
+"""Minimum similarity (0 to 100) between the unknown ID and the beginning of a session ID."""
 _SHORTEST: Final = 3
-"""Minimum number of characters of an ID to compare."""
+"""Minimum length of an unknown ID for which similar IDs are searched."""
 _ID: Final = 100
-"""Maximum number of characters of an ID to show. Some sub-agents' IDs contain the ID of their session."""
+"""Maximum length of an ID to show. Some IDs of sub-agents are long because they contain the ID of their session."""
 
 
 def similar_sessions(sessions: SessionTable, wanted: str) -> str:
-    """Return a sentence with the sessions whose IDs begin similarly, the newest first, or an empty text."""
+    """Return a question with sessions whose IDs begin like `wanted`, such as `Did you mean 1a2b (shop)? `.
+
+    Return an empty text if there are none.
+    """
     name = PurePath(wanted).stem
     if len(name) < _SHORTEST:
         return ""
@@ -36,7 +39,7 @@ def similar_sessions(sessions: SessionTable, wanted: str) -> str:
 
 
 def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
-    """Return the error for a beginning that several session IDs share. The hint lists the newest of them."""
+    """Return the error for a text with which several session IDs begin. The hint lists the newest sessions."""
     found = [each for each in sessions.named() if each[0].startswith(start)]
     shown = _listed(found)
     hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."
@@ -44,7 +47,7 @@ def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
 
 
 def _listed(found: list[tuple[str, str, int | None]]) -> str:
-    """Return the first sessions with their projects and days, and the number of the others."""
+    """Format a list of sessions: the first `_SHOWN` with their projects and days, and the number of other sessions."""
     shown = [_described(*each) for each in found if is_one_word(each[0], longest=_ID)][:_SHOWN]
     if shown and len(found) > len(shown):
         return f"{', '.join(shown)} or {many(len(found) - len(shown), 'other')}"

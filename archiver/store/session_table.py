@@ -71,10 +71,10 @@ class SessionTable:
         return [cwd for (cwd,) in self._db.rows("SELECT cwd FROM session WHERE id IN (SELECT session FROM item)")]
 
     def projects(self, native_id: str | None = None) -> set[tuple[str, str]]:
-        """Return the project and the folder of every session.
+        """Return the pair of project and folder of every session.
 
-        With a `native_id`, return only the projects and folders of sessions with this agent's ID. The folders of their
-        exchanges are included.
+        With `native_id`, return only the pairs of sessions that have this ID from their agent. These pairs include the
+        folders of the exchanges, because a session can change its folder.
         """
         if native_id is None:
             rows = self._db.rows("SELECT DISTINCT project, cwd FROM session")
@@ -88,7 +88,7 @@ class SessionTable:
         return {(project, cwd) for project, cwd in rows}
 
     def latest(self, places: Collection[tuple[str, str]], limit: int) -> dict[int, Session]:
-        """Return the latest main sessions with one of these pairs of project and folder, newest first."""
+        """Return up to `limit` main sessions with one of these pairs of project and folder, newest first."""
         rows = self._db.rows(
             f"""{_SELECT} WHERE kind = ? AND id IN (SELECT session FROM item)
                 AND (project, cwd) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
@@ -98,7 +98,7 @@ class SessionTable:
         return {row[-1]: _session(row) for row in rows}
 
     def named(self) -> list[tuple[str, str, int | None]]:
-        """Return the agents' ID, the project and the time of each session with exchanges, newest first."""
+        """Return the ID from the agent, the project and the end of each session with exchanges, newest first."""
         rows = self._db.rows(
             """SELECT native_id, project, max(coalesce(ended, started)) FROM session
                WHERE id IN (SELECT session FROM item) GROUP BY native_id ORDER BY 3 DESC, 1"""
@@ -106,7 +106,7 @@ class SessionTable:
         return [(native_id, project, at) for native_id, project, at in rows]
 
     def totals_by_project(self) -> list[ProjectTotal]:
-        """Return all projects that have indexed sessions, the one with the latest session first."""
+        """Return all projects that have indexed sessions. The project with the latest session comes first."""
         rows = self._db.rows(
             """SELECT project, count(*), max(coalesce(ended, started)) FROM session
                WHERE id IN (SELECT session FROM item) GROUP BY project
@@ -133,10 +133,10 @@ class SessionTable:
         return native_id[: max(SHORTEST_ID, common + 1)]
 
     def beginning_with(self, start: str) -> list[int]:
-        """Return the sessions with entries whose ID equals `start` or, if there are none, begins with `start`.
+        """Return the sessions whose ID equals `start`. If there are none, return those whose ID begins with `start`.
 
-        Sessions with longer IDs are found if `start` has at least `SHORTEST_ID` characters. `start` may
-        also be the name of an agent and an ID: `codex/1234`.
+        A beginning needs at least `SHORTEST_ID` characters. `start` may also be the name of an agent and a complete ID:
+        `codex/1234`. Sessions without indexed content are ignored.
         """
         rows = self._db.rows(
             """SELECT id, ?1 IN (native_id, agent || '/' || native_id) FROM session
@@ -148,7 +148,7 @@ class SessionTable:
         return exact or [number for number, _ in rows if len(start) >= SHORTEST_ID]
 
     def native_ids(self, start: str) -> list[str]:
-        """Return the agents' session IDs that begin with `start`, for sessions with a source."""
+        """Return the session IDs that begin with `start`, for sessions with a source. The IDs come from the agents."""
         rows = self._db.rows(
             """SELECT DISTINCT native_id FROM session WHERE substr(native_id, 1, length(?)) = ?
                AND id IN (SELECT session FROM source) ORDER BY native_id""",
@@ -189,7 +189,7 @@ def _session(row: Row) -> Session:
 
 
 def _common_length(one: str, other: str) -> int:
-    """Return the number of characters at the beginning that both texts have in common."""
+    """Return the length of the longest beginning that two texts have in common."""
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )

@@ -1,4 +1,7 @@
-"""Sources: one row for each archived file, with the parser's position and the outcome of every line."""
+"""Sources: one row for each archived file, with the position of the parser.
+
+Each row also counts the lines by outcome: parsed, repeated, deleted, or skipped for a reason.
+"""
 
 import json
 import os
@@ -19,20 +22,22 @@ SourceLine: TypeAlias = tuple[int, int]
 """Source ID and line number (1-based) of a copy."""
 
 DELETED: Final = "forgotten"
-"""Outcome of a line if the user deleted it."""
+"""Outcome of a line that the user deleted. It is a key of `Source.coverage`."""
 
 
 class Source(Struct):
     """File of an agent and its raw copy.
 
-    `size` counts bytes of the file. `parsed` and `pending` count bytes of its content, which is longer if the file is
-    compressed. The `pending` bytes after `parsed` are a line that is still being written.
+    `size` is the size of the file. `parsed` and `pending` count bytes of its content, which is longer than `size` if
+    the file is compressed. `parsed` bytes belong to complete lines. The `pending` bytes after them belong to a last
+    line that is still being written.
 
-    `coverage` counts lines by outcome. `lines == sum(coverage.values())` always holds. `rules` is the version of the
-    redaction rules that were applied when the copy was parsed.
+    `coverage` maps each outcome of a line, such as `parsed`, to the number of its lines. The sum of these numbers is
+    always `lines`. `rules` is the version of the redaction rules that were applied when the copy was parsed.
 
-    `head` and `tail` are digests of the first and the last 4 KiB archived. They distinguish an append from a rewrite.
-    `sums` contains the packed checksums of the copy, or empty bytes if they have not been computed.
+    `head` and `tail` are digests of the first and the last 4 KiB that were archived. They show whether the agent
+    appended to the file or rewrote it. `sums` contains the packed checksums of the copy. It is empty if the checksums
+    have not been computed.
     """
 
     agent: str
@@ -110,7 +115,7 @@ class SourceTable:
         return source.id
 
     def supersede(self, source: Source) -> None:
-        """Mark a source as superseded, so that a new source can have its path. Its copy and rows stay."""
+        """Mark a source as superseded, so that a new source can have its path. Its raw copy and its rows are kept."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
     def outdated(self, *, scheduled_only: bool = False) -> list[Source]:
@@ -191,14 +196,17 @@ class SourceTable:
         self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
     def coverage(self) -> Counter[str]:
-        """Return the number of archived lines by outcome, for all sources."""
+        """Return the number of archived lines with each outcome, such as `parsed`, for all sources."""
         total: Counter[str] = Counter()
         for (text,) in self._db.rows("SELECT coverage FROM source"):
             total.update(json.loads(text))
         return total
 
     def unaccounted(self) -> list[tuple[str, int, int]]:
-        """Return the copies with inconsistent counts: name, number of lines, and number of lines with an outcome."""
+        """Return the copies whose number of lines differs from the number of lines with an outcome.
+
+        Each tuple contains the archive path and these two numbers.
+        """
         rows = self._db.rows(
             """SELECT archived, lines, counted FROM (
                    SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS counted FROM source
@@ -207,7 +215,7 @@ class SourceTable:
         return [(name, lines, int(counted)) for name, lines, counted in rows]
 
     def totals(self) -> tuple[int, int, int, int]:
-        """Return the number of files, bytes, lines, and bytes of lines that are still being written."""
+        """Return four totals: files, their bytes, lines, and the bytes of incomplete last lines."""
         rows = self._db.rows("SELECT count(*), total(size), total(lines), total(pending) FROM source")
         files, size, lines, pending = map(int, rows[0])
         return files, size, lines, pending
@@ -222,22 +230,22 @@ class SourceTable:
         return row[0] if row else None
 
     def locate(self, records: Collection[str]) -> dict[str, SourceLine]:
-        """Return the source and line that first contained each record. Unknown record IDs are omitted."""
+        """Map each record ID to the source and line that contained the record first. Unknown IDs are omitted."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
         return {record: (source, line) for record, source, line in rows}
 
     def records_of(self, source: int) -> dict[str, int]:
-        """Return the lines of the records whose first occurrence is in a source."""
+        """Map the IDs of records whose first occurrence is in this source to their line numbers."""
         return dict(self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,)))
 
     def add_records(self, source: int, lines: dict[str, int]) -> None:
-        """Store the lines of records whose first occurrence is in this source."""
+        """Store the line numbers of records whose first occurrence is in this source."""
         self._db.run_many(
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )
 
     def remove_records(self, sources: Collection[int], records: Collection[str]) -> None:
-        """Remove these records from these sources, because an earlier source already contains them."""
+        """Delete the stored lines of records in these sources, because an earlier source contains the records too."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
     def report(self, path: Path, reason: str | None) -> None:

@@ -16,7 +16,7 @@ CHECKSUM_BYTES: Final = 8
 """Bytes that the checksum VFS reserves at the end of each page."""
 BUSY_MS: Final = 30_000
 _WAL_SAFE: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
-"""First release of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
+"""SQLite versions that fixed the WAL-reset bug, one per release branch (https://sqlite.org/wal.html)."""
 
 
 def connect(name: str, flags: int) -> apsw.Connection:
@@ -50,7 +50,7 @@ def sqlite_version() -> str:
 
 
 def is_wal_safe() -> bool:
-    """Return whether this SQLite version is free of the bug that loses rows of the write-ahead log."""
+    """Return whether this SQLite version has the fix of the WAL-reset bug, which loses committed rows."""
     return _wal_is_safe(sqlite_version())
 
 
@@ -68,7 +68,7 @@ def corrupt(path: Path, reason: str) -> StoreCorrupt:
 def translated_errors(path: Path) -> Generator[None]:
     """Translate SQLite's errors to Palaver's errors. A busy database is never reported as damaged.
 
-    Do not wrap the caller's code in this context. Its `ValueError`s would be reported as values that cannot be stored.
+    The block must contain only calls of SQLite, because every `ValueError` in it becomes a `ValueRefused`.
     """
     try:
         yield

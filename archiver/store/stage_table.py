@@ -1,4 +1,4 @@
-"""Stages: for each kind of work, such as the backup, its last success and its last problem."""
+"""Stages: kinds of background work, such as `backup`, with the last success and the last problem of each."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from .database import Database
 
 
 class StageTable:
-    """Table of stages."""
+    """Table of stages, by name."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
-        """Record a run of a stage. A run without problems succeeded."""
+        """Record that a stage succeeded or, if there are `problems`, that it failed."""
         if not problems:
             self._db.run(
                 """INSERT INTO stage (name, succeeded) VALUES (?, ?)
@@ -31,6 +31,6 @@ class StageTable:
         )
 
     def all(self) -> list[StageState]:
-        """Return the state of every stage that has run, by name."""
+        """Return the state of every stage that has run, sorted by name."""
         rows = self._db.rows("SELECT name, succeeded, problem, failed FROM stage ORDER BY name")
         return [StageState(*row) for row in rows]

@@ -171,9 +171,9 @@ class Store(Closing):
             )
 
     def back_up(self) -> None:
-        """Make today's backup unless it exists or another process is making it. Record the result as stage `backup`.
+        """Make today's backup unless it exists or another process is making it.
 
-        Add page checksums first if the database has none.
+        Add page checksums first if the database has none. Success or failure is recorded as the stage `backup`.
         """
         backups = Backups(self.home)
         if self.is_read_only or not backups.is_due:
@@ -197,7 +197,10 @@ class Store(Closing):
         self._database.close()
 
     def _reconcile(self) -> None:
-        """Record changes that the database has lost, and merge newer deletions from the tombstone file."""
+        """Compare the database with the watermark and the tombstone file when it is opened.
+
+        Record how many committed changes are missing. Merge deletions that only the tombstone file contains.
+        """
         try:
             if not self._database.read_only:
                 with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.

@@ -25,7 +25,10 @@ class SummaryTable:
         return [key for key, source in rows if source == rows[0][1]]
 
     def summarised(self, session: int, exchange: int) -> list[StoredObservation]:
-        """Return the observations that a summary covers, in order. They come from the source of `exchange`."""
+        """Return the observations that a session's summary covers, in order.
+
+        They belong to the exchanges of the session in the source of `exchange`.
+        """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
                 WHERE i.session = ? AND o.scope = 'exchange'
@@ -47,9 +50,10 @@ class SummaryTable:
         return {found.session: found for found in map(stored_of, rows)}
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete the summaries of these sessions, and schedule new ones, because the content that they quote changed.
+        """Delete the summaries of these sessions, and schedule new ones.
 
-        The model's replies about these sessions are deleted too.
+        Call this after a change to content that the summaries may quote. The language model jobs of these sessions are
+        deleted too.
         """
         self._db.run(
             f"""DELETE FROM job WHERE kind = 'session' AND exchange IN (
@@ -74,7 +78,7 @@ class SummaryTable:
         )
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
-        """Store the summary of a session under one of its exchanges. If `summary` is None, delete the stored one."""
+        """Store the summary of a session as an observation of `exchange`, or delete it if `summary` is None."""
         self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
         known = self.of_session(session)
         if known is not None and summary is not None and known.exchange == exchange:

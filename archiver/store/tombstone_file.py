@@ -24,7 +24,7 @@ from ...core.errors import StoreError
 
 _TITLE: Final = b"palaver-forgotten-2"
 _UNCHECKED: Final = b"palaver-forgotten-1"
-"""Prefix of a first line without a checksum, as earlier versions wrote it."""
+"""Prefix of a first line without a checksum. Earlier versions of Palaver wrote such lines."""
 _STATES: Final = ("kept", "erasing", "erased")
 
 
@@ -38,14 +38,14 @@ class Tombstones(Struct, frozen=True):
 
 
 class FileContent(Struct, frozen=True):
-    """Deletions in a file. `damaged` counts the unreadable deletions."""
+    """Readable deletions in a tombstone file, and the number of damaged deletions."""
 
     deletions: tuple[Tombstones, ...] = ()
     damaged: int = 0
 
 
 class FileHeader(Struct, frozen=True):
-    """First line: number of the last write, number of deletions, and fingerprint of the key."""
+    """First line of the file: number of the last write, number of deletions, and fingerprint of the key."""
 
     seq: int
     count: int
@@ -93,9 +93,10 @@ class TombstoneFile:
         self._path = path
 
     def header(self) -> FileHeader | None:
-        """Return the first line.
+        """Return the first line. Return `NEVER_WRITTEN` for a missing file, and None if the first line is damaged.
 
-        Return `NEVER_WRITTEN` for a missing file, and None for a damaged one. Raises `StoreError`.
+        Raises:
+            StoreError: The file cannot be read.
         """
         try:
             with self._path.open("rb") as file:
@@ -106,7 +107,7 @@ class TombstoneFile:
             raise self._unreadable(error) from None
 
     def read(self) -> FileContent:
-        """Return all readable deletions, and the number of damaged deletions. Raises `StoreError`."""
+        """Return all readable deletions, and the number of damaged deletions. Raises `StoreError` if reading fails."""
         try:
             first, *rows = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -121,7 +122,11 @@ class TombstoneFile:
         return FileContent(deletions, max(count, len(parsed)) - len(deletions))
 
     def write(self, header: FileHeader, deletions: Iterable[Tombstones]) -> None:
-        """Replace the file durably. Raises `StoreError` and leaves the file unchanged on failure."""
+        """Replace the file durably.
+
+        Raises:
+            StoreError: The file cannot be written. The previous file is kept.
+        """
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._path) as file:

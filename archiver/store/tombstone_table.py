@@ -31,7 +31,7 @@ class TombstoneTable:
         self._file = TombstoneFile(self._home.tombstone_file)
         self._changed = False
         self.lost = 0
-        """Number of unreadable deletions when the file was last merged into the database."""
+        """Number of deletions that were unreadable when the tombstone file was last merged into the database."""
 
     # The tombstone file.
 
@@ -100,7 +100,12 @@ class TombstoneTable:
         StageTable(self._db).note(_STAGE)
 
     def check_key(self, key: bytes) -> None:
-        """Raise `KeyLost` if the tombstones use another key, or `KeyChanged` if the secret placeholders do."""
+        """Check that `key` made the tombstones and the placeholders of secrets.
+
+        Raises:
+            KeyLost: Another key made the tombstones.
+            KeyChanged: Another key made the placeholders, and there are no deletions.
+        """
         if not self.has_deletions():
             known = self._db.one("SELECT sign FROM key_check")
             if known is not None and known[0] != fingerprint(key):

@@ -12,11 +12,11 @@ from .change_log import ChangeLog, Entity
 from .database import AMONG, Database, listed
 
 PARTS_MAX: Final = 256
-"""Maximum number of parts of an item, each with a vector."""
+"""Maximum number of parts into which the text of an item is split. Each part has its own vector."""
 TOKEN_BYTES: Final = 16
 """Bytes per token embedding: 128 binary dimensions."""
 PROMPT: Final = 0
-"""Part number of the prompt of an exchange. Higher numbers are parts of the answer."""
+"""Part number of the vector of an exchange's prompt. Vectors of the answer have higher part numbers."""
 
 _SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
     FROM vector v LEFT JOIN observation o ON o.item = v.item
@@ -37,7 +37,7 @@ class Embedding(NamedTuple):
 class StoredVector(Struct, frozen=True):
     """Vector of one part of an item's text. `data` and `token_bits` have the same format as in `Embedding`.
 
-    `event` is the exchange to which the item belongs. Part 0 of an exchange is its prompt.
+    `event` is the key of the exchange to which an observation belongs. For all other items, it equals `item`.
     """
 
     item: int
@@ -54,7 +54,7 @@ class VectorTable:
         self._db, self._changes = database, changes
 
     def unembedded(self, model: str, limit: int) -> list[int]:
-        """Return the keys of items without vectors of this model, newest first."""
+        """Return the keys of up to `limit` items without vectors of this model, newest first."""
         sql = "SELECT key FROM item WHERE embedded IS NOT ? ORDER BY key DESC LIMIT ?"
         return self._db.numbers(sql, (model, limit))
 
@@ -69,7 +69,10 @@ class VectorTable:
         )
 
     def replace(self, model: str, vectors: dict[int, dict[int, Embedding]]) -> None:
-        """Replace all vectors of each item with the given vectors, by part. Items deleted meanwhile are skipped."""
+        """Replace all vectors of each item. Items that were deleted in the meantime are skipped.
+
+        `vectors` maps the keys of items to their embeddings by part number.
+        """
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
                 continue

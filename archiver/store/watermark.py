@@ -1,8 +1,8 @@
 """The watermark: the number of the last committed change, in a small file beside the raw copies.
 
-If the last change of a database is older, acknowledged writes were lost, for example because the write-ahead log was
-deleted. The file is written after each commit but not synced. Therefore, its number can be too small after a power
-failure, but never too large.
+A watermark that is higher than the last change in the database shows that committed changes were lost. This happens,
+for example, if the write-ahead log is deleted. The file is written after each commit, but not flushed to the disk.
+Therefore, its number can be too small after a power failure, but never too large.
 """
 
 import shutil
@@ -26,7 +26,7 @@ LOSS_HINT: Final = (
 
 
 class Watermark:
-    """Watermark of one store, which also shows how many changes are missing from the database."""
+    """Watermark of one store. It shows how many committed changes are missing from the database."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._home, self._changes = Home(database.path.parent), changes
@@ -35,7 +35,7 @@ class Watermark:
 
     @property
     def missing(self) -> int:
-        """Number of acknowledged changes that are missing from the database."""
+        """Number of committed changes that are missing from the database."""
         if self._lost_path.exists():
             return _read(self._lost_path) or 1
         return self._behind()
@@ -49,7 +49,7 @@ class Watermark:
         return f"{many(count, 'acknowledged change is', 'acknowledged changes are')} missing from the database"
 
     def advance(self) -> None:
-        """After a commit, write the number of the last change. A recorded loss remains recorded."""
+        """Write the number of the last change. Call this after each commit. The record of a loss is not deleted."""
         last = self._changes.last()
         if last == self._written or not self._path.parent.is_dir():
             return
@@ -57,7 +57,7 @@ class Watermark:
         self._written = last
 
     def check(self) -> None:
-        """Before the first write, record the number of missing changes and copy the write-ahead log."""
+        """Record missing changes and save the write-ahead log before the first write. Further calls have no effect."""
         if self._written < 0:
             self._written = 0
             if missing := self._behind():
@@ -66,7 +66,7 @@ class Watermark:
                 _write(self._lost_path, missing)
 
     def accept(self) -> None:
-        """Delete the record of a loss, and continue from the database's last change."""
+        """Delete the record of a loss, and set the watermark to the last change in the database."""
         reset(self._home)
         self._written = 0
         self.advance()
@@ -76,14 +76,14 @@ class Watermark:
 
 
 def reset(home: Home) -> None:
-    """Delete the watermark and a recorded loss, because the database is created again."""
+    """Delete the watermark and the record of a loss. Call this when the database is replaced."""
     for path in _paths(home):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def _paths(home: Home) -> tuple[Path, Path]:
-    """Return the paths of the watermark and of a recorded loss."""
+    """Return the paths of two files: the watermark, and the record of a loss."""
     return home.changes, home.changes.with_name(f"{home.changes.name}.lost")
 
 

@@ -40,17 +40,19 @@ _OPERATORS: Final = re.compile(r'["“”„*]')
 def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequence[str] = ()) -> list[KnownFix]:
     """Return the fixes of failed commands whose output contains this error, most frequent first, then newest.
 
-    If the error has several lines, only the line that states the failure is searched.
+    If the error has several lines, only the line that states the failure is searched. An error of one word must match
+    with its punctuation and numbers, because the word alone, as in `undefined:`, occurs in many other outputs.
 
     Raises:
         InvalidInput: The error is too short, or a project is invalid.
     """
     error = error_line(error)
     words = frozenset(_WORD.findall(error.lower()))
+    literal = " ".join(error.lower().split()) if len(words) == 1 else ""
     found: dict[tuple[object, ...], tuple[float, KnownFix, set[int]]] = {}
     for stored in _candidates(search, store, error, projects):
         session = store.sessions.load(stored.session)
-        for share, fix in _fixes(stored, session, words):
+        for share, fix in _fixes(stored, session, words, literal):
             key = (fix.project, fix.command, fix.remedy, fix.worked)
             known_share, newest, sessions = found.get(key, (0.0, fix, set[int]()))
             newest = fix if (fix.at or 0) > (newest.at or 0) else newest
@@ -75,14 +77,19 @@ def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequenc
         query = replace(query, cursor=results.cursor)
 
 
-def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> Iterator[tuple[float, KnownFix]]:
-    """Yield the fixes of an exchange, each with the share of the words that the failed output contains."""
+def _fixes(
+    stored: StoredExchange, session: Session, words: frozenset[str], literal: str
+) -> Iterator[tuple[float, KnownFix]]:
+    """Yield the fixes of an exchange, each with the share of the words that the failed output contains.
+
+    The line that is shown contains the `literal` text.
+    """
     exchange = stored.exchange
     turns = exchange.active_turns
     roots = tuple(filter(None, (session.cwd, exchange.cwd)))
     runs, repairs = list(shell_runs(turns)), {each.run.position: each for each in find_repairs(turns)}
     for place, run in enumerate(runs):
-        share, line = _match(words, run.result.text) if run.failed else (0.0, "")
+        share, line = _match(words, literal, run.result.text) if run.failed else (0.0, "")
         if share < _SHARE_MIN or is_stopped(run) or all(segment.is_reader for segment in run.segments):
             continue
         fix = KnownFix(
@@ -107,11 +114,11 @@ def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> I
             yield share, fix
 
 
-def _match(words: frozenset[str], output: str) -> tuple[float, str]:
+def _match(words: frozenset[str], literal: str, output: str) -> tuple[float, str]:
     """Return the largest share of the words that two adjacent lines contain, and the better of these lines."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if literal in " ".join(line.lower().split()) and line.strip()]
     known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
-    both = [len(one | two) for one, two in zip(known, [*known[1:], set[str]()], strict=True)]
+    both = [len(one | two) for one, two in zip(known, [*known, set[str]()][1:], strict=True)]
     if not words or not any(both):
         return 0.0, ""
     place = both.index(max(both))

@@ -26,7 +26,8 @@ _TASK_NAMES: Final = {
     **{word: task for task, words in TASKS.items() for word in words},
     "formatting": "format", "running": "run", "types": "type check", "type": "type check", "typing": "type check",
     "server": "run", "compile": "build",
-    "dependencies": "install", "setup": "install", "style": "format", "unit": "test", "launch": "run",
+    "dependencies": "install", "setup": "install", "style": "format", "linter": "lint", "formatter": "format",
+    "typechecker": "type check", "unit": "test", "launch": "run",
 }  # fmt: skip
 
 

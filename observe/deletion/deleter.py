@@ -36,6 +36,7 @@ from ...core.home import Home
 from ...core.memory import MemoryState, StoredMemory
 from ...core.progress import Reporter, silent, stage
 from ...core.text import readable
+from ...search.present.session_names import SessionNames
 from ...search.query.project_names import unknown_project
 from .. import rules
 from ..extraction.observation_writer import summarise
@@ -147,7 +148,7 @@ class Deleter(Closing):
         preview = DeletionPreview(
             token=self._deletions.token(plan, states, sorted(files.items()), request.erase, request.force),
             erase=request.erase,
-            sessions=tuple(_sessions(plan)),
+            sessions=tuple(_sessions(plan, SessionNames(self._store))),
             exchanges=len(plan.selection.exchanges),
             observations=len(observations),
             copies=tuple(_copies(plan)),
@@ -227,13 +228,13 @@ class Deleter(Closing):
         return DeletionResult(plan.preview, number, None, found, originals, remaining)
 
 
-def _sessions(plan: DeletionPlan) -> list[DeletedSession]:
+def _sessions(plan: DeletionPlan, names: SessionNames) -> list[DeletedSession]:
     counts = dict.fromkeys(sorted(plan.sessions), 0)
     for each in plan.selection.exchanges.values():
         counts[each.session] = counts.get(each.session, 0) + 1
     sessions, whole = plan.selector.sessions, plan.selection.sessions
     return [
-        DeletedSession(each.native_id, each.agent, each.project, each.title, count, number in whole)
+        DeletedSession(each.native_id, each.agent, each.project, names.title(number), count, number in whole)
         for number, count in counts.items()
         for each in (sessions[number],)
     ]

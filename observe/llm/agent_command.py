@@ -22,10 +22,12 @@ from ...core.text import readable
 from .agent_output import read_output
 from .api_keys import KEYS, OWN_KEY
 from .http_status import TIMEOUT
+from .json_turn import converse_in_json
 from .model_errors import ModelBusy, ModelRefused, RequestRefused
 from .model_request import ModelRequest
 from .provider import Answer
 from .reply_limits import BYTES_MAX, too_large
+from .tool_turn import ToolRequest, ToolTurn
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
 """Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
@@ -63,6 +65,10 @@ class AgentCommand:
             reason = " ".join(readable(reason).split())[-_MESSAGE_MAX:]
             raise RequestRefused(f"{self._words[0]} ended with status {status}: {reason}", maybe_charged=True)
         return Answer(found.text, "", found.usage or Usage(), text)
+
+    def converse(self, request: ToolRequest) -> ToolTurn:
+        """Return the agent's next message in a conversation with tools, which Palaver runs. Raises like `ask`."""
+        return converse_in_json(self, request)
 
     def close(self) -> None:
         """Do nothing: each request has its own process."""

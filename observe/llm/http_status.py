@@ -13,8 +13,8 @@ _PERMANENT: Final = {401, 402, 403, 404}
 _TEMPORARY: Final = {408, 409, 425, 429}
 _NOT_IMPLEMENTED: Final = 501
 _HINTS: Final = {
-    401: "Check {key}, then run `palaver observe` again.",
-    404: "Check llm_model and llm_url in config.toml, then run `palaver observe` again.",
+    401: "Check {key}, then run the command again.",
+    404: "Check llm_model and llm_url in config.toml, then run the command again.",
 }
 
 
@@ -27,7 +27,7 @@ def error_of(
         hint = "Write the address in llm_url in config.toml, if you trust it."
         return ModelRefused(f"llm_url redirects to {target or 'no address'}", status, hint=hint)
     if status in _PERMANENT or unpaid:
-        hint = _HINTS.get(status, "Check the account that your API key belongs to, then run `palaver observe` again.")
+        hint = _HINTS.get(status, "Check the account that your API key belongs to, then run the command again.")
         message = f"the provider refused the call with status {status}: {message}"
         return ModelRefused(message, status, hint=hint.format(key=key))
     if status in _TEMPORARY or (status >= 500 and status != _NOT_IMPLEMENTED):

@@ -6,7 +6,7 @@ Only this module imports the SDK and translates its errors.
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -19,11 +19,13 @@ from .loopback import is_loopback
 from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 from .model_request import ModelRequest
 from .provider import Answer, BatchResult, RemoteBatch
+from .tool_turn import Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
 
 if TYPE_CHECKING:
     import anthropic
 
 ANTHROPIC = "https://api.anthropic.com"
+_CACHEABLE: Final = {"cache_control": {"type": "ephemeral"}}
 _PROXIED = ("http://", "https://", "all://")
 """Prefixes of addresses for which the SDK reads proxies from the environment."""
 _RECENT = 100
@@ -57,10 +59,11 @@ class MessagesApi(Closing):
 
     def ask(self, request: ModelRequest) -> Answer:
         """Return the reply to one request. Raises `ReplyInvalid` if it is not a message."""
-        with _translate_errors(self._variable):
-            send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
-            raw = send(**_body(request)).http_response.text
-        return _parse_answer(raw)
+        return _parse_answer(self._send(_body(request)))
+
+    def converse(self, request: ToolRequest) -> ToolTurn:
+        """Return the model's next message in a conversation with tools. Raises `ReplyInvalid` if it is malformed."""
+        return _parse_turn(self._send(_tool_body(request)))
 
     def submit(self, requests: Sequence[tuple[str, ModelRequest]]) -> str:
         """Send requests, each with its ID, as a batch, and return the name of the batch."""
@@ -98,21 +101,62 @@ class MessagesApi(Closing):
         """Close the connections."""
         self._client.close()
 
+    def _send(self, body: dict[str, Any]) -> str:
+        with _translate_errors(self._variable):
+            send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
+            return send(**body).http_response.text
+
 
 def _body(request: ModelRequest) -> dict[str, Any]:
     """Return the body of a call, identical for single calls and batches. The system prompt is marked as cacheable."""
     return {
         "model": request.model,
         "max_tokens": request.tokens_out,
-        "system": [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}],
+        "system": [{"type": "text", "text": request.system, **_CACHEABLE}],
         "messages": [{"role": "user", "content": request.text}],
         "output_config": {"format": {"type": "json_schema", "schema": request.schema}},
     }
 
 
+def _tool_body(request: ToolRequest) -> dict[str, Any]:
+    """Return the body of a call with tools. The conversation so far is marked as cacheable for the next call."""
+    messages = [_message(each) for each in request.messages]
+    messages[-1]["content"][-1] |= _CACHEABLE
+    return {
+        "model": request.model,
+        "max_tokens": request.tokens_out,
+        "system": [{"type": "text", "text": request.system, **_CACHEABLE}],
+        "tools": [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in request.tools
+        ],
+        "tool_choice": {"type": "none" if request.last else "auto"},
+        "messages": messages,
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    match message:
+        case UserMessage(text):
+            return {"role": "user", "content": [{"type": "text", "text": text}]}
+        case ModelMessage(content):
+            return {"role": "assistant", "content": content}
+        case ToolOutputs(outputs, note):
+            results = [
+                {"type": "tool_result", "tool_use_id": each.id, "content": each.text, "is_error": each.failed}
+                for each in outputs
+            ]
+            notes = [{"type": "text", "text": note}] if note else []
+            return {"role": "user", "content": [*results, *notes]}
+        case _:
+            assert_never(message)
+
+
 class _Block(BaseModel):
     type: str
     text: str = ""
+    id: str = ""
+    name: str = ""
+    input: Any = None
 
 
 class _Counts(BaseModel):
@@ -131,21 +175,42 @@ class _Message(BaseModel):
 
 
 def _parse_answer(raw: str) -> Answer:
+    message = _parse_message(raw)
+    return Answer(_text(message), _truncated(message), _usage(message.usage), raw)
+
+
+def _parse_turn(raw: str) -> ToolTurn:
+    message = _parse_message(raw)
+    blocks = (block for block in message.content if block.type == "tool_use")
+    calls = tuple(ToolCall.of(block.id, block.name, block.input) for block in blocks)
+    content = orjson.loads(raw)["content"]
+    return ToolTurn(_text(message), calls, _truncated(message), _usage(message.usage), content)
+
+
+def _parse_message(raw: str) -> _Message:
     try:
-        message = _Message.model_validate_json(raw)
+        return _Message.model_validate_json(raw)
     except ValidationError:
         raise ReplyInvalid("the reply is not a message of the Messages API", raw) from None
-    counts = message.usage
-    usage = Usage(
+
+
+def _text(message: _Message) -> str:
+    return "".join(block.text for block in message.content if block.type == "text")
+
+
+def _truncated(message: _Message) -> str:
+    """Return the stop reason of an incomplete message, or an empty text."""
+    reason = message.stop_reason or ""
+    return "" if reason in {"", "end_turn", "stop_sequence", "tool_use"} else reason
+
+
+def _usage(counts: _Counts) -> Usage:
+    return Usage(
         counts.input_tokens,
         counts.cache_creation_input_tokens or 0,
         counts.cache_read_input_tokens or 0,
         counts.output_tokens,
     )
-    text = "".join(block.text for block in message.content if block.type == "text")
-    reason = message.stop_reason or ""
-    truncated = "" if reason in {"", "end_turn", "stop_sequence"} else reason
-    return Answer(text, truncated, usage, raw)
 
 
 class _ErrorDetail(BaseModel):

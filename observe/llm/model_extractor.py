@@ -12,6 +12,7 @@ from ...core.config import Config
 from ...core.conversation import Milliseconds
 from ...core.progress import Reporter, silent
 from ...core.spending import Estimate, Extraction, Usage
+from .backoff import Backoff
 from .batch_sender import BatchSender
 from .excerpt import is_worth_asking
 from .extraction_request import TOKENS_OUT, ExtractionRequest, ExtractionTemplates, RequestBuilder
@@ -31,10 +32,6 @@ QUIET_MS = 600_000
 """Milliseconds without activity after which a session counts as finished."""
 _CHUNK = 100
 """Number of exchanges loaded together."""
-_BUSY_MAX = 3
-"""Consecutive temporary failures that end a run."""
-_WAIT_MAX = 60.0
-"""Maximum seconds that a run waits before a retry."""
 _TYPICAL_OUT = 800
 """Typical tokens of a reply including thinking, for estimates."""
 REASON = "newest"
@@ -151,17 +148,13 @@ class ModelExtractor:
         self, results: JobResults, report: Reporter, refused: RefusedRequests, sessions: set[int] | None
     ) -> None:
         """Send one request after another. Repeated failures end the run."""
-        busy = done = 0
+        backoff, done = Backoff(self._sleep), 0
         while claimed := self._queue.claim(1, sessions):
             try:
                 self._send(results, claimed[0], refused)
-                busy = 0
+                backoff.reset()
             except ModelBusy as error:
-                busy += 1
-                wait = error.after if error.after is not None else 2.0**busy
-                if busy >= _BUSY_MAX or wait > _WAIT_MAX:
-                    raise
-                self._sleep(wait)
+                backoff.wait(error)
             done += 1
             report("Extracting", done, done + self._store.jobs.due(self._clock()))
 

@@ -4,20 +4,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final, Literal, Protocol
-from uuid import uuid4
 
 import orjson
 from msgspec import json
 from pydantic import ValidationError
 
-from ...archiver.store import PlannedCall, Store
+from ...archiver.store import Store
 from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
-from .ledger import Budget, Ledger
+from .booked_calls import BookedCalls, CallSize
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
 from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
-from .prices import price_of
 from .private_projects import PrivateProjects
 from .provider import Answer, Provider
 
@@ -76,8 +74,7 @@ class ModelJudge:
         self._rules = RuleJudge()
         self.name = f"{self._rules.name} and {config.llm_name}"
         self._store, self._model, self._templates, self._open = store, config.llm_name, templates, provider
-        self._price = price_of(config)
-        self._ledger = Ledger(store, Budget.of(config), uuid4().hex)
+        self._calls = BookedCalls(store, config, REASON)
         self._private = config.private_projects
         self._provider: Provider | None = None
         self._paused_until = 0.0
@@ -108,12 +105,8 @@ class ModelJudge:
     def _ask(self, pairs: Mapping[str, MemoryPair]) -> None:
         """Ask the model about these pairs and cache its judgements by key."""
         request = self._request(pairs)
-        cost = self._price.maximum_cost(request.size(), _TOKENS_OUT)
-        planned = PlannedCall(self._model, REASON, 0, _digest(request), cost)
         try:
-            with self._store.transaction():
-                call = self._ledger.reserve(planned)
-            self._keep(list(pairs), _read(self._call(call, request)))
+            self._keep(list(pairs), _read(self._call(request)))
         except ReplyInvalid:
             self._keep(list(pairs), _Judgements(judgements=[]))
         except ModelRefused:
@@ -123,20 +116,14 @@ class ModelJudge:
         except (BudgetExhausted, ExtractionError):
             return
 
-    def _call(self, call: int, request: ModelRequest) -> Answer:
-        """Make one call and settle its cost. If the call fails but may be charged, its reservation remains."""
-        try:
-            if self._provider is None:
-                self._provider = self._open()
-            answer = self._provider.ask(request)
-        except ExtractionError as error:
-            if not error.maybe_charged:
-                with self._store.transaction():
-                    self._store.ledger.release([call])
-            raise
-        with self._store.transaction():
-            self._store.ledger.settle(call, answer.usage, self._price.cost(answer.usage))
-        return answer
+    def _call(self, request: ModelRequest) -> Answer:
+        planned = CallSize(request.size(), _TOKENS_OUT, _digest(request))
+        return self._calls.make(planned, lambda: self._connected().ask(request))
+
+    def _connected(self) -> Provider:
+        if self._provider is None:
+            self._provider = self._open()
+        return self._provider
 
     def _keep(self, keys: Sequence[str], reply: _Judgements) -> None:
         """Cache the judgements of the pairs with these keys, and None for pairs without a usable judgement."""

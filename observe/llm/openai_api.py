@@ -3,9 +3,10 @@
 Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and other servers implement this API.
 """
 
+from collections.abc import Callable
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
-from typing import Any, Final, cast
+from typing import Any, Final, assert_never, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -21,6 +22,7 @@ from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
 from .model_request import ModelRequest
 from .provider import Answer
 from .reply_limits import limited
+from .tool_turn import Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
 
 OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_HOST: Final = "api.openai.com"
@@ -38,7 +40,20 @@ class OpenAIApi:
 
     def ask(self, request: ModelRequest) -> Answer:
         """Return the reply to one request. Raises `ReplyInvalid` if it is not a chat completion."""
-        return _parse_answer(self._send(_body(request, self._url)), request)
+        raw = self._send(_body(request, self._url))
+        choice, usage = _parse_choice(raw, request.tokens)
+        return Answer(choice.message.content or "", _truncated(choice), usage, raw)
+
+    def converse(self, request: ToolRequest) -> ToolTurn:
+        """Return the model's next message in a conversation with tools. Raises `ReplyInvalid` if it is malformed."""
+        raw = self._send(_tool_body(request, self._url))
+        choice, usage = _parse_choice(raw, request.tokens)
+        calls = tuple(_call(each, index) for index, each in enumerate(choice.message.tool_calls or ()))
+        content: dict[str, Any] = {"role": "assistant", **orjson.loads(raw)["choices"][0]["message"]}
+        for call, sent in zip(calls, content.get("tool_calls") or (), strict=True):
+            sent["id"] = call.id
+        refused = "refusal" if choice.message.refusal else ""
+        return ToolTurn(choice.message.content or "", calls, refused or _truncated(choice), usage, content)
 
     def close(self) -> None:
         """Do nothing: each request has its own connection."""
@@ -86,11 +101,9 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _body(request: ModelRequest, url: str) -> dict[str, Any]:
-    # OpenAI's newer models reject `max_tokens`. Other servers do not support the parameter that replaced it.
-    limit = "max_completion_tokens" if urlsplit(url).hostname == _OPENAI_HOST else "max_tokens"
     return {
         "model": request.model,
-        limit: request.tokens_out,
+        **_limit(request.tokens_out, url),
         "messages": [
             {"role": "system", "content": request.system},
             {"role": "user", "content": request.text},
@@ -99,8 +112,52 @@ def _body(request: ModelRequest, url: str) -> dict[str, Any]:
     }
 
 
+def _tool_body(request: ToolRequest, url: str) -> dict[str, Any]:
+    tools = [{"name": tool.name, "description": tool.description, "parameters": tool.schema} for tool in request.tools]
+    return {
+        "model": request.model,
+        **_limit(request.tokens_out, url),
+        "messages": [
+            {"role": "system", "content": request.system},
+            *(sent for message in request.messages for sent in _messages(message)),
+        ],
+        "tools": [{"type": "function", "function": tool} for tool in tools],
+        "tool_choice": "none" if request.last else "auto",
+    }
+
+
+def _limit(tokens_out: int, url: str) -> dict[str, int]:
+    # OpenAI's newer models reject `max_tokens`. Other servers do not support the parameter that replaced it.
+    return {"max_completion_tokens" if urlsplit(url).hostname == _OPENAI_HOST else "max_tokens": tokens_out}
+
+
+def _messages(message: Message) -> list[dict[str, Any]]:
+    match message:
+        case UserMessage(text):
+            return [{"role": "user", "content": text}]
+        case ModelMessage(content):
+            return [content]
+        case ToolOutputs(outputs, note):
+            results = [{"role": "tool", "tool_call_id": each.id, "content": each.text} for each in outputs]
+            return [*results, {"role": "user", "content": note}] if note else results
+        case _:
+            assert_never(message)
+
+
+class _Function(BaseModel):
+    name: str
+    arguments: Any = None
+
+
+class _ToolCall(BaseModel):
+    id: str | None = None
+    function: _Function
+
+
 class _Message(BaseModel):
     content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
 
 
 class _Choice(BaseModel):
@@ -125,21 +182,37 @@ class _Completion(BaseModel):
     usage: _Counts | None = None
 
 
-def _parse_answer(raw: str, request: ModelRequest) -> Answer:
+def _parse_choice(raw: str, tokens_in: Callable[[], int]) -> tuple[_Choice, Usage]:
+    """Return the reply and its tokens. `tokens_in` estimates the tokens of the request if the server states none."""
     try:
         completion = _Completion.model_validate_json(raw)
         choice = completion.choices[0]
     except (ValidationError, IndexError):
         raise ReplyInvalid(f"the reply is not a chat completion. {_message(raw)}".rstrip(), raw) from None
-    text, counts = choice.message.content or "", completion.usage
+    counts = completion.usage
     if counts is None:
-        usage = Usage(request.tokens(), 0, 0, count(text))
-    else:
-        details = counts.prompt_tokens_details
-        cached = min(details.cached_tokens or 0, counts.prompt_tokens) if details else 0
-        usage = Usage(counts.prompt_tokens - cached, 0, cached, counts.completion_tokens)
-    truncated = "" if choice.finish_reason in {None, "", "stop"} else choice.finish_reason
-    return Answer(text, truncated or "", usage, raw)
+        arguments = [str(call.function.arguments) for call in choice.message.tool_calls or ()]
+        return choice, Usage(tokens_in(), 0, 0, count("\n".join([choice.message.content or "", *arguments])))
+    details = counts.prompt_tokens_details
+    cached = min(details.cached_tokens or 0, counts.prompt_tokens) if details else 0
+    return choice, Usage(counts.prompt_tokens - cached, 0, cached, counts.completion_tokens)
+
+
+def _truncated(choice: _Choice) -> str:
+    """Return the reason why a reply is incomplete, or an empty text."""
+    reason = choice.finish_reason or ""
+    return "" if reason in {"", "stop", "tool_calls"} else reason
+
+
+def _call(call: _ToolCall, index: int) -> ToolCall:
+    """Return a call with its arguments, which are JSON in a string. Some servers give calls no ID."""
+    given: Any = call.function.arguments
+    if isinstance(given, str):
+        try:
+            given = orjson.loads(given or "{}")
+        except orjson.JSONDecodeError:
+            given = None
+    return ToolCall.of(call.id or f"call_{index}", call.function.name, given)
 
 
 def _message(body: str) -> str:

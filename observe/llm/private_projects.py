@@ -29,6 +29,10 @@ class PrivateProjects:
         session = self._sessions[stored.session]
         return self._matches(session.project, session.cwd) or self._matches("", stored.exchange.cwd)
 
+    def includes_place(self, name: str, *folders: str) -> bool:
+        """Return whether a project is private by its name, or by a folder in which its agent worked."""
+        return self._matches(name, *folders)
+
     def includes_memory(self, memory: Memory) -> bool:
         """Return whether a memory belongs to a private project.
 

@@ -18,10 +18,10 @@ from ...archiver.store.file_state_table import FileState
 from ...core import ids
 from ...core.conversation import Session
 from ...core.digest import DigestLine, DigestSection
-from ...core.memory import PROJECT
+from ...core.memory import PROJECT, project_namespace
 from ...core.observation import SUMMARY, ObservationType
 from ...core.origin import Origin, Trust
-from ..rules.sentences import truncate
+from ...core.sentences import truncate
 from ..rules.user_request import read_request
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
@@ -31,6 +31,8 @@ _SHOWN = 6
 """Maximum lines under a heading."""
 _HALF_LIFE = 16
 """Number of later sessions after which the weight of a session is halved. Values of 4 and 8 gave equal results."""
+_LATEST, _FIRST = 3, 100.0
+"""Number of latest sessions that are always listed, and the weight that ranks them before all others."""
 _SHARED_FILE = 0.03
 """Weight added for each other recent session that modified the same file."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
@@ -69,12 +71,13 @@ class ProjectDigests:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def select(self, namespace: str | None, query: str = "") -> tuple[DigestSection, ...]:
+    def select(self, namespace: str | None, query: str = "", *, namesakes: bool = False) -> tuple[DigestSection, ...]:
         """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
 
-        Lines with words of the query come first.
+        Lines with words of the query come first, and without a query those of the latest sessions. With `namesakes`,
+        the digest covers every folder with the name of the project.
         """
-        past = self._past(namespace) if namespace and namespace.startswith(PROJECT) else []
+        past = self._past(namespace, namesakes=namesakes) if namespace and namespace.startswith(PROJECT) else []
         if not past:
             return ()
         words, weight_of = _words([query]), _file_weights(past)
@@ -82,14 +85,18 @@ class ProjectDigests:
         root = next((each.cwd for each in past if each.cwd and _exists(each.cwd)), "")
         sections = (
             DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
-            DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes), words)),
+            DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes, first=not words), words)),
             DigestSection(FILES_TITLE, _best(_files(past, weight_of, root), words)),
         )
         return tuple(section for section in sections if section.lines)
 
-    def _past(self, namespace: str) -> list[_Past]:
+    def _past(self, namespace: str, *, namesakes: bool) -> list[_Past]:
         """Return the latest sessions of a project that have trusted observations or a request, newest first."""
-        places = {place for place in self._store.sessions.projects() if self._is_within(namespace, *place)}
+        places = {
+            place
+            for place in self._store.sessions.projects()
+            if (namesakes and project_namespace(place[0]) == namespace) or self._is_within(namespace, *place)
+        }
         sessions = self._store.sessions.latest(places, _CANDIDATES)
         found = self._store.observations.of_sessions(list(sessions))
         past: list[_Past] = []
@@ -172,18 +179,22 @@ def _cited(one: StoredObservation) -> tuple[str, ...]:
 
 
 def _sessions(
-    past: Sequence[_Past], weight_of: Mapping[str, float], changes: _FileChanges
+    past: Sequence[_Past], weight_of: Mapping[str, float], changes: _FileChanges, *, first: bool
 ) -> Iterator[tuple[float, DigestLine]]:
-    """Yield the outcome and the open items of each session. Without an outcome, yield the user's request."""
-    for each in past:
+    """Yield the outcome and the open items of each session. Without an outcome, yield the user's request.
+
+    `first` ranks the latest sessions before all others.
+    """
+    for place, each in enumerate(past):
+        rank = _FIRST - place if first and place < _LATEST else each.weight
         shown = each.summary or _result(each.parts)
         if each.request:
-            yield each.weight * _ASKED, each.request
+            yield rank if rank > 1 else rank * _ASKED, each.request
         elif shown:
             shared = max((weight_of[path] for path in _modified(each)), default=0.0)
             text = _title(shown) if shown.summary else each.title or _title(shown)
             yield (
-                each.weight + _SHARED_FILE * shared,
+                rank + _SHARED_FILE * shared,
                 _line(shown, text, _notes(shown, text), changes.count(_cited(shown), each.parts)),
             )
 

@@ -94,6 +94,7 @@ class SessionContexts:
         budget: int = 4_000,
         *,
         project: str | None = None,
+        namesakes: bool = False,
     ) -> SessionContext:
         """Return golden rules, then other memories of the namespace, then the digest of the project, within the budget.
 
@@ -104,6 +105,7 @@ class SessionContexts:
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
         `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
+        `namesakes` includes the sessions of every folder with the name of this project.
 
         Raises:
             InvalidInput: The budget is below 1.
@@ -112,7 +114,7 @@ class SessionContexts:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
         ranked = self._ranked(namespace, query)
         conflicts, estimated_max = contradicting(self._store, ranked), budget
-        digest = self._digests.select(project or namespace, query)
+        digest = self._digests.select(project or namespace, query, namesakes=namesakes)
         while True:
             chosen = _with_digest(_fitting(ranked, conflicts, estimated_max), digest, estimated_max)
             tokens = cost(chosen)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Evidence, Observation, ObservationType
+from ...core.sentences import TITLE_MAX, headline, sentences, truncate
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, UserAnswer
 from .phrase_patterns import anywhere, whole_text
 from .selection import evidence, narrative, observed_at
-from .sentences import TITLE_MAX, headline, sentences, truncate
 from .statements import Statement
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)

@@ -7,9 +7,9 @@ from itertools import takewhile, zip_longest
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Speaker, Turn
+from ...core.sentences import strip_markdown
 from .phrase_patterns import at_start
 from .salience import is_noise, is_status, salience
-from .sentences import strip_markdown
 from .statements import Statement, quote_of, statements, with_valid_quotes
 from .user_request import UserRequest, plan_title, read_request
 

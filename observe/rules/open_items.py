@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence
+from ...core.sentences import strip_markdown
 from .exchange_analysis import TELLING, analyze_exchange
 from .handoff_notes import HandoffNote, NoteLabel, answer_notes, notes_of
 from .phrase_patterns import anywhere, at_start
 from .salience import is_noise, salience
-from .sentences import strip_markdown
+from .shell_commands import ShellRun, shell_runs
 from .statements import Statement, quote_of, statements
 from .user_request import is_routine, is_specific
 
@@ -35,6 +36,8 @@ _NEXT = at_start(r"(?:the )?(?:suggested|recommended|logical)? ?next (?:steps?|a
 _OTHERS = anywhere("pre-existing | unrelated | untouched | nothing left")
 """Pattern for words of sentences about changes that are not part of the session."""
 _LENGTHS = range(20, 241)
+_COMMAND_MAX = 60
+_FAILED_END = re.compile(r"The last (check|command), .+, failed\Z")
 _TEXT = {Kind.PROSE, Kind.RECAP, Kind.COMPACTION}
 
 
@@ -92,7 +95,7 @@ def _left(turn: Turn) -> Iterator[HandoffNote]:
 def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
     """Yield unfinished to-do items, and other signs of unfinished work in the last exchange.
 
-    Signs are an unanswered question, a rejected plan, a failed check and an interruption.
+    Signs are an unanswered question, a rejected plan, a failed check or command, and an interruption.
     """
     lists = [turn for each in closing for turn in each.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
     yield from _unfinished(lists[-1]) if lists else ()
@@ -107,8 +110,21 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
     if analysis.left_failing:
         command = analysis.left_failing
         yield _open(f"The last check, {command}, failed", analysis.failures[-1].line, command)
+    elif (runs := list(shell_runs(last.active_turns))) and _is_failure(runs[-1]):
+        command = runs[-1].segments[-1].text[:_COMMAND_MAX]
+        yield _open(f"The last command, {command}, failed", runs[-1].line, runs[-1].quote)
     if replies := [turn for turn in last.turns if turn.kind is Kind.PROSE]:
         yield from _question(replies[-1])
+
+
+def failed_end(notes: Sequence[HandoffNote]) -> str:
+    """Return `check` or `command` if the last one of the session failed, or else an empty text."""
+    return next((found[1] for note in notes if (found := _FAILED_END.match(note.text))), "")
+
+
+def _is_failure(run: ShellRun) -> bool:
+    """Return whether a command failed that does more than show files."""
+    return run.failed and not all(segment.is_reader for segment in run.segments)
 
 
 def _question(reply: Turn) -> Iterator[HandoffNote]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
+from ...core.sentences import headline, sentences, truncate, without_opener
 from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, most_telling
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
-from .sentences import headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
 from .title_context import in_context
 from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
@@ -130,11 +130,11 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
 
 
-def _is_trivial(analysis: ExchangeAnalysis, told: Sequence[Statement]) -> bool:
+def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> bool:
     """Return whether neither a statement, a commit, a plan nor the request says more than that something changed."""
     request = analysis.request
     ordered = request.plan or (request.asks and is_specific(request.title))
-    weight = sum(max(0, salience(each.raw)) for each in told)
+    weight = sum(max(0, salience(each.raw)) for each in statements)
     return weight < TOLD and not (ordered or analysis.commits or analysis.plan)
 
 

@@ -15,13 +15,13 @@ from ...core.clock import show_day
 from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
+from ...core.sentences import TITLE_MAX, headline, truncate
 from .choices import choices
 from .exchange_analysis import commits_of, most_telling
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
-from .open_items import closing_notes
+from .open_items import closing_notes, failed_end
 from .outcome import PROPOSED
 from .salience import CHANGED, HOUSEKEEPING, salience
-from .sentences import headline, truncate
 from .trimming import trim_to_budget
 from .user_request import is_specific, read_request
 from .verification import verify
@@ -62,19 +62,22 @@ def build_summary(
     reported = next((note for note in notes if note.label is NoteLabel.OUTCOME), None)
     if not (parts or reported) or (len(parts) == 1 and not any(_is_new(note, parts[0]) for note in notes)):
         return None
-    standing = [part for part in parts if part not in replaced] or parts
+    in_force = [part for part in parts if part not in replaced] or parts
     asked = _asked(parts, notes, exchanges)
     of_label = {label: [note for note in notes if note.label is label] for label in NoteLabel}
     labelled = {
         NoteLabel.ASKED: asked,
-        NoteLabel.OUTCOME: _outcomes(standing, reported, asked),
+        NoteLabel.OUTCOME: _outcomes(in_force, reported, asked),
         NoteLabel.OPEN: [*map(_of_note, of_label[NoteLabel.OPEN][:_OPEN])],
         NoteLabel.NEXT: [*map(_of_note, of_label[NoteLabel.NEXT][:_NEXT])],
-        NoteLabel.DECIDED: _decided(standing, of_label[NoteLabel.DECIDED]),
-        "Learned": _learned(standing),
+        NoteLabel.DECIDED: _decided(in_force, of_label[NoteLabel.DECIDED]),
+        "Learned": _learned(in_force),
     }
     facts = [(f"{label}: {text}", evidence) for label, found in labelled.items() for text, evidence in found]
-    title = _title(standing, reported, session, exchanges)
+    title = _title(in_force, reported, session, exchanges)
+    if failed := failed_end(of_label[NoteLabel.OPEN]):  # else the title would read like a success
+        ending = f" (last {failed} failed)"
+        title = f"{truncate(title, TITLE_MAX - len(ending))}{ending}"
     return trim_to_budget(
         Observation(
             type=ObservationType.GENERAL,

@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.conversation import Speaker, Turn
+from ...core.sentences import sentences, strip_markdown, truncate
 from .salience import CHANGED, CUT, NAMED, needs_context
-from .sentences import sentences, strip_markdown, truncate
 
 STATEMENT_MAX = 320
 QUOTE_MAX = 120

@@ -2,8 +2,8 @@
 
 import re
 
+from ...core.sentences import TITLE_MAX, headline, truncate
 from .exchange_analysis import ExchangeAnalysis
-from .sentences import TITLE_MAX, headline, truncate
 from .titles import Source, TitleCandidate
 from .user_request import is_specific
 

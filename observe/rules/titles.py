@@ -12,10 +12,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from ...core.sentences import headline, strip_markdown
 from .exchange_analysis import MINOR, ExchangeAnalysis
 from .phrase_patterns import at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context, salience
-from .sentences import headline, strip_markdown
 from .statements import Statement
 from .user_request import LOOK, is_specific
 

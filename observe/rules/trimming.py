@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from ...core.observation import Observation
+from ...core.sentences import truncate
 from .salience import salience
-from .sentences import truncate
 
 TOKENS_MAX = 480
 """Maximum tokens of an observation, with its heading and evidence, that the detail view shows in full."""

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from ...archiver.files.clipping import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
+from ...core.sentences import headline, strip_markdown, truncate
 from .phrase_patterns import anywhere, at_start
 from .salience import NAMED
-from .sentences import headline, strip_markdown, truncate
 from .statements import Statement, quote_of, statements, with_valid_quotes
 
 REQUEST_MAX = 420

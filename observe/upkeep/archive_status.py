@@ -64,20 +64,27 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
 
 
 def projects_of(home: Home) -> list[ProjectCount]:
-    """Return every project with a session or a memory, the one with the latest session first. Raises `StoreMissing`."""
+    """Return every project with a session, a memory or an indexed file, the one with the latest session first.
+
+    Raises `StoreMissing`.
+    """
     with Store.open(home.database) as store:
         return _projects(store)
 
 
 def _projects(store: Store) -> list[ProjectCount]:
     counts = store.memories.count_by("namespace", MemoryFilter())
+    files = store.documents.count_by("namespace", files=True)
     found = [
-        ProjectCount(total.name, total.sessions, counts.pop(project_namespace(total.name), 0), total.latest)
+        ProjectCount(total.name, total.sessions, counts.pop(space, 0), total.latest, files.pop(space, 0))
         for total in store.sessions.totals_by_project()
         if total.name
+        for space in [project_namespace(total.name)]
     ]
-    others = {name: count for name, count in counts.items() if name.startswith(PROJECT)}
-    return found + [ProjectCount(name.removeprefix(PROJECT), 0, others[name], None) for name in sorted(others)]
+    others = sorted(files.keys() | {name for name in counts if name.startswith(PROJECT)})
+    return found + [
+        ProjectCount(name.removeprefix(PROJECT), 0, counts.get(name, 0), None, files.get(name, 0)) for name in others
+    ]
 
 
 def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:

@@ -93,6 +93,7 @@ class Details:
         self, public: str, kind: str, observation: Observation, parent: StoredExchange, lines: tuple[int, int]
     ) -> Detail:
         session, source = self._store.sessions.load(parent.session), self._store.sources.load(parent.source)
+        name = self._names.of_all([parent.session])[parent.session]
         return Detail(
             id=public,
             kind=kind,
@@ -100,11 +101,12 @@ class Details:
             project=session.project,
             branch=parent.exchange.branch or session.branch,
             session_id=session.native_id,
-            session_title=self._names.of_all([parent.session])[parent.session].title,
+            session_title=name.title,
             path=source.archived,
             start_line=lines[0],
             end_line=lines[1],
             tokens=self._cost_of_reading(parent.source, *lines),
+            short_session_id=name.short_id,
         )
 
     def _cost_of_reading(self, source: int, first: int, last: int) -> int:

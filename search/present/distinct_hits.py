@@ -1,13 +1,17 @@
 """Distinct hits: a limited number of hits per session, and one hit for observations with equal titles."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from ...archiver.store import Store
+from ...core.document import StoredChunk
 from .representatives import Representative
 
 
 class DistinctHits:
-    """Filter that drops hits beyond the maximum per session, and hits with the same title as a better hit.
+    """Filter that drops hits beyond the maximum per session, hits with the title of a better hit, and copied chunks.
+
+    A file in several namespaces has copies of its chunks.
 
     For a hit, `repeated_in` returns the sessions of worse hits that were dropped because of the same title.
     """
@@ -18,10 +22,13 @@ class DistinctHits:
         self._counts: dict[int, int] = {}
         self._first_by_title: dict[str, Representative] = {}
         self._sessions: dict[int, dict[int, None]] = {}
+        self._chunks = set[tuple[Path, int, str]]()
 
     def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
         for each in representatives:
+            if isinstance(each.standalone, StoredChunk) and self._is_copy(each.standalone):
+                continue
             session = self._session(each)
             if session is None or not self._per_session:
                 yield each
@@ -32,6 +39,12 @@ class DistinctHits:
     def repeated_in(self, each: Representative) -> tuple[str, ...]:
         """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
         return tuple(self._store.sessions.load(number).native_id for number in self._sessions.get(each.event.key, ()))
+
+    def _is_copy(self, stored: StoredChunk) -> bool:
+        place = stored.source_file, stored.index, stored.chunk.text
+        is_known = place in self._chunks
+        self._chunks.add(place)
+        return is_known
 
     def _session(self, each: Representative) -> int | None:
         if each.standalone is not None:

@@ -14,7 +14,7 @@ from ...core import ids
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import DETAIL_TOKENS, SUMMARY
-from ...core.query import Filters, Grouping, Query
+from ...core.query import LIMIT_MAX, Filters, Grouping, Query
 from ...core.results import Hit, Results, Timeline
 from ..query.query_analysis import AnalyzedQuery, unquoted
 from ..rank.engine import Engine
@@ -166,7 +166,16 @@ class Hits:
     def _explainer(self) -> ZeroResultExplainer:
         from .zero_results import ZeroResultExplainer  # few queries need it
 
-        return ZeroResultExplainer(self._store, self._engine)
+        return ZeroResultExplainer(self._store, self._engine, self._count)
+
+    def _count(self, query: Query) -> int:
+        """Return the number of hits of a query, up to the maximum of a page."""
+        found = self._found(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        if query.concepts and not (found.relevant or query.weak):
+            return 0
+        events = found.listed if query.concepts else self._newest(query.filters)
+        every = replace(query, limit=LIMIT_MAX, cursor="")
+        return len(self._page(every, events, DistinctHits(self._store, _per_session(query)))[0])
 
     def _with_phrases_as_words(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
         """Return hits for the query without its quotation marks, or no hits for a query without quotation marks."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.files.clipping import one_line
@@ -24,6 +25,7 @@ from ...core.recursion import without_recalled
 from ...core.results import OutputMatch, OutputMatches
 from ..query.tokenizer import composed
 from ..rank.engine import Engine
+from .session_names import SessionNames
 from .transcript_reader import TranscriptReader
 
 _BEFORE, _SHOWN = 60, 200
@@ -74,6 +76,7 @@ class OutputSearch:
         if not keys:
             return
         session = self._store.sessions.load(source.session)
+        session = replace(session, title=SessionNames(self._store).title(source.session))
         for line in self._candidates(source, search):
             for key, turn in self._outputs(source, line):
                 if key in keys and (match := _match(turn, key, source, session, search)):

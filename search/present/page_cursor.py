@@ -26,14 +26,21 @@ def invalid(reason: str) -> InvalidInput:
 
 def event_of(query: Query) -> int:
     """Return the key of the last event on the previous page. Raises `InvalidInput` for an invalid cursor."""
-    try:
-        padded = query.cursor + "=" * (-len(query.cursor) % 4)
-        packed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid("it is not from this search") from None
-    if not _DIGEST < len(packed) <= _DIGEST + _LONGEST or packed[:_DIGEST] != _digest(query):
+    packed = unpacked(query.cursor)
+    if packed[:_DIGEST] != _digest(query):
         raise invalid("it is not from this search")
     return int.from_bytes(packed[_DIGEST:])
+
+
+def unpacked(cursor: str) -> bytes:
+    """Return the bytes of a cursor. Raises `InvalidInput` if it cannot be the cursor of any search."""
+    try:
+        packed = base64.b64decode((cursor + "=" * (-len(cursor) % 4)).encode("ascii"), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        packed = b""
+    if not _DIGEST < len(packed) <= _DIGEST + _LONGEST:
+        raise invalid("it is not from this search")
+    return packed
 
 
 @lru_cache(maxsize=8)

@@ -36,3 +36,7 @@ class SessionNames:
         own = "" if session.title.endswith("?") else session.title
         title = summary.observation.title.removeprefix(SUMMARY) if summary else own
         return SessionName(self._store.sessions.short_id(session), title)
+
+    def title(self, number: int) -> str:
+        """Return the title of a session's summary, or else the agent's title of the session."""
+        return self.of_all([number])[number].title or self._store.sessions.load(number).title

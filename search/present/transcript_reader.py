@@ -25,6 +25,7 @@ from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.results import TranscriptExcerpt
+from .session_names import SessionNames
 
 BUDGET = 8_000
 """Default maximum number of tokens in an excerpt. In a truncated excerpt, `next_line` is the first omitted line."""
@@ -89,7 +90,7 @@ class TranscriptReader:
             cwd=session.cwd,
             branch=session.branch,
             version=session.version,
-            title=session.title,
+            title=SessionNames(self._store).title(source.session) if source.session else session.title,
             pull_request=session.links.get(Fact.PULL_REQUEST, ""),
             started=session.started,
             start_line=start,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from .session_names import SessionNames
 if TYPE_CHECKING:
     from ...archiver.copies.raw import RawArchive
     from ...archiver.store import Edit, Store
+    from ...core.document import Chunk
     from ...core.results import Detail
 
 _EDITS_MAX, _SHOWN = 200, 10
@@ -36,6 +37,12 @@ class _UnitName(NamedTuple):
     unit: str
     name: str
     signature: str
+    start_line: int
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> Self:
+        """Return the name of the unit of a chunk."""
+        return cls(chunk.unit, chunk.name, chunk.signature, chunk.unit_start)
 
 
 class _FileUnits(Struct, frozen=True):
@@ -87,12 +94,12 @@ class UnitHistory:
         stored = self._store.documents.load([chunk]).get(chunk)
         if stored is None or not stored.chunk.name:
             return ()
-        wanted = _UnitName(stored.chunk.unit, stored.chunk.name, stored.chunk.signature)
+        wanted = _UnitName.of(stored.chunk)
         path, found = stored.source_file, list[UnitEdit]()
         paths = {path, *self._store.documents.former_paths(path, stored.namespace)}
         units = self._units(path)
         for edit in self._store.edits.of_names(sorted({each.name for each in paths}), _EDITS_MAX):
-            edited = units.edited_by(self._lines(edit), same_file=any(_is_same(edit, each) for each in paths))
+            edited = units.edited_by(self._lines(edit), same_file=_is_same(edit, paths))
             if wanted in edited:
                 basis, lines = edited[wanted]
                 session = self._store.sessions.load(edit.session)
@@ -109,11 +116,12 @@ class UnitHistory:
         paths = self._store.documents.paths_named({Path(edit.absolute_path).name for edit in edits})
         found: dict[tuple[Path, _UnitName], EditedUnit] = {}
         for edit in edits:
-            named = [path for path in paths if path.name == Path(edit.absolute_path).name]
+            name, same = Path(edit.absolute_path).name, {path for path in paths if _is_same(edit, paths[path])}
+            named = [path for path, known in paths.items() if any(each.name == name for each in known)]
             # Without the file itself, a copy such as another clone of the repository is compared.
-            for path in [path for path in named if _is_same(edit, path)] or named:
+            for path in same or named:
                 units = self._units(path)
-                edited = units.edited_by(self._lines(edit), same_file=_is_same(edit, path))
+                edited = units.edited_by(self._lines(edit), same_file=path in same)
                 for owner, (basis, _) in edited.items():
                     it = units.units[owner]
                     place = it.source_file, it.start_line, it.end_line
@@ -126,18 +134,22 @@ class UnitHistory:
         return read_written_lines(stored.exchange, edit, self._raw)[1] if stored else frozenset()
 
     def _units(self, path: Path) -> _FileUnits:
-        units = {_UnitName(each.unit, each.name, each.signature): each for each in self._store.symbols.of_file(path)}
+        symbols = {each.id: each for each in self._store.symbols.of_file(path)}
+        units: dict[_UnitName, Symbol] = {}
         owners: dict[str, _UnitName | None] = {}
         for stored in self._store.documents.select(DocumentFilter(source_files=(path,))):
-            name = _UnitName(stored.chunk.unit, stored.chunk.name, stored.chunk.signature)
+            name = _UnitName.of(stored.chunk)
+            if stored.id in symbols:
+                units[name] = symbols[stored.id]
             for row in map(str.strip, stored.chunk.text.split("\n")):
                 owners[row] = name if owners.get(row, name) == name else None
         distinct = {row: name for row, name in owners.items() if name in units and _is_distinctive(row)}
         return _FileUnits(units, {row: name for row, name in distinct.items() if name is not None})
 
 
-def _is_same(edit: Edit, path: Path) -> bool:
-    return edit.absolute_path == str(path)
+def _is_same(edit: Edit, paths: Iterable[Path]) -> bool:
+    """Return whether a file with these present and former paths was edited."""
+    return edit.absolute_path in map(str, paths)
 
 
 def _is_distinctive(row: str) -> bool:

@@ -1,6 +1,6 @@
 """Zero-result explanations: reasons for an empty result, and changes to the query that would produce hits."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from operator import attrgetter
 from typing import Any
@@ -15,8 +15,6 @@ from ..query.spelling import similar_spellings
 from ..query.tokenizer import label, path_label, terms
 from ..rank.engine import Engine
 
-_COUNTS = 0.5
-"""Minimum score of an event that counts as a hit, as a share of the best score. Scores are without re-ranking."""
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
@@ -36,8 +34,9 @@ _NAMED = {
 class ZeroResultExplainer:
     """Explainer of empty results. It runs more searches to find the reasons."""
 
-    def __init__(self, store: Store, engine: Engine) -> None:
-        self._store, self._engine = store, engine
+    def __init__(self, store: Store, engine: Engine, count: Callable[[Query], int]) -> None:
+        """`count` returns the number of hits that a search for a query shows."""
+        self._store, self._engine, self._count = store, engine, count
 
     def explain(self, query: Query, weak: Sequence[Hit], analyzed: AnalyzedQuery) -> ZeroResultExplanation:
         """Return the reasons why a query has no relevant result. `weak` contains the nearest hits."""
@@ -48,7 +47,7 @@ class ZeroResultExplainer:
         present, apart = self._concept_hits(query)
         return ZeroResultExplanation(
             weak=tuple(weak),
-            without=tuple(self._without(query, len(without_dates))),
+            without=tuple(self._without(query)),
             earlier=earlier,
             later=later,
             similar=tuple(islice(self._spelling(query, analyzed), _MOST)),
@@ -84,22 +83,17 @@ class ZeroResultExplainer:
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
 
-    def _without(self, query: Query, without_dates: int) -> Iterator[tuple[str, int]]:
-        """Yield each filter with the number of events found without that filter.
-
-        `without_dates` is the number of events found without the date range.
-        """
+    def _without(self, query: Query) -> Iterator[tuple[str, int]]:
+        """Yield each filter with the number of hits without that filter. Both dates count as one filter."""
         nothing = Filters()
         given = [
             field.name
             for field in fields(Filters)
             if getattr(query.filters, field.name) != getattr(nothing, field.name)
         ]
-        if any(name in _DATES for name in given):
-            yield "dates", without_dates
-        for name in given:
-            if name not in _DATES:
-                yield name, len(self._events(query, _without_filters(query.filters, [name])))
+        dated = [("dates", _DATES)] if any(name in _DATES for name in given) else []
+        for label_, names in [*dated, *((name, (name,)) for name in given if name not in _DATES)]:
+            yield label_, self._count(replace(query, filters=_without_filters(query.filters, names)))
 
     def _dates(self, filters: Filters, events: Sequence[int]) -> tuple[int | None, int | None]:
         """Return the times of the last event before the date range and of the first event after it, each or None."""
@@ -118,8 +112,7 @@ class ZeroResultExplainer:
         if more:
             return self._having(query, filters, *query.concepts)
         found = self._engine.find(first, query.mode, filters, also=query.also)
-        best = max((event.plain for event in found.events), default=1.0) if found.relevant else 1.0
-        return [event.key for event in found.events if event.plain >= _COUNTS * best]
+        return [event.key for event in found.listed] if found.relevant else []
 
     def _missing(self, query: Query, analyzed: AnalyzedQuery) -> tuple[str, ...]:
         """Return the words of a short query that occur in no entry.
@@ -132,11 +125,11 @@ class ZeroResultExplainer:
         return tuple(word for word in analyzed.words if (found := terms(word)) and not any(map(entries_with, found)))
 
     def _without_words(self, query: Query, analyzed: AnalyzedQuery, missing: Sequence[str]) -> int | None:
-        """Return the number of events found without the missing words, or None if no searchable words remain."""
+        """Return the number of hits without the missing words, or None if no searchable words remain."""
         others = " ".join(word for word in analyzed.words if word not in missing)
         if len(query.concepts) > 1 or not terms(others):
             return None
-        return len(self._events(replace(query, concepts=(others,), also=()), query.filters))
+        return self._count(replace(query, concepts=(others,), also=()))
 
     def _spelling(self, query: Query, analyzed: AnalyzedQuery) -> Iterator[Correction]:
         """Yield corrections of unknown words of the query itself, but not of its other wordings.

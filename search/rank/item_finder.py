@@ -109,15 +109,16 @@ class _ItemFinder:
         admits: Callable[[Item], bool],
         *,
         weak: bool,
+        depth: int | None = None,
     ) -> Iterator[tuple[Item, Event, float]]:
         """Yield matching items that `admits` accepts, best first, each with its event and calibrated similarity.
 
         Without `weak`, items are yielded only if at least one accepted item is relevant. If a quoted phrase has no
         match, its words are searched, because agents pass arbitrary text as a query.
         """
-        found = self._engine.find(query, mode, filters)
+        found = self._engine.find(query, mode, filters, depth)
         if not found.events and (plain := unquoted(query)) != query:
-            found = self._engine.find(plain, mode, filters)
+            found = self._engine.find(plain, mode, filters, depth)
         related = [event for event in found.events if is_related(event)]
         if not (weak or any(map(found.is_relevant, related))):
             return
@@ -150,13 +151,20 @@ class MemoryFinder(_ItemFinder):
     """Search in memories."""
 
     def find(
-        self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH, *, weak: bool = False
+        self,
+        query: str,
+        wanted: MemoryFilter,
+        mode: Mode = Mode.BOTH,
+        *,
+        weak: bool = False,
+        depth: int | None = None,
     ) -> Iterator[FoundMemory]:
         """Yield memories that match the query and satisfy the filter, best first.
 
-        Without `weak`, memories are yielded only if at least one is relevant.
+        Without `weak`, memories are yielded only if at least one is relevant. `depth` is that of `Engine.find`.
         """
-        found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits, weak=weak)
+        load, admits = self._store.memories.load, wanted.admits
+        found = self._found(query, mode, _filters(wanted), load, admits, weak=weak, depth=depth)
         return (FoundMemory(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in found)
 
     def near(

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .client import AsyncClient as AsyncClient
+    from .dispatching import dispatch as dispatch
 
 __version__ = "0.1.0"
-__all__ = ["AsyncClient", "__version__"]
+__all__ = ["AsyncClient", "__version__", "dispatch"]
 
 # In a checkout, import the sub-packages from the folders at the repository root, not through the links beside this
 # file. Tracebacks then show the paths that editors open.
@@ -16,9 +17,13 @@ if Path(__file__).with_name("core").is_symlink():
 
 
 def __getattr__(name: str) -> object:
-    """Import the client on first use, so that `import palaver` stays fast."""
-    if name != "AsyncClient":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .client import AsyncClient
+    """Import the client and `dispatch` on first use, so that `import palaver` stays fast."""
+    if name == "AsyncClient":
+        from .client import AsyncClient
 
-    return AsyncClient
+        return AsyncClient
+    if name == "dispatch":
+        from .dispatching import dispatch
+
+        return dispatch
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

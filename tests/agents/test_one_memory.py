@@ -153,7 +153,7 @@ def test_a_memory_of_rag_is_a_memory_of_every_toolset(user: User) -> None:
 
 def test_an_event_is_a_memory_of_every_toolset_until_it_is_forgotten(user: User) -> None:
     """An event of fabric is recalled by Theo, listed by rag, found by search and written out by Historian. Forgotten
-    once, none of them finds it, even though its file remains.
+    once, none of them finds it, and its file is deleted.
     """
     event = {
         "type": "decision_made",
@@ -172,10 +172,12 @@ def test_an_event_is_a_memory_of_every_toolset_until_it_is_forgotten(user: User)
     assert user.recalled("where are readings cached") == [SQLITE]
     written = user.call("historian", "memory_compound", query=SQLITE, modifications=EDITED)
     assert written["createdNew"] is False
-    assert EDITED in (user.project / written["filePath"]).read_text("utf-8")
+    file = user.project / written["filePath"]
+    assert EDITED in file.read_text("utf-8")
     assert user.call("fabric", "context.get", memoryId=memory)["memory"]["content"] == EDITED
 
     user.theo("memory_forget", memory_id=recalled["id"])
+    assert not file.exists()
     assert user.theo("memory_recall", **query)["memories"] == []
     assert user.call("rag", "retrieve_memories", **query)["count"] == 0
     assert user.found("where are readings cached") == []

@@ -57,6 +57,12 @@ def test_limit_is_a_number_from_1_to_50(limit: object) -> None:
     assert str(refused.value) == f"Invalid limit: {limit}"
 
 
+def test_an_invalid_limit_is_reported_before_a_short_query() -> None:
+    """A query that is also too short does not hide an invalid limit."""
+    with pytest.raises(InvalidLimit):
+        Query.parse("x", limit=0)
+
+
 def test_smallest_and_largest_limits_are_allowed() -> None:
     """The limits 1 and 50 are allowed."""
     assert [Query.parse("ab", limit=limit).limit for limit in (1, 50)] == [1, 50]

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.archiver.documents.document_ingest import DocumentIngest
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Document, Store
@@ -133,6 +135,32 @@ def test_a_symbol_has_its_place_and_declaration(code: CodeSearch) -> None:
     assert found.doc == "Raise the temperature slowly."
 
 
+def test_a_class_has_the_lines_of_its_whole_body(code: CodeSearch) -> None:
+    """A class ends at its last line, and its methods keep their own lines."""
+    lines = {each.name: (each.start_line, each.end_line) for each in code.symbols("Kiln.open", limit=50).symbols}
+    lines |= {each.name: (each.start_line, each.end_line) for each in code.symbols("Kiln").symbols}
+
+    assert (lines["Kiln"], lines["Kiln.open"], lines["KilnView"]) == ((4, 12), (11, 12), (1, 5))
+
+
+def test_units_with_equal_names_and_signatures_are_two(tmp_path: Path) -> None:
+    """Two functions of one file with equal declarations are two symbols, each with its own lines."""
+    for name in ("src", "home"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "src" / "a.py"
+    twice = "if fast:\n    def heat(kiln):\n        return 1\nelse:\n    def heat(kiln):\n        return 2\n"
+    file.write_text(twice)
+    with Store.create(tmp_path / "home" / "palaver.db") as store:
+        ingest, roots = DocumentIngest(store, Redactor(b"k" * 32)), DocumentRoots([tmp_path])
+        assert ingest.index_file(file, "default", roots).units == 2
+        code = CodeSearch(store, lambda: pytest.fail("symbols need no index"))
+        assert [(each.start_line, each.end_line) for each in code.symbols("heat").symbols] == [(2, 3), (5, 6)]
+
+        file.write_text(f"import fast\n\n{twice}")
+        ingest.index_file(file, "default", roots)
+        assert [(each.start_line, each.end_line) for each in code.symbols("heat").symbols] == [(4, 5), (7, 8)]
+
+
 @pytest.mark.parametrize("wanted", FILTERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_filter_never_adds_results(code: CodeSearch, name: str, wanted: DocumentFilter) -> None:
@@ -211,6 +239,30 @@ def test_an_exact_name_is_always_first(drawn: list[str], tmp_path_factory: pytes
         for name in drawn:
             if name.rpartition(".")[2].strip("_"):
                 assert names(code, name)[:1] == [name]
+
+
+def test_a_limit_keeps_the_best_of_many_units_with_one_name(tmp_path: Path) -> None:
+    """Units with one name have the same order with every limit: spelling, kind, depth, length and place."""
+    kinds = ("method", "class", "function", "constant", "struct")
+    drawn = [*("Run", "run", "Kiln.run", "A.B.run", "_run", "Kiln.Run") * 4]
+    with Store.create(tmp_path / "palaver.db") as store:
+        with store.transaction():
+            for at, name in enumerate(drawn):
+                place: dict[str, Any] = {
+                    "unit": kinds[at % len(kinds)],
+                    "name": name,
+                    "unit_start": at + 1,
+                    "unit_end": at + 1,
+                }
+                chunk = Chunk(f"{at}", ChunkKind.CODE, at + 1, at + 1, signature=f"{at}", **place)
+                path = Path(f"/p/{at % 3}.py")
+                store.documents.replace(Document(path, f"space-{at}", "python", b"1", 7), [chunk])
+        code = CodeSearch(store, lambda: pytest.fail("symbols need no index"))
+        for name in ("run", "Run", "x.run"):
+            every = code.symbols(name, limit=50).symbols
+            assert len(every) == len(drawn)
+            for limit in (1, 5, 12):
+                assert code.symbols(name, limit=limit).symbols == every[:limit]
 
 
 def test_every_line_of_a_notebook_is_found(tmp_path: Path) -> None:

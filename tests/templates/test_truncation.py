@@ -256,7 +256,7 @@ def test_truncated_replies_tell_how_to_continue() -> None:
     )
     assert rest[-1] == "obs-19"
     assert ", ".join(rest) in Renderer(budget=2_000).observations(several(20)) or len(rest) < 20
-    assert "Truncated" in Renderer(budget=600).read(transcript(output=LONG))
+    assert "Truncated" in Renderer(budget=500).read(transcript(LONG))
 
 
 @pytest.mark.parametrize(("length", "option"), [(4_000, "--budget 3000"), (len(LONG), "--raw")])

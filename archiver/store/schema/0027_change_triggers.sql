@@ -1,6 +1,5 @@
--- Every write to a column that index entries are made of is logged, whoever writes. An index learns of changes only
--- from this log. An exchange lends its text to the entries of up to 4 short exchanges after it, so their entries change
--- with it.
+-- Triggers log every write to a column from which index entries are built. This log is the only input of an index. The
+-- entries of up to 4 short exchanges after an exchange contain its text, so they are logged with it.
 CREATE TRIGGER item_inserted AFTER INSERT ON item BEGIN
     INSERT INTO change (entity, id) VALUES ('item', NEW.key);
 END;

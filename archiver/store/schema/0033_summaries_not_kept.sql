@@ -1,2 +1,2 @@
--- Undo writes summaries anew, so those kept for it by an earlier version go.
+-- Undo rebuilds summaries, so the copies that an earlier version kept for it are deleted.
 DELETE FROM forgotten_item WHERE start_line = 0;

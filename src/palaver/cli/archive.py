@@ -100,8 +100,9 @@ def _suggested_query(home: Home) -> str:
 
 @click.command()
 @click.argument("paths", nargs=-1, callback=not_empty)
+@click.option("--skipped", "listing", is_flag=True, help="List the files that were not archived, with the reason.")
 @as_json
-def archive(paths: Sequence[str], *, as_json: bool) -> None:
+def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
     """Archive files or folders of transcripts. Without PATHS, archive the folders of all known agents.
 
     Only changed files are read. You can interrupt the command at any time.
@@ -122,7 +123,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
         if not found and home.is_new:
             hint = "Give a folder of transcripts, or run `palaver up` to try demo data."
             raise PalaverError("no agent history found", hint=hint)
-        complete = _archive(home, found, skipped, pool, as_json=as_json)
+        complete = _archive(home, found, skipped, pool, as_json=as_json, listing=listing)
     if not complete:
         sys.exit(1)
 
@@ -145,8 +146,19 @@ def _parser_pool(home: Home) -> ParserPool:
     return pool
 
 
-def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
-    """Run all stages and print a report. Return whether all files were readable and all stages succeeded."""
+def _archive(
+    home: Home,
+    found: Sequence[Transcript],
+    skipped: Unsearched,
+    pool: ParserPool,
+    *,
+    as_json: bool,
+    listing: bool | None = None,
+) -> bool:
+    """Run all stages and print a report. Return whether all files were readable and all stages succeeded.
+
+    With `listing`, the omitted files are listed. With None, the command has no such option.
+    """
     from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)
@@ -163,5 +175,7 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool:
     if as_json:
         print_json({**to_json(report), "home": str(home.root)})
     else:
-        print_page(renderer().render("report", report=report))
+        print_page(renderer().render("report", report=report, listing=listing))
+        if listing:
+            print_page(renderer().render("omitted", omitted=report.ingested.omitted))
     return not (report.ingested.problems or report.compression.problems) and report.model is None

@@ -30,6 +30,7 @@ SECTIONS: Final = {
         "documents": ("documents", "Add, list and remove documents."),
     },
     "Search": {
+        "ask": ("ask", "Answer a question with sources."),
         "search": ("search", "Search, with about 30 tokens per hit."),
         "sessions": ("sessions", "List sessions, the latest first."),
         "projects": ("sessions", "List projects with their number of sessions."),
@@ -73,7 +74,7 @@ SECTIONS: Final = {
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
 _SYNONYMS: Final = {
-    "ask": "search", "find": "search", "grep": "search", "query": "search",
+    "find": "search", "grep": "search", "query": "search",
     "history": "sessions", "list": "sessions", "recent": "sessions",
     "add": "remember", "save": "remember", "memory": "memories",
     "delete": "forget", "remove": "forget", "rm": "forget",
@@ -193,8 +194,8 @@ def main() -> None:
     `read` prints the conversation.
 
     All data is stored in PALAVER_HOME. Two features use the network: `palaver model use` may download a model, and
-    with an API key and a budget, `palaver observe` calls a language model. With `llm_judge = true` in config.toml,
-    `palaver remember` and the MCP tools that compare memories call the model, too.
+    with an API key and a budget, `palaver observe` and `palaver ask` call a language model. With `llm_judge = true`
+    in config.toml, `palaver remember` and the MCP tools that compare memories call the model, too.
 
     Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.

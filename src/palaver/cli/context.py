@@ -15,7 +15,7 @@ from palaver.observe.memory import SessionContext
 from .memory_access import memory_core
 from .options import as_json
 from .output import print_json, print_message, renderer
-from .project_option import folder_of, in_project, known_namespace_of, namespace_of
+from .project_option import folder_of, in_project, is_folder, known_namespace_of, namespace_of
 
 
 @click.command()
@@ -45,7 +45,9 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             # A hook can start in a folder that has no session yet.
             exists = not project or Path(folder_of(project)).is_dir()
             namespace = namespace_of(core, project or ".") if exists else known_namespace_of(core, project or "")
-            chosen = core.contexts.select(cost, namespace, query, budget)
+            # A name means all folders with this name, as in `palaver sessions`. A folder means only itself.
+            is_name = bool(project) and not is_folder(project or "")
+            chosen = core.contexts.select(cost, namespace, query, budget, namesakes=is_name)
             known = core.count_by("namespace", MemoryFilter())
     except StoreMissing as missing:
         if as_json:

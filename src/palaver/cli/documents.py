@@ -9,7 +9,7 @@ import click
 
 from palaver.core.amount import many
 from palaver.core.config import Config
-from palaver.core.document import FailedFile, IndexedDirectory, IndexedFile
+from palaver.core.document import DocumentStats, FailedFile, IndexedDirectory, IndexedFile
 from palaver.core.errors import (
     DocumentNotFound,
     DocumentOutsideRoots,
@@ -34,7 +34,7 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
 @click.option(
     "--namespace",
     metavar="NAME",
-    help="Namespace for the indexed documents.  [default: the project of each PATH, or `default`]",
+    help="Namespace for the indexed documents.  [default: the project of each PATH]",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @click.option("--once", is_flag=True, help="Do not keep folders up to date after this run.")
@@ -55,9 +55,9 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
     watched, namespaces = list[str](), list[str]()
     with _documents(targets) as documents, progress_bars() as report:
         for target in targets:
-            own = documents.namespace_of(target) if namespace is None else namespace
-            namespaces.append(own)
             try:
+                own = documents.namespace_of(target) if namespace is None else namespace
+                namespaces.append(own)
                 if target.is_dir():
                     _add(done, _index_folder(documents, target, own, report, flat=flat, once=once))
                     watched += [] if once else [str(target)]
@@ -115,7 +115,7 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     with _open_existing() as library:
         before = library.stats()
         if paths:
-            for path in paths:
+            for path in (each for each in paths if _is_indexed(before, each)):
                 if (folder := library.watched_above(path, namespace)) is not None:
                     hint = f"Remove {folder}, or list the path in its .gitignore."
                     raise InvalidInput(f"{path} is in the watched folder {folder}", hint=hint)
@@ -133,6 +133,12 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     else:
         also = f" {many(unwatched, 'folder')} no longer watched." if unwatched else ""
         click.echo(f"Removed {many(gone, 'chunk')} from the index.{also} The files on disk are unchanged.")
+
+
+def _is_indexed(stats: DocumentStats, path: str) -> bool:
+    """Return whether a path is an indexed or unreadable file, or a folder with such files."""
+    plain = Path(path).expanduser().resolve()
+    return any(each.is_relative_to(plain) for each in (*stats.source_files, *(each.file for each in stats.failed)))
 
 
 def _index_folder(

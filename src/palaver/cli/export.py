@@ -25,7 +25,7 @@ from .output import print_json, print_message, print_page, progress_bars, raw_ou
 def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     """Write the agents' original files, byte for byte, even if the agents deleted them.
 
-    WHAT is a path that `palaver show` printed, the path that the agent used, or a session ID (or its first
+    WHAT is a path that `palaver read` printed, the path that the agent used, or a session ID (or its first
     characters) for all files of a session. Without FOLDER, a single file is written to standard output. On a terminal,
     control characters are removed. FOLDER gets one subfolder per agent with the original paths. The command verifies
     every file and never replaces an existing file.

@@ -13,6 +13,7 @@ from palaver.core.deletion import DeletionPreview, DeletionRequest, RestoreResul
 from palaver.core.home import Home
 from palaver.core.time_expressions import between
 from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.mnemonics import forget_with_files
 from palaver.templates.json_output import to_json
 from palaver.templates.memory_changes import undo_command
 from palaver.templates.quote import line
@@ -209,7 +210,7 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
         named = list(map(core.get, what))
         pinned = [] if force else [stored for stored in named if stored.memory.pinned]
         wanted = [stored.id for stored in named if stored not in pinned]
-        done = core.forget(wanted, force=force, reason="palaver forget")
+        done = forget_with_files(core, wanted, force=force, reason="palaver forget")
     gone = [stored.id for stored in done.forgotten]
     protected = list(dict.fromkeys(stored.id for stored in (*done.protected, *pinned)))
     if as_json:
@@ -217,10 +218,10 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
         sys.exit(1 if protected else 0)
     if gone:
         click.echo(f"Forgotten: {', '.join(gone)}. To restore: {undo_command(gone)}")
-        for stored in done.forgotten:
-            if stored.memory.path:
-                kept = line(stored.memory.path)
-                click.echo(f"Its file was not deleted: {kept}. To delete it: palaver forget {stored.id} --erase")
+        for path in done.deleted:
+            click.echo(f"Deleted: {line(path)}")
+        for problem in done.kept:
+            click.echo(f"Not deleted: {line(problem)}")
     elif not protected:
         click.echo("Already forgotten.")
     if protected:

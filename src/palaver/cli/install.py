@@ -311,7 +311,8 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
             click.echo(problem if service.note else f"Stopped and removed {path}.")
         is_pending |= service.is_needed and not (service.done or service.error)
     if is_pending and sys.stdin.isatty():
-        click.echo("The rest was not changed.")
+        did = any(each.done for each in steps) or (service is not None and service.done)
+        click.echo("The rest was not changed." if did else "Nothing was changed.")
     elif is_pending:
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
         click.echo(f"Nothing was changed. To change it without confirmation, run `{' '.join(words)}`.")

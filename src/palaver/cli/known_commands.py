@@ -7,6 +7,7 @@ import click
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.core.text import similar_names
 from palaver.observe.commands.known_fixes import known_fixes
 from palaver.observe.commands.project_commands import known_tasks, project_commands
 from palaver.search.archive_search import ArchiveSearch
@@ -45,7 +46,7 @@ def how(task: Sequence[str], *, project: str | None, limit: int, as_json: bool) 
     """Show which commands a project uses for TASK, with the number of runs and the last use.
 
     TASK is test, lint, format, type check, build, install, run, release, check, or words of the command. Only commands
-    that succeeded are listed. Pass the IDs to `palaver show` or `palaver read`.
+    that succeeded at least once are listed. Pass the IDs to `palaver show` or `palaver read`.
     """
     print_commands(" ".join(task), [project] if project else [], limit, as_json=as_json)
 
@@ -87,7 +88,9 @@ def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: b
         print_json({"commands": shown, "total": len(commands), "tasks": tasks})
     else:
         total, scope = len(commands), _scope(projects)
-        print_page(renderer().render("how", task=task, commands=shown, total=total, tasks=tasks, scope=scope))
+        near = next((name for word in task.split() for name in similar_names(word.lower(), tasks)), "")
+        page = renderer().render("how", task=task, commands=shown, total=total, tasks=tasks, near=near, scope=scope)
+        print_page(page)
 
 
 def _known(store: Store, projects: Sequence[str]) -> list[str]:

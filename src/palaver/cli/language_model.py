@@ -15,7 +15,7 @@ from palaver.observe.llm.ledger import Budget
 from palaver.observe.llm.messages_api import ANTHROPIC, MessagesApi
 from palaver.observe.llm.model_judge import SECONDS, ModelJudge
 from palaver.observe.llm.openai_api import OPENAI, OpenAIApi
-from palaver.observe.llm.provider import Provider
+from palaver.observe.llm.tool_turn import ToolProvider
 from palaver.observe.memory import Judge, JudgeFactory
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
@@ -37,10 +37,10 @@ def why_off(config: Config) -> str:
     return "" if budget else "config.toml sets no budget, such as budget_month = 5.00"
 
 
-def provider_of(config: Config, seconds: float = TIMEOUT) -> Callable[[], Provider]:
+def provider_of(config: Config, seconds: float = TIMEOUT) -> Callable[[], ToolProvider]:
     """Return a function that opens the provider. `seconds` is the timeout of a call."""
 
-    def open_provider() -> Provider:
+    def open_provider() -> ToolProvider:
         if config.llm == "command":
             return AgentCommand(config.llm_command, seconds)
         name, _ = _key(config)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import textwrap
+from functools import partial
 from types import FrameType
 
 import click
@@ -21,6 +22,9 @@ from .language_model import judge_factory
 from .options import as_json
 from .output import print_json
 from .program import program_words
+
+DEFAULT_PORT = 8346
+"""Port of `palaver mcp --http` without a number."""
 
 
 @click.command()
@@ -40,10 +44,20 @@ from .program import program_words
     show_envvar=True,
     help="Change no byte of Palaver's data. Tools that write return an error.",
 )
-def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool) -> None:
+@click.option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65_535),
+    is_flag=False,
+    flag_value=DEFAULT_PORT,
+    metavar="[PORT]",
+    help=f"Serve HTTP to clients on this machine, on PORT (default: {DEFAULT_PORT}, 0: any free port).",
+)
+def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port: int | None) -> None:
     """Serve search or other toolsets to an agent over MCP on standard input and output.
 
-    Agents start this command themselves, after `palaver install` added it to their configuration.
+    Agents start this command themselves, after `palaver install` added it to their configuration. With --http, one
+    server serves several clients. Each sends the token that is printed at the start.
     """
     # The SDK takes seconds to load, and the thread that waits for stdin cannot be interrupted. So Ctrl-C ends the
     # process immediately. No data is lost, because all data is stored in transactions.
@@ -51,16 +65,27 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool) -> No
         signal.signal(signal.SIGINT, _end)
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
     served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix, underscores=underscores)
-    from palaver.agents.server import serve  # This import is slow, because it loads the SDK.
+    config = _server_config(read_only=read_only)
+    # These imports are slow, because they load the SDK.
+    if port is not None:
+        from palaver.agents.http_server import serve_http
+
+        serve_http(served, config, __version__, port, partial(_announce, config.home))
+        return
+    from palaver.agents.server import serve
 
     if sys.stdin.isatty():
         click.echo(
             "Waiting for an MCP client on standard input. Agents start this command themselves. Press Ctrl-C to stop.",
             err=True,
         )
+    serve(served, config, __version__)
+
+
+def _server_config(*, read_only: bool) -> ServerConfig:
     home = replace(Home.find(), read_only=read_only)
     config = Config.read(home.config)
-    server = ServerConfig(
+    return ServerConfig(
         home,
         config.model,
         Renderer(home.templates),
@@ -70,7 +95,15 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool) -> No
         strict=config.strict_memories,
         program=tuple(program_words()),
     )
-    serve(served, server, __version__)
+
+
+def _announce(home: Home, address: str, token: str) -> None:
+    saved = (
+        f" It is stored in {home.http_token}." if home.http_token.exists() else " It is valid until the server ends."
+    )
+    click.echo(f"Serving MCP at {address}. Press Ctrl-C to stop.", err=True)
+    click.echo(f"Clients need this header: Authorization: Bearer {token}", err=True)
+    click.echo(f"Keep the token secret.{saved}", err=True)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

@@ -5,7 +5,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.progress import Progress, TaskID
 
+_EVERY: Final = 10.0
+"""Seconds between two lines of progress without a terminal."""
 _MARKER: Final = re.compile(r"</?recalled[\w-]*>\n?")
 _HEADING: Final = re.compile(r"#{1,6} (.+)")
 _FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
@@ -94,15 +97,20 @@ class _TerminalOutput(io.BytesIO):
 
 
 class ProgressBars:
-    """One progress bar for each stage with work. Nothing is shown if standard error is not a terminal."""
+    """One progress bar for each stage with work. Without a terminal, a line every `_EVERY` seconds."""
 
-    def __init__(self, progress: "Progress | None" = None) -> None:
-        self._progress = progress
+    def __init__(self, progress: "Progress | None" = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress, self._clock, self._shown = progress, clock, clock()
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Update the bar of a stage to `done` of `total` steps."""
-        if self._progress is None or not total:
+        if self._progress is None:
+            if total and self._clock() - self._shown >= _EVERY:
+                self._shown = self._clock()
+                click.echo(f"{stage}: {done:,} of {total:,}", err=True)
+            return
+        if not total:
             return
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total)

@@ -16,6 +16,7 @@ from palaver.core.errors import InvalidLineRange
 from palaver.core.home import Home
 from palaver.core.query import CONTEXT_MAX, PER_SESSION, Query
 from palaver.search.archive_search import ArchiveSearch
+from palaver.search.present.page_cursor import unpacked
 from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
 from palaver.templates.truncation import MIN_BUDGET
 
@@ -256,6 +257,8 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
         InvalidInput: A value is invalid.
         UsageError: Neither words nor filters were given, or `--also` without words.
     """
+    if options["cursor"]:
+        unpacked(options["cursor"])  # else a query that is also invalid would hide the invalid cursor
     options["projects"] = [place for project in options["projects"] for place in places_of(project)]
     if query:
         return Query.parse(query, **options)
@@ -330,7 +333,7 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
     """Read the conversation of a hit, or any archived transcript.
 
-    PATH is a path printed by `palaver show`, the agent's own path, a session ID (or at least its first 4 characters),
+    PATH is the path of an archived transcript, the agent's own path, a session ID (or at least its first 4 characters),
     or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. Truncated
     output ends with the number of the next line.
     """

@@ -54,7 +54,7 @@ def sessions(*, as_json: bool, **options: Any) -> None:
 @click.command()
 @as_json
 def projects(*, as_json: bool) -> None:
-    """List all projects with their sessions and memories, the one with the latest session first."""
+    """List all projects with their sessions, memories and indexed files, the one with the latest session first."""
     home = Home.find()
     refuse_demo_only(home, "projects")
     found = projects_of(home)

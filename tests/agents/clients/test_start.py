@@ -15,7 +15,7 @@ from palaver.agents.clients.server_entry import docker_server, own_server
 from palaver.core.home import Home
 
 from ... import demo
-from .config_samples import launch
+from .config_samples import RICH, launch, write
 
 
 def tools_and_text(words: list[str], env: dict[str, str]) -> tuple[list[str], str]:
@@ -47,11 +47,15 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode", "goose"])
+@pytest.mark.parametrize("name", ["claude-code", "zed", "codex", "opencode", "goose"])
 def test_the_entry_starts_the_server(name: str, program: Path, archived: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry of each shape starts the server of the selected home, from any folder and without our environment."""
+    """An entry of each shape starts the server of the selected home, from any folder and without our environment.
+
+    The file already has comments and other servers.
+    """
     monkeypatch.setenv("PALAVER_HOME", str(archived.root))
     client = find_client(name)
+    write(client.path, RICH[name])
     apply(plan(client, own_server([str(program)], Home.find())))
     words, env = launch(client)
     tools, found = tools_and_text(words, env)

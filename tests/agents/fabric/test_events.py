@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from palaver.agents.fabric.event_capture import looks_failed
+from palaver.core.clock import now, parse_instant
 
+from ...observe.commands.shell_history import MISSING, ShellHistory
 from ..rag.test_examples import odd
 from .client import DAY, Agent
 from .page import REPLIES
@@ -87,6 +89,37 @@ def test_earlier_errors_are_counted_with_their_fix(fabric: Agent) -> None:
     assert sorted(each["times"] for each in again["similarErrors"]) == [1, 2]
     unrelated = fabric.event("error_occurred", {"error": "disk quota exceeded on volume seven"})
     assert unrelated["message"] == "Error recorded. Found no similar error."
+
+
+def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
+    """The reply says how many archived sessions had the error, when, and what fixed it, also for a failed command."""
+    history = ShellHistory(fabric.folder, fabric.home.root)
+    for day in (2, 6):
+        history.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day)
+    history.session(
+        ("pytest -q", "E KeyError: 'colour' in palette", True),
+        ("/home/demo/shop/palette.py", "ok", False),
+        ("pytest -q", "12 passed", False),
+        day=7,
+    )
+    history.archive()
+    fabric.shift = (parse_instant("2026-03-09T10:00:00Z") or 0) - now()
+
+    reply = fabric.event("error_occurred", {"error": MISSING})
+    assert reply["message"] == (
+        "Error recorded. Found 2 similar errors, the latest 3 days ago. Fixed before by bun run test."
+    )
+    [fix] = reply["knownFixes"]
+    assert (fix["command"], fix["fix"], fix["sessions"], fix["lastSeen"]) == (
+        "npm test", "bun run test", 2, "2026-03-06",
+    )  # fmt: skip
+    assert MISSING in fix["error"]
+
+    failed = {"command": "pytest -q", "output": "E KeyError: 'colour' in palette", "exitCode": 1}
+    message = fabric.event("command_executed", failed)["message"]
+    assert (
+        message == "Command recorded. Found 1 similar error, the latest 2 days ago. Fixed before by editing palette.py."
+    )
 
 
 def test_invalid_events_are_refused(fabric: Agent) -> None:

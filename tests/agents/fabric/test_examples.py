@@ -1,6 +1,8 @@
 """Tests of the replies of the fabric tools, with the examples of their specification."""
 
+import json
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -154,6 +156,31 @@ def test_code_is_indexed_on_first_use(fabric: Agent) -> None:
         ["login"],
         False,
     )
+
+
+def test_code_of_new_files_is_found(fabric: Agent) -> None:
+    """A file that was added since the last search is found, even though no other file changed."""
+    (fabric.project / "a.py").write_text("def first(): pass\n")
+    (fabric.project / "b.min.js").write_text("generated()")
+    assert fabric.call("searchCode", query="first", mode="symbol")["indexStatus"]["totalFiles"] == 1
+
+    (fabric.project / "new").mkdir()
+    (fabric.project / "new" / "c.py").write_text("def second(): pass\n")
+    found = fabric.call("searchCode", query="second", mode="symbol")
+    assert [each["filePath"] for each in found["results"]] == ["new/c.py"]
+    assert (found["indexStatus"]["totalFiles"], found["indexStatus"]["isStale"]) == (2, False)
+
+
+def test_code_of_notebooks_has_no_line(fabric: Agent) -> None:
+    """Cells of a notebook are found without a line number, which the format does not have."""
+    cell: dict[str, Any] = {"cell_type": "code", "source": "tide_table = read_tides()", "metadata": {}, "outputs": []}
+    notebook: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+    (fabric.project / "tides.ipynb").write_text(json.dumps(notebook))
+
+    for query in ({"query": "read_tides", "mode": "text"}, {"query": "read tides table", "threshold": 0}):
+        [row] = fabric.call("searchCode", **query)["results"]
+        assert (row["filePath"], row["content"]) == ("tides.ipynb", "tide_table = read_tides()")
+        assert not {"line", "lineStart", "lineEnd"} & row.keys()
 
 
 def test_conversions_have_the_fields_of_the_specification(fabric: Agent) -> None:

@@ -213,7 +213,7 @@ def test_memories_of_another_toolset_can_be_edited_and_forgotten(historian: Agen
 
     theo["memory_forget"].call(context, {"memory_id": memory})
     assert historian.recall("Kafka order events") == {}
-    assert Path(reply["filePath"]).exists()
+    assert not Path(reply["filePath"]).exists()
 
 
 def test_edits_of_a_memory_change_its_file(historian: Agent) -> None:

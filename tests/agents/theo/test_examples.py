@@ -261,6 +261,21 @@ def test_forgetting_deletes_only_the_selected_memories(theo: Agent) -> None:
     assert theo.data("memory_count")["count"] == 0
 
 
+@pytest.mark.parametrize("name", ["verifyTokenChain", "verify_token_chain", "TokenStore.verifyTokenChain"])
+def test_code_is_found_by_symbol(theo: Agent, docs: Path, name: str) -> None:
+    """The name of a unit finds the unit first, in any notation, although other units mention it."""
+    (docs / "use.ts").write_text("export function login() {\n  return new TokenStore().verifyTokenChain();\n}\n")
+    (docs / "store.ts").write_text(
+        "export class TokenStore {\n  verifyTokenChain(): boolean {\n    return true;\n  }\n\n  close() {}\n}\n"
+    )
+    theo.data("index_directory", dir_path=str(docs), async_mode=False)
+
+    filtered = theo.data("search_with_filters", query=name, filters={"doc_type": "document"})
+    for found in (theo.data("search", query=name), filtered):
+        best = found["results"][0]["metadata"]
+        assert (best["name"], best["start_line"]) == ("TokenStore.verifyTokenChain", 2)
+
+
 def test_a_pinned_memory_is_forgotten_only_with_force(theo: Agent) -> None:
     """A pinned memory is protected like a golden rule, by ID and by query."""
     with MemoryCore.open(Home(theo.home)) as core:
@@ -272,16 +287,36 @@ def test_a_pinned_memory_is_forgotten_only_with_force(theo: Agent) -> None:
     assert theo.data("memory_forget", memory_id=pinned, force=True)["deleted_ids"] == [pinned]
 
 
-def test_forgetting_a_memory_with_a_file_keeps_the_file(theo: Agent, tmp_path: Path) -> None:
-    """The reply has the path of the file and the command that deletes it."""
+def test_forgetting_a_memory_deletes_its_file(theo: Agent, tmp_path: Path) -> None:
+    """The reply has the path of the file. Undo restores the memory, and the next synchronization its file."""
     with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
         stored = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
+        file = Path(stored.memory.path)
+        written = file.read_text()
         gone = theo.data("memory_forget", memory_id=stored.id)
         assert mnemonics.recall("tabs in templates") == []
+        assert (gone["deleted_ids"], gone["deleted_files"]) == ([stored.id], [str(file)])
+        assert "files_kept" not in gone
+        assert not file.exists()
 
-    assert (gone["deleted_ids"], gone["files_kept"]) == ([stored.id], [stored.memory.path])
-    assert gone["hint"] == f"The files stay. `palaver forget {stored.id} --erase` deletes them."
-    assert Path(stored.memory.path).exists()
+        with MemoryCore.open(Home(theo.home)) as core:
+            core.undo([stored.id])
+        assert [each.stored.id for each in mnemonics.recall("tabs in templates")] == [stored.id]
+        assert file.read_text().splitlines()[-1] == written.splitlines()[-1]
+
+
+def test_forgetting_a_memory_keeps_a_file_that_was_edited(theo: Agent, tmp_path: Path) -> None:
+    """An edit that was not read yet stays in the file, which the reply names, and becomes a memory."""
+    with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
+        stored = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
+        file = Path(stored.memory.path)
+        file.write_text(f"{file.read_text()}Except in YAML.\n")
+        gone = theo.data("memory_forget", memory_id=stored.id)
+
+        assert gone["files_kept"] == [f"{file}: the file was edited in the meantime"]
+        assert file.read_text().endswith("Except in YAML.\n")
+        [found] = mnemonics.recall("tabs in templates")
+        assert found.stored.id != stored.id
 
 
 def test_every_tool_has_an_example() -> None:

@@ -41,8 +41,17 @@ def chunks_of(name: str, text: str) -> list[Chunk]:
 
 
 def described(found: list[Chunk]) -> list[str]:
-    """Return one line for each chunk: lines, unit, name, signature and documentation."""
-    return [f"{one.start_line}-{one.end_line} {one.unit} {one.name} | {one.signature} | {one.doc!r}" for one in found]
+    """Return one line for each chunk: lines, unit, name, signature, documentation, and the lines of a split unit."""
+    return [
+        f"{one.start_line}-{one.end_line} {one.unit} {one.name} | {one.signature} | {one.doc!r}{_whole(one)}"
+        for one in found
+    ]
+
+
+def _whole(one: Chunk) -> str:
+    """Return the lines of the whole unit, unless the chunk contains all of them."""
+    is_whole = not one.is_named or (one.start_line <= one.unit_start and one.unit_end <= one.end_line)
+    return "" if is_whole else f" | {one.unit_start}-{one.unit_end}"
 
 
 def test_every_language_has_a_sample() -> None:

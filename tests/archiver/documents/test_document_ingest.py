@@ -327,6 +327,35 @@ def test_a_moved_file_keeps_its_chunks(store: Store, ingest: DocumentIngest, fol
     assert store.documents.digest(folder / "b.py", "docs") == b""
 
 
+def test_a_moved_file_is_not_parsed(
+    store: Store, ingest: DocumentIngest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was moved keeps its chunks without being parsed again, also if it is indexed by its path."""
+    roots = DocumentRoots([folder])
+    before = ingest.index_file(folder / "b.py", "docs", roots)
+    moved = (folder / "b.py").rename(folder / "c.py")
+    monkeypatch.setattr(document_ingest, "parse", _refused)
+
+    after = ingest.index_file(moved, "docs", roots)
+    assert (after.chunk_ids, after.units, after.unchanged) == (before.chunk_ids, before.units, False)
+    assert [each.source_file for each in store.documents.files()] == [moved]
+
+
+def test_a_single_unreadable_file_is_recorded(store: Store, ingest: DocumentIngest, folder: Path) -> None:
+    """A file that was indexed by its path and cannot be read is listed with the reason."""
+    roots, file = DocumentRoots([folder]), folder / "bad.pdf"
+    file.write_bytes(b"no PDF")
+    with pytest.raises(DocumentUnreadable):
+        ingest.index_file(file, "docs", roots)
+    assert [(each.file, each.error) for each in store.documents.failed()] == [
+        (file, "the file is damaged or not a PDF")
+    ]
+
+
+def _refused(*_: object) -> None:
+    pytest.fail("parsed")
+
+
 def test_a_copied_file_is_not_moved(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """A copy has its own chunks, and two copies of a deleted file share its chunks with nobody."""
     roots = DocumentRoots([folder])

@@ -875,6 +875,7 @@ def test_unknown_files_are_counted_and_ignored(history: History) -> None:
     tally = history.ingest()
 
     assert (tally.seen, tally.foreign, tally.changed, tally.problems) == (2, 1, 1, [])
+    assert [reason for _, reason in tally.omitted] == ["not a transcript of a supported agent"]
     assert len(history.archive_files()) == 1
 
 

@@ -26,7 +26,7 @@ def texts(store: Store, wanted: DocumentFilter) -> list[str]:
 
 def test_a_chunk_is_loaded_as_it_was_stored(store: Store) -> None:
     """Every field of a chunk is loaded as it was stored."""
-    chunk = Chunk("text", ChunkKind.CODE, 2, 3, 4, "A > B", "method", "A.b", "def b(self)", "Do b.")
+    chunk = Chunk("text", ChunkKind.CODE, 2, 3, 4, "A > B", "method", "A.b", "def b(self)", "Do b.", 1, 9)
     with store.transaction():
         [key] = store.documents.replace(Document(A, "docs", "python", b"", 7), [chunk])
 

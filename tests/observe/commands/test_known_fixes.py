@@ -114,6 +114,18 @@ def test_other_and_unresolved_errors_have_no_fix(shell: ShellHistory) -> None:
     assert not fixes(home, "12345")
 
 
+def test_an_error_of_one_word_matches_with_its_punctuation(shell: ShellHistory) -> None:
+    """`undefined:` is found in the message of a compiler, but not in a type such as `string | undefined`."""
+    shell.session(
+        ("go build", "./shop.go:12: undefined: Till", True), ("go build ./till", "ok", False), ("go build", "", False)
+    )
+    shell.session(("npm test", "text?: string | undefined; is missing", True), ("bun run test", "12 pass", False))
+    home = shell.archive()
+
+    assert [each.command for each in fixes(home, "undefined:")] == ["go build"]
+    assert not fixes(home, "undefined!")
+
+
 def test_project_limits_the_fixes(shell: ShellHistory) -> None:
     """Only fixes of the given projects are returned."""
     shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))

@@ -36,6 +36,7 @@ def test_command_of_most_sessions_comes_first(shell: ShellHistory) -> None:
         ("How do we run the tests?", ["bun run test", "bun run test:unit"]),
         ("unit tests", ["bun run test", "bun run test:unit"]),
         ("linting", ["bun run lint"]),
+        ("run the linter", ["bun run lint"]),
         ("type check", ["npx tsc"]),
         ("types", ["npx tsc"]),
         ("start the server", ["bun run dev"]),

@@ -59,6 +59,28 @@ def message(text: str, stop: str = "end_turn", usage: JSON | None = None) -> JSO
     }
 
 
+def tool_use(*calls: tuple[str, JSON], text: str = "") -> JSON:
+    """Return a message of the Messages API that calls tools. Each call is a tuple of name and arguments."""
+    said = [{"type": "text", "text": text}] if text else []
+    blocks = [
+        {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    return message("", "tool_use") | {"content": [*said, *blocks]}
+
+
+def completion_calls(*calls: tuple[str, str], ids: bool = True) -> JSON:
+    """Return a chat completion that calls tools. Each call is a tuple of name and arguments in JSON."""
+    sent = [
+        {"type": "function", "function": {"name": name, "arguments": arguments}}
+        | ({"id": f"call_{number}_x"} if ids else {})
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    said = {"role": "assistant", "content": None, "tool_calls": sent}
+    used = {"prompt_tokens": 1900, "completion_tokens": 200}
+    return {"choices": [{"message": said, "finish_reason": "tool_calls"}], "usage": used}
+
+
 def observation(
     *facts: tuple[str, int, str], title: str = "The model's title", narrative: str = "It went well."
 ) -> JSON:

@@ -169,6 +169,34 @@ def test_repeated_work_is_one_line(shop: Shop) -> None:
     assert shop.lines() == {"Last Sessions": ["Review the branch"], "Files They Modified": ["a.py (2 sessions)"]}
 
 
+def test_the_latest_sessions_are_always_listed(shop: Shop) -> None:
+    """The latest three sessions come first, even if older sessions have more results or the latest only a request."""
+    for number in range(8):
+        shop.add(f"old {number}", learned(f"Fix case {number}", FIX, files=["src/cart.py", f"src/{number}.py"]))
+    shop.add("new", prompt="Rewrite the till in Rust")
+    shop.add("newer", learned("Explain the till"))
+    shop.add("newest", prompt="Remove the stray files")
+
+    assert shop.lines()["Last Sessions"][:3] == [
+        "Remove the stray files",
+        "newer Explain the till",
+        "Rewrite the till in Rust",
+    ]
+
+
+def test_a_name_covers_every_folder_with_this_name(shop: Shop, tmp_path: Path) -> None:
+    """The context of a name has the sessions of all its folders. That of a folder has only its own."""
+    for owner in ("ann", "bob"):
+        (tmp_path / owner / "shop").mkdir(parents=True)
+        shop.add(owner, learned(f"{owner} fixed the till"), cwd=str(tmp_path / owner / "shop"))
+
+    def listed(*, namesakes: bool) -> str:
+        return str(shop.core.contexts.select(lambda _: 0, SHOP, namesakes=namesakes).digest)
+
+    assert ["ann fixed" in listed(namesakes=True), "bob fixed" in listed(namesakes=True)] == [True, True]
+    assert ["ann fixed" in listed(namesakes=False), "bob fixed" in listed(namesakes=False)].count(True) == 1
+
+
 def test_words_of_the_query_come_first(shop: Shop) -> None:
     """Sessions with words of the query come before newer sessions."""
     shop.add("one", learned("Fix rounding of discounts"))

@@ -98,4 +98,8 @@ def test_unfinished_states() -> None:
     assert left(asked) == ["Question to the user: Is the dark footer the default for all pages?"]
     assert left(planned) == ["The plan “Footer for all pages” was proposed, and not carried out in this session"]
     assert left(failed) == ["The last check, pytest -q, failed"]
+    pushed = Script().asked("Publish it").ran("git push origin main", "error: failed to push", failed=True)
+    assert left(pushed) == ["The last command, git push origin main, failed"]
+    assert left(pushed.ran("git push origin main", "main -> main")) == []
+    assert left(Script().asked("Read it").ran("cat notes.md", "No such file", failed=True)) == []
     assert left(stopped) == ["The user interrupted the work on “Add a footer to the page”"]

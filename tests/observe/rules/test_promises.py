@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from palaver.core.conversation import Exchange, Kind, Speaker
 from palaver.core.observation import Observation
+from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules import VERSION, observe
 from palaver.observe.rules.exchange_analysis import commits_of
-from palaver.observe.rules.sentences import TITLE_MAX
 
 from ...shared import SAMPLES, SHARED
 from .exchange_script import CWD, Script, session

@@ -1,5 +1,6 @@
 """A summary states the request, the outcome, open items and next steps, each with its evidence."""
 
+import pytest
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Session
@@ -138,3 +139,16 @@ def test_least_trusted_origin() -> None:
     made = summary(footer(), search(), fetched)
     assert made is not None
     assert made.origin == "external"
+
+
+@pytest.mark.parametrize(
+    ("command", "ending"), [("pytest -q", "(last check failed)"), ("git push origin main", "(last command failed)")]
+)
+def test_title_names_a_failure_at_the_end(command: str, ending: str) -> None:
+    """The title of a session that ended with a failed command does not read like a success."""
+    found = summary(footer(), search().ran(command, "error: failed", failed=True))
+    passed = summary(footer(), search().ran(command, "error: failed", failed=True).ran(command, "ok"))
+
+    assert found is not None
+    assert passed is not None
+    assert found.title == f"{passed.title} {ending}"

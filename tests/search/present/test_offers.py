@@ -173,6 +173,15 @@ def test_counts_without_a_filter_include_relevant_conversations_only(
     assert len(archive.search("copper pan", "kettle").hits) == found
 
 
+@pytest.mark.parametrize("words", ["kettle", "brass kettle", "pan helps"])
+def test_a_count_without_a_filter_is_the_number_of_hits(archive: History, words: str) -> None:
+    """The explanation counts as many hits as the same search shows without the filter."""
+    explanation = archive.search(words, filters=Filters(branches=("nowhere",))).explanation
+
+    assert explanation is not None
+    assert dict(explanation.without) == {"branches": len(archive.search(words).hits)}
+
+
 @pytest.mark.parametrize(
     ("filters", "unknown"),
     [

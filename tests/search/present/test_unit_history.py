@@ -98,3 +98,22 @@ def test_an_exchange_names_the_units_that_it_edited(working: Working) -> None:
         }
 
     assert list(units.values()) == [["net_price"], ["net_price", "Basket", "Basket.add_article"]]
+
+
+def test_an_exchange_names_the_units_of_a_file_that_was_moved(working: Working) -> None:
+    """Units of a file that was renamed since are named with its new path."""
+    file = working.write("one", "price.py", PRICE)
+    working.traces().close()
+    with Store.open(home(working).database) as store:
+        ingest, roots = DocumentIngest(store, Redactor(b"k" * 32)), DocumentRoots([file.parent])
+        ingest.index_file(file, "default", roots)
+        moved = file.rename(file.with_name("prices.py"))
+        ingest.index_file(moved, "default", roots)
+        [edit] = store.edits.newest(None)
+        units = UnitHistory(store, RawArchive(home(working).archive)).units_of(edit.exchange)
+
+    assert [(each.name, each.source_file, each.basis) for each in units] == [
+        ("net_price", moved, EditBasis.TEXT),
+        ("Basket", moved, EditBasis.TEXT),
+        ("Basket.add_article", moved, EditBasis.TEXT),
+    ]

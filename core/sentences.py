@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from ...core.clauses import end_at_clause
+from .clauses import end_at_clause
 
 _CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
 _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")

@@ -1,0 +1,52 @@
+"""Definition of the agent `search-conversation`, which answers questions with the three tools of the archive.
+
+Claude Code loads the same file as a subagent.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from msgspec import Struct
+
+_FILE: Final = re.compile(r"---\n(?P<front>.*?)\n---\n+(?P<prompt>.*)", re.DOTALL)
+_FIELD: Final = re.compile(r"^(\w+):[ \t]*(?:>-)?(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+
+
+class AgentDefinition(Struct, frozen=True):
+    """Agent with its instructions.
+
+    Attributes:
+        description: Tasks for which a client calls the agent.
+        tools: Names of the tools as Claude Code knows them, with the name of the server.
+        model: Model that Claude Code uses.
+        prompt: Instructions in Markdown.
+    """
+
+    name: str
+    description: str
+    tools: tuple[str, ...]
+    model: str
+    prompt: str
+
+    @property
+    def plain_tools(self) -> tuple[str, ...]:
+        """Distinct names of the tools without the server."""
+        return tuple(dict.fromkeys(name.rpartition("__")[2] for name in self.tools))
+
+
+def source() -> str:
+    """Return the file as it is packaged."""
+    return (files("palaver.agents") / "search-conversation.md").read_text("utf-8")
+
+
+@cache
+def agent_definition() -> AgentDefinition:
+    """Return the packaged definition. Its front matter has plain texts and one folded text, so it needs no YAML."""
+    found = _FILE.fullmatch(source())
+    if found is None:
+        raise ValueError("search-conversation.md has no front matter")
+    fields = {name: " ".join(text.split()) for name, text in _FIELD.findall(found["front"])}
+    tools = tuple(name.strip() for name in fields["tools"].split(","))
+    return AgentDefinition(fields["name"], fields["description"], tools, fields["model"], found["prompt"].strip())

@@ -1,0 +1,85 @@
+"""Claims: sentences of an entry, each with the lines that contain it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ...core.observation import Evidence
+from ...core.results import Detail
+from ...core.sentences import sentences, strip_markdown
+
+_QUOTED: Final = re.compile(r"“[^”]{2,}”")
+_LEAD: Final = re.compile(r"\A(?:The plan begins|The prompt begins): ")
+_CHANGED: Final = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
+_ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
+_MARK: Final = re.compile(r"\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\|)\s*")
+_LETTER: Final = re.compile(r"\A[A-Z][.)] ")
+_FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
+"""Name of a changed file, which the extraction puts before a fact."""
+_DULL: Final = re.compile(
+    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
+    r"|All (?:\d+ )?(?:tests|checks)\b)"
+)
+_ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
+"""Row of a table, whose short cells say nothing without their headings."""
+_SHORTEST: Final = 20
+"""Minimum characters of a claim."""
+
+
+class Claim(NamedTuple):
+    """Sentence of an entry, and the lines of the transcript that contain it."""
+
+    text: str
+    start_line: int
+    end_line: int
+
+    @property
+    def is_request(self) -> bool:
+        """True if the sentence repeats a prompt, which contains the words of a question, but no answer."""
+        return self.text.startswith(_ASKED)
+
+
+def claims_of(detail: Detail) -> list[Claim]:
+    """Return the sentences of the facts and the narrative, without repetitions and notes about the work itself."""
+    observation = detail.observation
+    # The facts of a memory are its statistics.
+    facts = () if detail.kind == "memory" else (_LETTER.sub("", strip_markdown(fact)) for fact in observation.facts)
+    distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(observation.narrative)])
+    return [Claim(text, *lines_of(text, observation.evidence, detail)) for text in distinct]
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the complete sentences of a Markdown text, without code blocks."""
+    fenced = False
+    for row in text.split("\n"):
+        if row.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced:
+            yield from filter(_is_complete, _sentences(row))
+
+
+def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[int, int]:
+    """Return the lines of the first evidence that contains a text or is part of it, or else all lines of the entry."""
+    wanted = _plain(_FILE.sub("", text))
+    for proof in evidence:
+        quote = _plain(strip_markdown(proof.quote))
+        if quote and (quote in wanted or wanted in quote):
+            return proof.start_line, proof.end_line
+    return detail.start_line, detail.end_line
+
+
+def _sentences(row: str) -> Iterator[str]:
+    """Yield the sentences of a line without markup. A quotation is never split."""
+    plain = strip_markdown(_MARK.sub("", row))
+    # Only the end of a quotation can end a sentence.
+    masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 3) + found[0][-2:], plain)
+    for start, end in sentences(masked):
+        yield _CHANGED.sub("", _LEAD.sub("", plain[start:end]))
+
+
+def _is_complete(text: str) -> bool:
+    return len(text) >= _SHORTEST and not text.endswith((":", "…")) and not (_DULL.match(text) or _ROW.match(text))
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))

@@ -1,0 +1,152 @@
+"""Answers by a language model that searches the archive with the three tools."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ...core.amount import many
+from ...core.cited_answer import AnswerReceipt, CitedAnswer, CitedSession, CitedSource
+from ...core.config import Config
+from ...core.errors import PalaverError, StoreReadOnly
+from ...core.home import Home
+from ...core.progress import never, silent
+from ...core.query import Filters
+from ...observe.llm.booked_calls import BookedCalls
+from ...observe.llm.model_errors import BudgetExhausted, ExtractionError, ModelRefused
+from ...observe.llm.tool_turn import UserMessage
+from ...search.query.secret_placeholders import redacted
+from ...templates.prompts import QuestionPrompts
+from ...templates.render import Renderer
+from .agent_definition import agent_definition
+from .archive_tools import ArchiveTools, ProgressLine
+from .citation_check import CheckedText, CitationChecker
+from .claim_marks import MarkedText, ids_in, mark_claims
+from .scoped_index import ScopedIndex
+from .tool_loop import LoopLimits, LoopStopped, ModelReply, OpenProvider, ToolLoop
+
+if TYPE_CHECKING:
+    from ...archiver.store import Store
+    from ...search.archive_search import ArchiveSearch
+
+REASON: Final = "asking"
+"""Purpose under which the ledger lists the calls for questions."""
+_OPENED: Final = 3
+"""Number of hits that are opened before the model is asked."""
+_OUTPUT_TOKENS: Final = 4_000
+"""Maximum tokens of the result of one tool call."""
+
+_INSTEAD: Final = "Rules composed this answer instead."
+
+
+class Dispatcher:
+    """Dispatcher of questions to the language model of a configuration, within its budgets.
+
+    `page` renders the answer, to count its tokens.
+    """
+
+    def __init__(
+        self,
+        archive: "ArchiveSearch",
+        store: "Store",
+        home: Home,
+        config: Config,
+        open_provider: OpenProvider,
+        limits: LoopLimits,
+        page: Renderer,
+    ) -> None:
+        self._archive, self._store, self._home, self._config = archive, store, home, config
+        self._open, self._limits, self._page = open_provider, limits, page
+
+    def answer(
+        self,
+        question: str,
+        otherwise: Callable[[], CitedAnswer],
+        filters: Filters,
+        here: str,
+        *,
+        report: ProgressLine = silent,
+        should_stop: Callable[[], bool] = never,
+    ) -> CitedAnswer:
+        """Return the model's answer with checked citations.
+
+        If the model gives no answer, return the result of `otherwise` with a notice that says why.
+
+        Args:
+            question: The question.
+            otherwise: Function that answers without a model.
+            filters: Only entries that satisfy these filters are used.
+            here: The current project, whose entries rank higher.
+            report: Function that gets a line for each step.
+            should_stop: Function that returns True to cancel. It is called between steps.
+
+        Raises:
+            ConfigInvalid: The price of the model is unknown.
+            InvalidInput: The question or a filter is invalid.
+        """
+        calls = BookedCalls(self._store, self._config, REASON)
+        index = ScopedIndex(self._archive, self._store, filters, self._config.private_projects)
+        renderer = Renderer(self._home.templates, budget=_OUTPUT_TOKENS)
+        tools = ArchiveTools(index, renderer, here, report)
+        loop = ToolLoop(calls, self._open, tools, self._limits, report, should_stop=should_stop)
+        prompts = QuestionPrompts(renderer, agent_definition().prompt)
+        wanted = redacted(question, self._home)
+        evidence = [output.text for output in tools.look_up(wanted, _OPENED)]
+        first = UserMessage(prompts.request(wanted, here, evidence))
+        try:
+            reply = loop.run(self._config.llm_name, prompts.system(), [first])
+        except (LoopStopped, BudgetExhausted, ExtractionError, StoreReadOnly) as error:
+            answer, notice = otherwise(), f"The language model gave no answer: {error}. {_remedy(error)}"
+            spent = replace(answer.receipt, cost=calls.spent(), model=self._config.llm_name, model_tokens=loop.used)
+            answer = replace(answer, notices=(*answer.notices, notice), receipt=spent)
+        else:
+            answer = self._checked(question, reply, tools, AnswerReceipt(cost=calls.spent(), model_tokens=loop.used))
+        return self._page.with_answer_tokens(answer)
+
+    def _checked(self, question: str, reply: ModelReply, tools: ArchiveTools, spent: AnswerReceipt) -> CitedAnswer:
+        """Return the reply with marks, notices, the cited sessions and the receipt."""
+        checked = CitationChecker(self._archive).check(reply.text)
+        marked = mark_claims(checked.text, checked.sources, ids_in(tools.outputs))
+        sessions = tuple(self._sessions(marked.sources))
+        receipt = replace(
+            spent,
+            read_tokens=tools.tokens,
+            transcript_tokens=sum(self._archive.conversation_tokens(session.path) for session in sessions),
+            searches=tools.searches,
+            details=tools.details,
+            reads=tools.reads,
+            model=self._config.llm_name,
+        )
+        return CitedAnswer(
+            question,
+            text=marked.text,
+            sources=checked.sources,
+            sessions=sessions,
+            notices=tuple(_notices(reply, checked, marked)),
+            receipt=receipt,
+        )
+
+    def _sessions(self, sources: Sequence[CitedSource]) -> Iterator[CitedSession]:
+        """Yield each cited conversation once."""
+        sessions = self._store.sessions
+        for path, line in {source.path: source.start_line for source in sources if source.path}.items():
+            excerpt = self._archive.read(path, line, line)
+            number = sessions.find(excerpt.agent, excerpt.session_id)
+            label = "" if number is None else sessions.short_id(sessions.load(number))
+            yield CitedSession(label, excerpt.session_id, excerpt.title, excerpt.project, path, excerpt.started)
+
+
+def _remedy(error: PalaverError) -> str:
+    if isinstance(error, BudgetExhausted) and error.setting == "budget_run":
+        return f"{_INSTEAD} Raise --max-cost to allow more."
+    return f"{_INSTEAD} {error.hint}" if isinstance(error, ModelRefused) else _INSTEAD
+
+
+def _notices(reply: ModelReply, checked: CheckedText, marked: MarkedText) -> Iterator[str]:
+    if reply.note:
+        yield f"The answer may be incomplete: {reply.note}."
+    invented = len(checked.missing) + sum(source.exists for source in checked.sources) - len(marked.sources)
+    if invented:
+        yield f"Invented by the model, and marked: {many(invented, 'citation')}."
+    if marked.unsupported:
+        yield f"Without a valid source, and marked: {many(marked.unsupported, 'claim')}."

@@ -1,0 +1,107 @@
+"""Search for the entries that an answer is composed of."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
+
+from msgspec import Struct
+
+from ...core.query import Filters
+from ...core.results import Detail, Hit, Results
+from ...templates.labels import has_transcript
+from .metered_archive import MeteredArchive
+from .question_plan import plan
+
+_SESSIONS = 6
+"""Maximum number of conversations of the searches for the question and for its key terms."""
+_SHARE = 0.6
+"""Minimum score of a hit, as a share of the best score of its search.
+
+On 519 questions about 98 sessions, a share of 0.6 keeps every correct session of the first six, and 4.6 sessions on
+average. A share of 0.8 loses four correct sessions.
+"""
+_SHARE_OF_KIND = {False: 0.8, True: 0.4}
+"""Minimum score of a further decision or fix, as a share of the best score, by whether its conversation is cited."""
+
+
+class FoundEvidence(Struct, frozen=True):
+    """Entries that answer a question, best first, and the label of each cited conversation by its path.
+
+    `results` are those of the question itself. They explain an empty result.
+    """
+
+    details: tuple[Detail, ...]
+    labels: Mapping[str, str]
+    results: Results
+
+
+def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundEvidence:
+    """Return the best entries of different conversations.
+
+    If a later observation replaced an entry, the later one is also returned.
+
+    Raises:
+        InvalidInput: The question or a filter is invalid.
+    """
+    searches = plan(question, filters, here)
+    results = archive.find(searches.question)
+    if not results.hits:
+        return FoundEvidence((), {}, results)
+    by_terms = archive.find(searches.terms).hits if searches.terms else ()
+    hits = list(_distinct_sessions(_alternating(_best(results.hits), _best(by_terms))))[:_SESSIONS]
+    for query in searches.kinds:
+        hits += _of_kind(archive.find(query).hits, hits)
+    details = archive.details([hit.id for hit in hits]) if hits else ()
+    return FoundEvidence(_with_replacements(archive, details), _labels(hits), results)
+
+
+def _best(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits near the best score, without documents and code."""
+    said = [hit for hit in hits if has_transcript(hit) or hit.kind == "memory"]
+    return [hit for hit in said if hit.score >= _SHARE * said[0].score]
+
+
+def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
+    """Return the first decision or fix that is not known and is near the best hit, or in a known conversation."""
+    known, paths, best = {hit.id for hit in hits}, {hit.path for hit in hits}, hits[0].score if hits else 0.0
+    near = (hit for hit in found if hit.id not in known and hit.score >= _SHARE_OF_KIND[hit.path in paths] * best)
+    return list(islice(near, 1))
+
+
+def _alternating(one: Sequence[Hit], other: Sequence[Hit]) -> Iterator[Hit]:
+    for pair in zip_longest(one, other):
+        yield from (hit for hit in pair if hit is not None)
+
+
+def _distinct_sessions(hits: Iterator[Hit]) -> Iterator[Hit]:
+    """Yield the first hit of each conversation, and all memories."""
+    seen = set[str]()
+    for hit in hits:
+        name = hit.path if has_transcript(hit) else hit.id
+        if name not in seen:
+            seen.add(name)
+            yield hit
+
+
+def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tuple[Detail, ...]:
+    """Add the observations that replaced others, each before the one that it replaced."""
+    known = {detail.id for detail in details}
+    links = {detail.id: detail.replaced_by.id for detail in details if detail.replaced_by}
+    wanted = [public for public in dict.fromkeys(links.values()) if public not in known]
+    later = {detail.id: detail for detail in archive.details(wanted)} if wanted else {}
+    found: dict[str, Detail] = {}
+    for detail in details:
+        newer = later.get(links.get(detail.id, ""))
+        for each in (newer, detail):
+            if each is not None:
+                found.setdefault(each.id, each)
+    return tuple(found.values())
+
+
+def _labels(hits: Sequence[Hit]) -> dict[str, str]:
+    """Return a distinct label for each path: the short session ID, with a number if several transcripts share it."""
+    labels: dict[str, str] = {}
+    for hit in hits:
+        if has_transcript(hit) and hit.path not in labels:
+            same = sum(each.partition("#")[0] == hit.short_session_id for each in labels.values())
+            labels[hit.path] = f"{hit.short_session_id}#{same + 1}" if same else hit.short_session_id
+    return labels

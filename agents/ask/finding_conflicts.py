@@ -1,0 +1,48 @@
+"""Findings that replace or contradict each other."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from ...core.cited_answer import Finding, FindingKind
+from ...core.results import Detail
+
+_CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
+"""Kinds whose statements are still meant to hold, so that two of them can contradict each other."""
+
+
+def with_conflicts(findings: Sequence[Finding], details: Sequence[Detail]) -> list[Finding]:
+    """Return the findings with the IDs of those that replace or contradict them. A replaced finding is never first.
+
+    The archive knows the replacements within a session. The rules that compare memories judge the titles of decisions
+    and patterns of different sessions.
+    """
+    by_id = {detail.id: detail for detail in details}
+    superseded = {one.id: one.replaced_by.id for one in details if one.replaced_by}
+    against: dict[str, list[str]] = {}
+    claims = sorted((each for each in findings if each.kind in _CLAIMS), key=lambda each: each.at or 0)
+    for older, newer in combinations([by_id[each.sources[0].id] for each in claims], 2):
+        verdict = _verdict(older.observation.title, newer.observation.title)
+        if verdict == "supersedes":
+            superseded.setdefault(older.id, newer.id)
+        elif verdict == "contradicts":
+            against.setdefault(older.id, []).append(newer.id)
+            against.setdefault(newer.id, []).append(older.id)
+    shown = {finding.sources[0].id for finding in findings}
+    marked = [
+        replace(
+            each,
+            superseded_by=superseded.get(each.sources[0].id, ""),
+            contradicts=tuple(one for one in against.get(each.sources[0].id, ()) if one in shown),
+        )
+        for each in findings
+    ]
+    first = next((each for each in marked if not each.superseded_by), marked[0])
+    return [first, *(each for each in marked if each is not first)]
+
+
+def _verdict(older: str, newer: str) -> str:
+    from ...observe.memory.rule_judge import RuleJudge  # Few answers compare statements, and its import takes 40 ms.
+
+    return RuleJudge().judge(older, newer).verdict

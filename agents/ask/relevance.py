@@ -1,0 +1,38 @@
+"""Relevance of sentences to a question, by their common words."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ...search.query.tokenizer import terms
+from .question_plan import key_words
+
+
+class Relevance:
+    """Shares of a question that sentences contain. Words that few of the compared sentences contain weigh more."""
+
+    def __init__(self, question: str, compared: Iterable[str]) -> None:
+        self._wanted = frozenset(terms(" ".join(key_words(question)) or question))
+        texts = [frozenset(terms(text)) for text in compared]
+        found = Counter(term for text in texts for term in text & self._wanted)
+        self._weights = {term: math.log(1 + (len(texts) + 1) / (found[term] + 0.5)) for term in self._wanted}
+        self._total = sum(self._weights.values()) or 1.0
+
+    def share(self, text: str) -> float:
+        """Return the weighted share of the question's words that a text contains, 0 to 1."""
+        return self._sum(frozenset(terms(text)))
+
+    def gain(self, text: str, known: Sequence[str]) -> float:
+        """Return the share that a text adds to known texts, and a tenth of the share that it repeats."""
+        shown = frozenset(term for each in known for term in terms(each))
+        own = frozenset(terms(text))
+        return self._sum(own - shown) + self._sum(own & shown) / 10
+
+    def _sum(self, found: frozenset[str]) -> float:
+        return sum(self._weights[term] for term in found & self._wanted) / self._total
+
+
+def repeats(text: str, known: Iterable[str], share: float = 0.7) -> bool:
+    """Return whether at least this share of the words of a text occurs in one of the known texts."""
+    own = frozenset(terms(text))
+    return any(len(own & frozenset(terms(each))) >= share * len(own) for each in known)

@@ -1,0 +1,101 @@
+"""Part of the archive that a language model may see for one question."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...archiver.store import Store
+from ...core import ids
+from ...core.errors import InvalidInput, UnknownIds
+from ...core.query import Filters, HitKind, Query
+from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt
+from ...observe.llm.private_projects import PrivateProjects
+from ...search.search_index import SearchIndex
+
+_CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
+
+
+class ScopedIndex:
+    """Search index without private projects, in which all searches have the filters of the question.
+
+    If there are private projects, only conversations are searched, because documents, code and memories can quote
+    them.
+
+    Attributes:
+        found: IDs of the hits of the last search. `opened` is the number of entries of the last call of `details`.
+    """
+
+    def __init__(self, index: SearchIndex, store: Store, scope: Filters, private: Collection[str]) -> None:
+        self._index, self._store, self._scope = index, store, scope
+        self._has_private, self._private = bool(private), PrivateProjects(store, private)
+        self.found: tuple[str, ...] = ()
+        self.opened = 0
+
+    def find(self, query: Query, /, *, snippets: bool = True) -> Results:
+        """See `SearchIndex.find`."""
+        results = self._index.find(replace(query, filters=self._narrowed(query.filters)), snippets=snippets)
+        if self._has_private:
+            hits, why = self._shared_hits(results.hits), results.explanation
+            if why is not None:
+                why = replace(why, weak=self._shared_hits(why.weak), unknown=(), without=(), earlier=None, later=None)
+            results = replace(results, hits=hits, total=len(hits), explanation=why)
+        self.found = tuple(hit.id for hit in results.hits)
+        return results
+
+    def find_output(
+        self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
+    ) -> OutputMatches:
+        """See `SearchIndex.find_output`."""
+        found = self._index.find_output(text, self._narrowed(filters), limit=limit, context=context, seconds=seconds)
+        if self._has_private:
+            shared = self._shared(match.id for match in found.matches)
+            found = replace(found, matches=tuple(match for match in found.matches if match.id in shared))
+        self.found = tuple(match.id for match in found.matches)
+        return found
+
+    def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
+        """See `SearchIndex.details`. Items of private projects count as unknown."""
+        if self._has_private and (hidden := set(wanted) - self._shared(wanted)):
+            raise UnknownIds([each for each in wanted if each in hidden])
+        details = self._index.details(wanted)
+        self.opened = len(details)
+        return details
+
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
+        """See `SearchIndex.read`. Raises `InvalidInput` for a conversation of a private project."""
+        excerpt = self._index.read(path, start_line, end_line)
+        folders = [excerpt.cwd, *(exchange.cwd for exchange in excerpt.exchanges)]
+        if self._private.includes_place(excerpt.project, *folders):
+            raise InvalidInput("This conversation belongs to a private project", hint="Read another one.")
+        return excerpt
+
+    def _narrowed(self, filters: Filters) -> Filters:
+        """Return the filters of a search, restricted to the filters of the question."""
+        scope = self._scope
+        starts = [each for each in (filters.after, scope.after) if each is not None]
+        ends = [each for each in (filters.before, scope.before) if each is not None]
+        kinds = filters.kinds
+        if self._has_private:
+            kinds = tuple(each for each in kinds or _CONVERSATIONS if each in _CONVERSATIONS)
+            if not kinds:
+                raise InvalidInput("Only conversations can be searched", hint="Omit `kind`.")
+        return replace(
+            filters,
+            projects=scope.projects or filters.projects,
+            after=max(starts, default=None),
+            before=min(ends, default=None),
+            kinds=kinds,
+        )
+
+    def _shared_hits(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        shared = self._shared(hit.id for hit in hits)
+        return tuple(hit for hit in hits if hit.id in shared)
+
+    def _shared(self, wanted: Iterable[str]) -> set[str]:
+        """Return the IDs of conversations that do not belong to a private project."""
+        keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
+        exchange_of = {key: item.exchange for key, item in self._store.items.load([*keys.values()]).items()}
+        exchanges = self._store.exchanges.load([*exchange_of.values()])
+        shared = {key for key, stored in exchanges.items() if not self._private.includes(stored)}
+        return {public for public, key in keys.items() if exchange_of.get(key) in shared}

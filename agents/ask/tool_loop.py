@@ -1,0 +1,181 @@
+"""Bounded conversation in which a language model calls the tools of the archive until it can answer."""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from ...core.errors import PalaverError
+from ...core.progress import never
+from ...core.spending import Usage
+from ...observe.llm.backoff import Backoff
+from ...observe.llm.booked_calls import BookedCalls, CallSize
+from ...observe.llm.model_errors import ModelBusy
+from ...observe.llm.tool_turn import (
+    Message,
+    ModelMessage,
+    ToolCall,
+    ToolOutput,
+    ToolOutputs,
+    ToolProvider,
+    ToolRequest,
+    ToolTurn,
+    UserMessage,
+)
+from .archive_tools import ArchiveTools, ProgressLine
+
+TOKENS_OUT: Final = 4_000
+"""Maximum tokens of one message of the model."""
+_CALLS_MAX: Final = 8
+"""Maximum number of calls in one message."""
+_EXCESS: Final = f"Not run: at most {_CALLS_MAX} calls in one message"
+_GROWTH: Final = 3
+"""Money and time are kept for the answer: another search needs this multiple of the next call's cost and this part of
+the time limit.
+"""
+_REFUSALS: Final = {"refusal", "content_filter"}
+"""Stop reasons of a model that declines to answer."""
+_ANSWER_NOW: Final = "{reason} is almost reached. Call no tool. Write your answer now, from what you found so far."
+
+OpenProvider = Callable[[float], ToolProvider]
+"""Function that opens the provider with a timeout in seconds."""
+
+
+class LoopLimits(Struct, frozen=True):
+    """Limits of one question: messages of the model, tokens of all its calls, and seconds."""
+
+    turns: int = 8
+    tokens: int = 100_000
+    seconds: float = 180.0
+
+
+class LoopStopped(PalaverError):
+    """Error: the model gave no answer within the limits, or refused to answer."""
+
+
+class ModelReply(Struct, frozen=True):
+    """Answer of the model. `note` says why it may be incomplete, or is empty."""
+
+    text: str
+    note: str = ""
+
+
+class ToolLoop:
+    """Loop for one question. `calls` books every attempt in the ledger, and `report` gets a line for each step.
+
+    Attributes:
+        used: Tokens of all answered calls.
+    """
+
+    def __init__(
+        self,
+        calls: BookedCalls,
+        open_provider: OpenProvider,
+        tools: ArchiveTools,
+        limits: LoopLimits,
+        report: ProgressLine,
+        *,
+        should_stop: Callable[[], bool] = never,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._calls, self._open, self._tools, self._limits = calls, open_provider, tools, limits
+        self._report, self._should_stop, self._backoff = report, should_stop, Backoff(sleep)
+        self._end = time.monotonic() + limits.seconds
+        self.used = 0
+
+    def run(self, model: str, system: str, first: Sequence[Message]) -> ModelReply:
+        """Return the model's answer to the first messages.
+
+        Raises:
+            LoopStopped: The model refused, called tools up to the limit, or wrote nothing.
+            BudgetExhausted: A budget does not allow the next call.
+            ExtractionError: The provider failed.
+        """
+        messages = list(first)
+        for turn in itertools.count(1):
+            request = ToolRequest(model, TOKENS_OUT, system, self._tools.offered, tuple(messages))
+            reason = self._limit_near(turn, request)
+            reply = self._ask(_last(request, reason) if reason else request)
+            if reply.truncated in _REFUSALS:
+                raise LoopStopped("the model refused to answer")
+            if reason or not reply.calls:
+                return self._finished(reply, reason)
+            messages += [ModelMessage(reply.content), self._run_all(reply.calls)]
+        raise AssertionError("unreachable")
+
+    def _finished(self, reply: ToolTurn, reason: str) -> ModelReply:
+        if not reply.text.strip():
+            cause = f"{reason} was reached before the model answered" if reason else "the model returned no text"
+            raise LoopStopped(cause)
+        note = f"{reason} ended the search early" if reason else ""
+        if reply.truncated:
+            note = f"the model's answer was cut off ({reply.truncated})"
+        return ModelReply(reply.text.strip(), note)
+
+    def _run_all(self, calls: Sequence[ToolCall]) -> ToolOutputs:
+        """Return a result for each call. Calls above the limit get an error."""
+        outputs = list[ToolOutput]()
+        for number, call in enumerate(calls):
+            self._check_stop()
+            outputs.append(self._tools.run(call) if number < _CALLS_MAX else ToolOutput(call.id, _EXCESS, failed=True))
+        return ToolOutputs(tuple(outputs))
+
+    def _ask(self, request: ToolRequest) -> ToolTurn:
+        """Make one call, and repeat it after temporary failures. Every attempt is booked."""
+        size = CallSize(request.size(), TOKENS_OUT, sha256(json.encode(request)).hexdigest())
+        if self.used + request.tokens() + TOKENS_OUT > self._limits.tokens:
+            raise LoopStopped(f"the limit of {self._limits.tokens:,} tokens allows no further call")
+        while True:
+            self._check_stop()
+            left = self._end - time.monotonic()
+            if left <= 0:
+                raise LoopStopped(f"the time limit of {self._limits.seconds:g} s was reached")
+            try:
+                with closing(self._open(left)) as provider:
+                    reply = self._calls.make(size, partial(provider.converse, request))
+            except ModelBusy as error:
+                self._report(f"{error}")
+                self._backoff.wait(error, self._end - time.monotonic())
+                continue
+            self._backoff.reset()
+            self.used += _total(reply.usage)
+            return reply
+
+    def _limit_near(self, turn: int, request: ToolRequest) -> str:
+        """Return the limit that leaves room for one more message only, or an empty text."""
+        limits, size = self._limits, CallSize(request.size(), TOKENS_OUT)
+        if turn == limits.turns:
+            return f"The limit of {limits.turns} turns"
+        if self.used + 2 * (request.tokens() + TOKENS_OUT) > limits.tokens:
+            return f"The limit of {limits.tokens:,} tokens"
+        if (self._end - time.monotonic()) * _GROWTH < limits.seconds:
+            return f"The time limit of {limits.seconds:g} s"
+        return "" if self._calls.allows(_GROWTH * self._calls.maximum_cost(size), 2) else "The budget"
+
+    def _check_stop(self) -> None:
+        if self._should_stop():
+            raise LoopStopped("the question was cancelled")
+
+
+def _last(request: ToolRequest, reason: str) -> ToolRequest:
+    """Return the request with a note that asks for the answer."""
+    *before, last = request.messages
+    note = _ANSWER_NOW.format(reason=reason)
+    match last:
+        case ToolOutputs():
+            last = replace(last, note=note)
+        case UserMessage(text):
+            last = UserMessage(f"{text}\n{note}")
+        case ModelMessage():
+            raise AssertionError("a request ends with a message to the model")
+    return replace(request, messages=(*before, last), last=True)
+
+
+def _total(usage: Usage) -> int:
+    return usage.tokens_in + usage.cache_written + usage.cache_read + usage.tokens_out

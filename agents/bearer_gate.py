@@ -1,0 +1,74 @@
+"""Bearer token of the HTTP server: its file, and the check of every request."""
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any, Final
+
+from ..core.durability import replacing
+from ..core.errors import ConfigInvalid
+from ..core.home import Home
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_BYTES: Final = 32
+_SHORTEST: Final = 32
+"""Minimum number of characters of a token in the file. A shorter one is replaced."""
+_REFUSAL: Final = b"Unauthorized: send the header `Authorization: Bearer TOKEN`, as `palaver mcp --http` prints it.\n"
+
+
+def load_token(home: Home) -> str:
+    """Return the token of a home. It is created once, in a file that only its owner can read.
+
+    In read-only mode, a missing token is created for this process only.
+
+    Raises:
+        ConfigInvalid: The file cannot be read or written.
+    """
+    try:
+        with suppress(FileNotFoundError):
+            token = home.http_token.read_text("ascii").strip()
+            if len(token) >= _SHORTEST and token.isprintable() and " " not in token:
+                if not home.is_read_only:
+                    home.http_token.chmod(0o600)
+                return token
+        token = secrets.token_urlsafe(_BYTES)
+        if not home.is_read_only:
+            home.make()
+            with replacing(home.http_token) as file:
+                file.write(f"{token}\n".encode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(
+            f"The token file {home.http_token} cannot be used: {error}", hint="Delete the file, and start again."
+        ) from None
+    return token
+
+
+class BearerGate:
+    """ASGI application that passes only requests with the token to another application."""
+
+    def __init__(self, app: App, token: str) -> None:
+        self._app, self._token = app, token.encode("ascii")
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer with status 401."""
+        if scope["type"] == "http" and not self._is_allowed(scope):
+            headers = [
+                (b"content-type", b"text/plain; charset=utf-8"),
+                (b"www-authenticate", b'Bearer realm="palaver"'),
+            ]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": _REFUSAL})
+            return
+        await self._app(scope, receive, send)
+
+    def _is_allowed(self, scope: Message) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1:
+            return False
+        scheme, _, token = given[0].partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)

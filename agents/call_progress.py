@@ -1,0 +1,20 @@
+"""Progress of a long tool call, which a tool reports from its thread and the server sends to the client."""
+
+from contextvars import ContextVar
+from typing import Final
+
+from ..core.progress import Reporter, silent
+
+REPORTER: Final[ContextVar[Reporter]] = ContextVar("REPORTER", default=silent)
+"""Function that reports the progress of the current call. Outside of a server, it ignores the report."""
+
+
+class CallProgress:
+    """Latest stage of a call, such as `Reading: 12 of 340`. An instance is a `Reporter`."""
+
+    def __init__(self) -> None:
+        self.message = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Store the stage, its number of finished steps and its total number of steps."""
+        self.message = f"{stage}: {done:,} of {total:,}"

@@ -1,0 +1,75 @@
+"""Notifications to clients when the list of the latest sessions changes, for both protocol eras."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged
+from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+SECONDS: Final = 10.0
+"""Seconds between two looks at the archive. A look takes about 40 ms."""
+_CLIENTS_MAX: Final = 100
+"""Maximum number of notified clients with a handshake. The oldest one is dropped."""
+
+
+class SessionWatch:
+    """Watcher of the addresses of the latest sessions. It starts when a client lists or subscribes to resources."""
+
+    def __init__(self, addresses: Callable[[], Awaitable[frozenset[str]]], seconds: float = SECONDS) -> None:
+        self._addresses, self._seconds = addresses, seconds
+        self._known: frozenset[str] | None = None
+        self._clients: dict[str, ServerSession] = {}
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._wanted = anyio.Event()
+
+    def listed(self, addresses: frozenset[str], context: ServerRequestContext[Any, Any], *, notify: bool) -> None:
+        """Remember what a client was shown. With `notify`, the client gets a notification of the next change."""
+        if self._known is None:
+            self._known = addresses
+        if notify:
+            headers = getattr(context.request, "headers", {})
+            client = headers.get("mcp-session-id", "")
+            self._clients.pop(client, None)
+            self._clients[client] = context.session
+            while len(self._clients) > _CLIENTS_MAX:
+                del self._clients[next(iter(self._clients))]
+            self._wanted.set()
+
+    async def listen(
+        self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve a subscription. Only changes of the list of resources are sent, and other kinds are not confirmed."""
+        only = SubscriptionFilter(resources_list_changed=params.notifications.resources_list_changed)
+        self._wanted.set()
+        return await self._listen(context, params.model_copy(update={"notifications": only}))
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._wanted.wait()
+        while True:
+            await self._look()
+            await anyio.sleep(self._seconds)
+
+    async def _look(self) -> None:
+        try:
+            addresses = await self._addresses()
+        except Exception:  # No failure may end the server. The next request reports the problem.
+            logging.getLogger(__name__).debug("the latest sessions cannot be read", exc_info=True)
+            return
+        changed, self._known = self._known is not None and addresses != self._known, addresses
+        if changed:
+            await self._bus.publish(ResourcesListChanged())
+            for client in [*self._clients]:
+                await self._notify(client)
+
+    async def _notify(self, client: str) -> None:
+        try:
+            await self._clients[client].send_resource_list_changed()
+        except Exception:  # The client may have disconnected in any state.
+            logging.getLogger(__name__).debug("a client cannot be notified", exc_info=True)
+            self._clients.pop(client, None)

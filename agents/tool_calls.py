@@ -1,0 +1,161 @@
+"""Tools over MCP: their list, and calls with confirmation, progress and structured content."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ContentBlock,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp_types import Tool as ListedTool
+from mcp_types.version import is_version_at_least
+
+from ..core.errors import PalaverError
+from .call_progress import REPORTER, CallProgress
+from .confirmation import ask, can_ask, check_unchanged
+from .toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
+
+STRUCTURED_SINCE: Final = "2025-06-18"
+"""First protocol version with structured content."""
+_PROGRESS_SECONDS: Final = 1.0
+"""Seconds between two progress notifications of a call."""
+
+Context = ServerRequestContext[Any, Any]
+Result = TypeVar("Result")
+
+
+class ToolContexts:
+    """Contexts of the toolsets. Each is opened at its first use, and all are used by one thread at a time."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._opened: dict[str, Any] = {}
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+
+    async def run(self, toolset: Toolset, function: Callable[[Any], Result]) -> Result:
+        """Return the result of a function of the toolset's context, outside the event loop."""
+        return await anyio.to_thread.run_sync(partial(self._run, toolset, function), limiter=self._one_at_a_time)
+
+    def _run(self, toolset: Toolset, function: Callable[[Any], Result]) -> Result:
+        if toolset.name not in self._opened:
+            self._opened[toolset.name] = toolset.open(self._config)
+        return function(self._opened[toolset.name])
+
+
+class ToolCalls:
+    """Handlers of the requests that list and call tools."""
+
+    def __init__(self, served: ServedTools, config: ServerConfig, contexts: ToolContexts) -> None:
+        self._served, self._config, self._contexts = served, config, contexts
+
+    async def list_tools(self, _context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        """Return all tools, in the order of their toolsets."""
+        refuse_cursor(params)
+        online, read_only = self._config.make_judge is not None, self._config.home.read_only
+        listed = [
+            _listed(name, tool, online=online, read_only=read_only) for name, (_, tool) in self._served.tools.items()
+        ]
+        return ListToolsResult(tools=listed)
+
+    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """Return the reply of a tool, or the question that the user has to answer first."""
+        if params.name not in self._served.tools:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}. Tools: {', '.join(self._served.tools)}.")
+        toolset, tool = self._served.tools[params.name]
+        try:
+            question = await self._confirmed(context, params, toolset, tool)
+        except PalaverError as error:
+            return _result(toolset.to_error_reply(error), context.protocol_version, failed=True)
+        return question or await self._reply(context, params, toolset, tool)
+
+    async def _confirmed(
+        self, context: Context, params: CallToolRequestParams, toolset: Toolset, tool: Tool
+    ) -> InputRequiredResult | None:
+        """Return the question to the user, or None if the user accepted, need not be asked or cannot be asked."""
+        if tool.question is None or self._config.home.read_only or not can_ask(context):
+            return None
+        arguments = params.arguments or {}
+        prepare = partial(self._contexts.run, toolset, lambda opened: tool.question_for(opened, arguments))
+        question = await prepare()
+        if not question:
+            return None
+        asked = await ask(context, params, question)
+        if asked is None:
+            check_unchanged(question, await prepare())
+        return asked
+
+    async def _reply(
+        self, context: Context, params: CallToolRequestParams, toolset: Toolset, tool: Tool
+    ) -> CallToolResult:
+        """Run a tool, and report its progress every second to a client that asked for it."""
+        progress, result = CallProgress(), None
+        token = REPORTER.set(progress)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_report, context, progress)
+                result = await self._run(context, params.arguments or {}, toolset, tool)
+                group.cancel_scope.cancel()
+        finally:
+            REPORTER.reset(token)
+        assert result is not None
+        return result
+
+    async def _run(
+        self, context: Context, arguments: dict[str, object], toolset: Toolset, tool: Tool
+    ) -> CallToolResult:
+        read_only = self._config.home.read_only
+        try:
+            reply = await self._contexts.run(toolset, lambda opened: tool.call(opened, arguments, read_only=read_only))
+        except PalaverError as error:
+            return _result(toolset.to_error_reply(error), context.protocol_version, failed=True)
+        return _result(reply, context.protocol_version)
+
+
+def refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    """Raise `MCPError` for a request that names a page, because every list is a single page."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "Invalid cursor. The list is a single page: leave the cursor out.")
+
+
+async def _report(context: Context, progress: CallProgress) -> None:
+    """Send the seconds since the start of a call with its stage. Nothing is sent for a call without a token."""
+    start = anyio.current_time()
+    while True:
+        await anyio.sleep(_PROGRESS_SECONDS)
+        await context.session.report_progress(round(anyio.current_time() - start, 1), message=progress.message or None)
+
+
+def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTool:
+    """Return a tool in the format for clients. `online` is true if a language model can judge memories."""
+    reads = tool.effect is Effect.READS or (read_only and tool.effect is Effect.RECORDS)
+    destroys = tool.effect is Effect.DESTROYS
+    return ListedTool(
+        name=name,
+        description=tool.description,
+        input_schema=tool.schema,
+        output_schema=tool.output_schema,
+        annotations=ToolAnnotations(
+            read_only_hint=reads,
+            destructive_hint=None if reads else destroys,
+            open_world_hint=online and tool.judges,
+        ),
+    )
+
+
+def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
+    """Return the reply as text. If the protocol version supports it, add a JSON reply as structured content."""
+    structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
+    content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
+    return CallToolResult(content=content, structured_content=structured, is_error=failed)

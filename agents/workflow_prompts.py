@@ -1,0 +1,103 @@
+"""MCP prompts, which a user starts in the client: recall a topic, and review a session."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from mcp_types import Prompt, PromptArgument
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.errors import InvalidInput, UnknownIds
+from ..core.query import Query
+from ..core.results import Hit
+from ..templates.quote import brief
+from .conversation_tools import ConversationContext
+
+_HITS: Final = 8
+"""Number of search results in the prompt that recalls a topic."""
+_SHOWN: Final = 60
+"""Maximum tokens of an unknown name in an error."""
+
+
+class WorkflowPrompt(Struct, frozen=True):
+    """Prompt of the server. `fill` returns its text for the arguments, in the order of the listed arguments."""
+
+    listed: Prompt
+    fill: Callable[..., str]
+
+    def text(self, conversation: ConversationContext, given: Mapping[str, str]) -> str:
+        """Return the text of the prompt.
+
+        Raises:
+            InvalidInput: An argument is missing, unknown or invalid.
+        """
+        arguments = self.listed.arguments or []
+        known = [each.name for each in arguments]
+        missing = [each.name for each in arguments if each.required and not given.get(each.name, "").strip()]
+        if unknown := [name for name in given if name not in known]:
+            raise InvalidInput(f"Unknown argument: {brief(unknown[0], _SHOWN)}", hint=f"Use: {', '.join(known)}.")
+        if missing:
+            raise InvalidInput(f"Missing argument: {missing[0]}", hint=f"The prompt needs {missing[0]}.")
+        return self.fill(conversation, *(given.get(name, "").strip() for name in known))
+
+
+def _recall(conversation: ConversationContext, topic: str, project: str) -> str:
+    query = Query.parse(topic, limit=_HITS, projects=[project] if project else ())
+    asked = replace(query, here=conversation.here) if query.prefers_project else query
+    results = conversation.renderer.search(conversation.index.find(asked, snippets=False))
+    return conversation.renderer.fill("recall_prompt", topic=topic, project=project, results=results)
+
+
+def _review(conversation: ConversationContext, session: str) -> str:
+    try:
+        details = conversation.index.details([session])
+    except UnknownIds as error:
+        raise InvalidInput(f"Unknown session: {brief(session, _SHOWN)}", hint=error.hint) from None
+    page = conversation.renderer.observations(details)
+    return conversation.renderer.fill("review_prompt", path=details[0].path, page=page)
+
+
+PROMPTS: Final = {
+    each.listed.name: each
+    for each in (
+        WorkflowPrompt(
+            Prompt(
+                name="recall",
+                title="Recall a topic",
+                description="What past sessions say about a topic: decisions, fixes and open questions, with sources.",
+                arguments=[
+                    PromptArgument(name="topic", description="Question or keywords", required=True),
+                    PromptArgument(name="project", description="Only this project", required=False),
+                ],
+            ),
+            _recall,
+        ),
+        WorkflowPrompt(
+            Prompt(
+                name="review_session",
+                title="Review a session",
+                description="What was asked, decided, repaired and left open in a session, and what to do differently.",
+                arguments=[
+                    PromptArgument(name="session", description="Session ID, or its first characters", required=True)
+                ],
+            ),
+            _review,
+        ),
+    )
+}
+"""Prompts by name, in the order of the list."""
+
+
+def completions(argument: str, typed: str, sessions: Sequence[Hit]) -> list[str]:
+    """Return the projects or session IDs of the latest sessions that begin with the typed text, newest first.
+
+    Other arguments have no completions.
+    """
+    match argument:
+        case "project":
+            known = [each.project for each in sessions]
+        case "session":
+            known = [each.session_id for each in sessions]
+        case _:
+            known = []
+    return [name for name in dict.fromkeys(known) if name and name.casefold().startswith(typed.casefold())]

@@ -1,0 +1,167 @@
+"""Measure `palaver ask` without a language model on real sessions: `python -m bench.ask`."""
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+
+from msgspec import Struct
+
+from palaver.agents.ask.citation_check import CitationChecker
+from palaver.agents.ask.extractive_answer import extractive_answer
+from palaver.agents.conversation_tools import ConversationContext, get_observations, read, search
+from palaver.core.cited_answer import CitedAnswer
+from palaver.core.query import Query
+from palaver.core.results import Hit
+from palaver.core.tokens import count
+from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.render import Renderer
+
+from .retrieval.corpus import Question
+from .retrieval.ours import Ours
+from .retrieval.sets import coding_sessions
+from .shared import SetMissing
+from .table import table, write_section
+
+_KINDS = ("intent", "friction", "open_item", "repo", "workflow", "code", "paraphrase", "keyword", "question")
+_SAMPLE, _OPENED = 40, 5
+
+
+class Asked(Struct, frozen=True):
+    """Answer to a question."""
+
+    question: Question
+    answer: CitedAnswer
+
+    @property
+    def found(self) -> bool:
+        """True if the answer cites the correct session."""
+        return not self.question.gains.keys().isdisjoint(source.session_id for source in self.answer.sources)
+
+    @property
+    def first(self) -> bool:
+        """True if the best answer cites the correct session."""
+        return bool(self.answer.findings) and self.answer.findings[0].sources[0].session_id in self.question.gains
+
+
+class Costs(Struct, frozen=True):
+    """Outcome of a client for one question: tokens in its context, and whether it saw the correct session."""
+
+    tokens: int
+    found: bool
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print. With `--write`, update RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ask", description=__doc__)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the archive in FOLDER, or reuse it")
+    parser.add_argument("--write", action="store_true", help="write the tables to bench/RESULTS.md")
+    chosen = parser.parse_args(arguments)
+    try:
+        corpus = coding_sessions()
+    except SetMissing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    with ArchiveSearch(Ours(corpus, chosen.keep).home) as archive:
+        asked = [_ask(archive, question) for question in corpus.questions]
+        text = "\n\n".join([_by_kind(asked), _worth(archive, asked)])
+    print(text)
+    if chosen.write:
+        write_section("Ask", f"`python -m bench.ask --write`\n\n{text}")
+    return 0
+
+
+def _ask(archive: ArchiveSearch, question: Question) -> Asked:
+    return Asked(question, extractive_answer(archive, Renderer(), question.text))
+
+
+def _by_kind(asked: Sequence[Asked]) -> str:
+    header = [
+        "questions",
+        "n",
+        "answered",
+        "cites session",
+        "best cites session",
+        "weak",
+        "sessions",
+        "tokens",
+        "maximum",
+    ]
+    kinds = {kind: [each for each in asked if kind in each.question.kinds] for kind in (*_KINDS, "negative")}
+    kinds["all with an answer"] = [each for each in asked if each.question.gains]
+    return table(header, [_row(kind, some) for kind, some in kinds.items()])
+
+
+def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
+    tokens = [each.answer.receipt.tokens for each in asked]
+    answered = [bool(each.answer.findings) for each in asked]
+    rates = ["-", "-"]
+    if any(each.question.gains for each in asked):
+        rates = [_percent([each.found for each in asked]), _percent([each.first for each in asked])]
+    return [
+        kind,
+        str(len(asked)),
+        _percent(answered),
+        *rates,
+        _percent([each.answer.weak for each in asked]),
+        f"{mean(len(each.answer.sessions) for each in asked):.1f}",
+        f"{mean(tokens):,.0f}",
+        f"{max(tokens):,}",
+    ]
+
+
+def _worth(archive: ArchiveSearch, asked: Sequence[Asked]) -> str:
+    """Compare the answer with scripted clients that call the tools, on a fixed sample of the test split."""
+    held = [each for each in asked if each.question.gains and each.question.split == "test"]
+    sample = sorted(held, key=lambda each: hashlib.sha256(f"ask {each.question.id}".encode()).digest())[:_SAMPLE]
+    tools = ConversationContext(archive, Renderer())
+    clients: dict[str, Callable[[Asked], Costs]] = {
+        "reads the whole conversations": lambda each: _naive(archive, tools, each, whole=True),
+        "reads the evidence lines": lambda each: _naive(archive, tools, each, whole=False),
+        "`palaver ask`": lambda each: Costs(each.answer.receipt.tokens, each.found),
+    }
+    rows: list[list[str]] = []
+    costs = {name: [client(each) for each in sample] for name, client in clients.items()}
+    ours = mean(each.tokens for each in costs["`palaver ask`"])
+    for name, of_client in costs.items():
+        tokens = mean(each.tokens for each in of_client)
+        rows.append(
+            [name, _percent([each.found for each in of_client]), f"{tokens:,.0f}", f"{100 * ours / tokens:.1f} %"]
+        )
+    correct = list(_correct_citations(archive, sample))
+    return (
+        f"{len(sample)} questions of the test split. Of {len(correct)} citations, {sum(correct)} exist and belong to a "
+        f"cited session.\n\n{table(['client', 'finds session', 'tokens', 'tokens of `palaver ask`'], rows)}"
+    )
+
+
+def _naive(archive: ArchiveSearch, tools: ConversationContext, asked: Asked, *, whole: bool) -> Costs:
+    """Search, open the first five hits, and read their conversations or the lines of their evidence."""
+    question = asked.question.text
+    tokens = count(search(tools, question).text)
+    hits: tuple[Hit, ...] = archive.find(Query.parse(question), snippets=False).hits[:_OPENED]
+    if not hits:
+        return Costs(tokens, found=False)
+    tokens += count(get_observations(tools, [hit.id for hit in hits]).text)
+    places = dict.fromkeys(hit.path if whole else hit.id for hit in hits)
+    tokens += sum(count(read(tools, place).text) for place in places)
+    return Costs(tokens, any(hit.session_id in asked.question.gains for hit in hits))
+
+
+def _correct_citations(archive: ArchiveSearch, sample: Sequence[Asked]) -> Iterator[bool]:
+    """Yield for each printed citation whether it exists and belongs to a session of the answer's list."""
+    checker = CitationChecker(archive)
+    for each in sample:
+        sessions = {session.session_id for session in each.answer.sessions}
+        for source in checker.check(Renderer().cited_answer(each.answer)).sources:
+            yield source.exists and source.session_id in sessions
+
+
+def _percent(found: Sequence[bool]) -> str:
+    return f"{100 * sum(found) / len(found):.0f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Answers to questions about past conversations, whose findings cite observations and transcript lines."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from .amount import NanoDollars
+from .conversation import Milliseconds
+from .results import Hit
+
+
+class FindingKind(StrEnum):
+    """Kind of a finding. Answers list findings in this order."""
+
+    DECISION = "decision"
+    FIX = "fix"
+    PATTERN = "pattern"
+    GOTCHA = "gotcha"
+    OTHER = "other"
+
+
+class CitedSource(Struct, frozen=True):
+    """Item of the archive, or lines of a transcript, that a finding cites.
+
+    Attributes:
+        id: Public ID of an observation, exchange or memory. Empty for a citation of lines only.
+        label: First characters of the session ID, which identify the conversation in the answer.
+        path: Path relative to the archive. Empty for a memory.
+        exists: False if the archive does not contain the item or the lines.
+    """
+
+    id: str = ""
+    session_id: str = ""
+    label: str = ""
+    path: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    exists: bool = True
+
+
+class Finding(Struct, frozen=True):
+    """Claim with its sources.
+
+    Attributes:
+        text: Sentences from the archive, shortened at the end of a sentence or clause.
+        supported: False if no source of the finding exists.
+        superseded_by: ID of the later finding that replaces this one.
+        contradicts: IDs of findings that contradict this one.
+    """
+
+    kind: FindingKind
+    text: str
+    sources: tuple[CitedSource, ...]
+    at: Milliseconds | None = None
+    supported: bool = True
+    superseded_by: str = ""
+    contradicts: tuple[str, ...] = ()
+
+
+class CitedSession(Struct, frozen=True):
+    """Conversation that an answer cites."""
+
+    label: str
+    session_id: str
+    title: str
+    project: str
+    path: str
+    at: Milliseconds | None = None
+
+
+class AnswerReceipt(Struct, frozen=True):
+    """Costs of an answer, in estimated tokens.
+
+    Attributes:
+        tokens: Tokens of the printed answer, including the receipt.
+        read_tokens: Tokens of the search results, details and lines that were read for the answer.
+        transcript_tokens: Tokens of the cited conversations, with tool calls and shortened tool results.
+        searches: Number of searches. `details` is the number of entries read in full, and `reads` the number of
+            excerpts read from transcripts.
+        cost: Money spent on a language model, including the maximum cost of calls without an answer.
+        model: Name of the language model. Empty if none was used.
+        model_tokens: Tokens that the model read and wrote in all its calls.
+    """
+
+    tokens: int = 0
+    read_tokens: int = 0
+    transcript_tokens: int = 0
+    searches: int = 0
+    details: int = 0
+    reads: int = 0
+    cost: NanoDollars = 0
+    model: str = ""
+    model_tokens: int = 0
+
+
+class CitedAnswer(Struct, frozen=True):
+    """Answer to a question. Without findings and text, nothing was found.
+
+    Attributes:
+        findings: The first finding is the best answer.
+        weak: True if the best entry is only slightly above the relevance threshold.
+        text: Answer of a language model in Markdown. Empty if the answer consists of findings.
+        sources: All citations of the findings or the text.
+        sessions: Conversations that the findings or the text cite.
+        nearest: Entries below the relevance threshold, if nothing was found.
+        suggestions: Advice if nothing was found.
+        notices: Limits of the answer, such as claims without a source.
+    """
+
+    question: str
+    findings: tuple[Finding, ...] = ()
+    weak: bool = False
+    text: str = ""
+    sources: tuple[CitedSource, ...] = ()
+    sessions: tuple[CitedSession, ...] = ()
+    nearest: tuple[Hit, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    receipt: AnswerReceipt = AnswerReceipt()

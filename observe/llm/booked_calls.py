@@ -1,0 +1,80 @@
+"""Calls of a language model that are booked in the ledger before they are made."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+from uuid import uuid4
+
+from msgspec import Struct
+
+from ...archiver.store import PlannedCall, Store
+from ...core.clock import now
+from ...core.config import Config
+from ...core.conversation import Milliseconds
+from ...core.spending import Usage
+from .ledger import Budget, Ledger
+from .model_errors import ExtractionError
+from .prices import price_of
+
+
+class Charged(Protocol):
+    """Reply that the provider charged for."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the call."""
+        ...
+
+
+Reply = TypeVar("Reply", bound=Charged)
+
+
+class CallSize(Struct, frozen=True):
+    """Maximum size of a call: bytes of the request, and tokens of the reply. `digest` identifies the request."""
+
+    size: int
+    tokens_out: int
+    digest: str = ""
+
+
+class BookedCalls:
+    """Calls of one run for one purpose, which the ledger lists as `reason`."""
+
+    def __init__(self, store: Store, config: Config, reason: str, clock: Callable[[], Milliseconds] = now) -> None:
+        """Prepare a run. Raises `ConfigInvalid` if the price of the model is unknown."""
+        self._store, self._model, self._reason = store, config.llm_name, reason
+        self._price = price_of(config)
+        self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
+
+    def make(self, planned: CallSize, call: Callable[[], Reply]) -> Reply:
+        """Make one call and settle its cost. If the call fails but may be charged, its reservation remains.
+
+        Raises:
+            BudgetExhausted: The call could exceed a budget. It was not made.
+            ExtractionError: The call failed.
+        """
+        cost = self.maximum_cost(planned)
+        with self._store.transaction():
+            booked = self._ledger.reserve(PlannedCall(self._model, self._reason, 0, planned.digest, cost))
+        try:
+            reply = call()
+        except ExtractionError as error:
+            if not error.maybe_charged:
+                with self._store.transaction():
+                    self._store.ledger.release([booked])
+            raise
+        with self._store.transaction():
+            self._store.ledger.settle(booked, reply.usage, self._price.cost(reply.usage))
+        return reply
+
+    def maximum_cost(self, planned: CallSize) -> int:
+        """Return the highest possible cost of a call."""
+        return self._price.maximum_cost(planned.size, planned.tokens_out)
+
+    def allows(self, cost: int, calls: int) -> bool:
+        """Return whether the budgets allow this cost and the limits this number of calls."""
+        left, possible = self._ledger.left(), self._ledger.calls_left(self._model)
+        return all(cost <= each for each in left.values()) and (possible is None or calls <= possible)
+
+    def spent(self) -> int:
+        """Return the cost of this run so far, including the maximum cost of unanswered calls."""
+        return self._ledger.spent()

@@ -1,0 +1,95 @@
+"""`palaver ask`: an answer with sources from past conversations."""
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from palaver.agents.ask.extractive_answer import extractive_answer
+from palaver.core.config import Config
+from palaver.core.home import Home
+from palaver.core.query import Filters
+from palaver.templates.json_output import to_json, with_tokens
+
+from .options import as_json, date_option
+from .output import print_json, print_message, print_page, renderer
+from .project_option import places_of
+from .search import open_layers
+
+
+@click.command()
+@click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="NAME",
+    help="Only this project: name, folder, or `.` (current folder).",
+)
+@click.option("--anywhere", is_flag=True, help="Do not prefer entries of the current folder's project.")
+@date_option("--after", "--since", "after", help="First date, inclusive.")
+@date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
+@click.option("--no-model", is_flag=True, help="Do not use a language model.")
+@click.option("--max-turns", type=click.IntRange(1, 50), default=8, show_default=True, help="Messages of the model.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    help="Tokens that the model reads and writes.",
+)
+@click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="Cost of the model.  [default: 0.50]")
+@click.option(
+    "--timeout", type=click.FloatRange(1), default=180, show_default=True, metavar="SECONDS", help="Time of the model."
+)
+@as_json
+def ask(
+    question: Sequence[str],
+    *,
+    projects: Sequence[str],
+    anywhere: bool,
+    after: str | None,
+    before: str | None,
+    no_model: bool,
+    max_turns: int,
+    max_tokens: int,
+    max_cost: float | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Answer QUESTION from past conversations, with sources.
+
+    Each finding cites an observation and lines of a transcript. `palaver show ID` and `palaver read SESSION LINES`
+    print them.
+
+    The language model of `palaver observe` searches the archive itself, if config.toml sets a budget for it, or your
+    own agent or server. Without one, and if the model fails, rules compose the answer. --max-cost is a budget, too.
+    """
+    places = [place for project in projects for place in places_of(project)]
+    filters = Filters.parse(after=after, before=before, projects=places)
+    with open_layers() as layers:
+        here = "" if anywhere or places else layers.project_at(Path.cwd())
+        page, words, home = renderer(), " ".join(question), Home.find()
+        config = Config.read(home.config)
+        if no_model or not _may_use_model(config, max_cost):
+            answer = extractive_answer(layers, page, words, filters, here)
+        else:
+            from palaver.agents.ask.tool_loop import LoopLimits  # slow: it loads the providers
+            from palaver.dispatching import QuestionAsker
+
+            # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            limits = LoopLimits(max_turns, max_tokens, timeout)
+            asker = QuestionAsker(layers, home, config, page)
+            answer = asker.ask(words, filters, here, limits, max_cost, print_message)
+    if as_json:
+        print_json(with_tokens(to_json(answer)))
+    else:
+        print_page(page.cited_answer(answer))
+
+
+def _may_use_model(config: Config, max_cost: float | None) -> bool:
+    """Return whether the settings may allow a language model. `why_off` decides, but loads slow modules."""
+    budgets = (max_cost, config.budget_run, config.budget_hour, config.budget_day, config.budget_month)
+    return config.llm == "command" or config.llm_price == (0.0, 0.0) or any(each is not None for each in budgets)

@@ -1,0 +1,97 @@
+"""Marks in a model's answer."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.agents.ask.claim_marks import NO_SOURCE, NOT_READ, ids_in, mark_claims
+from palaver.core.cited_answer import CitedSource
+
+KNOWN = (
+    CitedSource("obs-7", path="claude-code/x.jsonl", start_line=1, end_line=2),
+    CitedSource(label="claude-code/x.jsonl", path="claude-code/x.jsonl", start_line=12, end_line=14),
+    CitedSource("obs-9", exists=False),
+)
+
+
+def marked(text: str) -> str:
+    return mark_claims(text, KNOWN, {"obs-7"}).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The cache was cold after each start. [obs-7]",
+        "The cache was cold after each start. (OBS-7)",
+        "- The cache was cold\n  after each start [obs-7].",
+        "It broke again in the spring of that year, see claude-code/x.jsonl:12-14",
+        "# The cache was cold after each start",
+        "Findings about the cold cache:",
+        "Probably the cache was cold after each start.",
+        "```\nthe cache was cold after each start\n```",
+        "| What was it | Where was it said |\n| --- | --- |\n| The cache was cold | obs-7 |",
+        "**Decisions and fixes**",
+        "---",
+    ],
+)
+def test_supported_claims_and_layout_are_not_marked(text: str) -> None:
+    """Claims with a valid citation, headings, labels, code and conclusions of the model stay unchanged."""
+    assert marked(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cache was cold after start.", f"The cache was cold after start. {NO_SOURCE}"),
+        (
+            "- The cache was cold\n  after each start.\n- It is warm now. [obs-7]",
+            f"- The cache was cold\n  after each start. {NO_SOURCE}\n- It is warm now. [obs-7]",
+        ),
+        (
+            "The cache was cold after start.\n\nIt was warm again later [obs-7].",
+            f"The cache was cold after start. {NO_SOURCE}\n\nIt was warm again later [obs-7].",
+        ),
+        ("1. The cache was cold today. [obs-70]", f"1. The cache was cold today. [obs-70] {NO_SOURCE}"),
+        ("| The cache was cold | nowhere |", f"| The cache was cold | nowhere | {NO_SOURCE}"),
+    ],
+)
+def test_claims_without_a_source_are_marked(text: str, expected: str) -> None:
+    """A paragraph, list item or table row without a valid citation is marked at its end."""
+    assert marked(text) == expected
+    assert mark_claims(text, KNOWN, {"obs-7"}).unsupported == 1
+
+
+def test_unread_ids_are_marked() -> None:
+    """An ID that exists, but was not read, is marked, and supports no claim."""
+    found = mark_claims("The cache was cold today. [obs-7]", KNOWN, set[str]())
+
+    assert found.text == f"The cache was cold today. [obs-7 {NOT_READ}]"
+    assert found.unsupported == 1
+    assert KNOWN[0] not in found.sources
+
+
+def test_nothing_found_needs_no_source() -> None:
+    """An answer that nothing was found has no claims. With a source, it has."""
+    text = "Nothing found about Kafka.\n\nI searched for event bus and for message queue."
+
+    assert mark_claims(text, (), set[str]()).text == text
+    assert NO_SOURCE in marked(text)
+
+
+def test_ids_are_found_in_every_form() -> None:
+    """IDs of all kinds are found in the results of tools."""
+    assert ids_in(["obs-1 02-03 0b6f", "See ex-2, mem_3, chunk_4; not xobs-5, obs-6b or a/obs-7."]) == {
+        "obs-1",
+        "ex-2",
+        "mem_3",
+        "chunk_4",
+    }
+
+
+@given(st.text(alphabet="aB1 -*#|`~\n[]obs7.:", max_size=200))
+def test_marks_only_add_text(text: str) -> None:
+    """Without its marks, a marked text has the same words as before."""
+    found = mark_claims(text, KNOWN, {"obs-7"})
+
+    assert found.text.replace(NO_SOURCE, "").split() == text.split()
+    assert found.text.count(NO_SOURCE) == found.unsupported

@@ -1,0 +1,218 @@
+"""Answers without a language model."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.agents.ask.citation_check import CitationChecker
+from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answer
+from palaver.agents.ask.question_plan import plan
+from palaver.archiver.store import Store
+from palaver.core.cited_answer import CitedAnswer, FindingKind
+from palaver.core.home import Home
+from palaver.core.query import Filters, Query
+from palaver.core.results import Detail, Results, TranscriptExcerpt
+from palaver.core.tokens import count
+from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.render import Renderer
+
+from .conftest import HOSTILE, fixed_renderer
+
+GOLDEN = Path(__file__).with_name("golden") / "answer.md"
+QUESTIONS = (
+    "sqlite or json files",
+    "why was high water an hour late",
+    "how do we compare plant names",
+    "cursor or offset for the catalogue",
+)
+WORDS = (
+    "sqlite json cursor offset plant names summer time utc readings tests why how fix decided error catalogue".split()
+)
+
+
+class Recorder:
+    """Renderer that records the pages of search results, details and excerpts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pages: dict[str, list[str]] = {"search": [], "observations": [], "read": []}
+        self.renderer = fixed_renderer()
+        for name, pages in self.pages.items():
+            monkeypatch.setattr(self.renderer, name, self._recording(getattr(self.renderer, name), pages))
+
+    @staticmethod
+    def _recording(render: object, pages: list[str]) -> object:
+        def recorded(given: object) -> str:
+            assert callable(render)
+            pages.append(str(render(given)))
+            return pages[-1]
+
+        return recorded
+
+
+class ArchiveSpy:
+    """Counter of the calls of an archive."""
+
+    def __init__(self, archive: ArchiveSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.results, self.details, self.excerpts = list[Results](), list[Detail](), list[TranscriptExcerpt]()
+        find, details, read = archive.find, archive.details, archive.read
+
+        def finding(query: Query, /, *, snippets: bool = True) -> Results:
+            self.results.append(find(query, snippets=snippets))
+            return self.results[-1]
+
+        def detailing(wanted: list[str], /) -> tuple[Detail, ...]:
+            found = details(wanted)
+            self.details += found
+            return found
+
+        def reading(path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
+            self.excerpts.append(read(path, start_line, end_line))
+            return self.excerpts[-1]
+
+        monkeypatch.setattr(archive, "find", finding)
+        monkeypatch.setattr(archive, "details", detailing)
+        monkeypatch.setattr(archive, "read", reading)
+
+
+def told(archive: ArchiveSearch, answer: CitedAnswer, home: Home) -> int:
+    """Return the tokens of all turns of the cited conversations."""
+    total = 0
+    with Store.open(home.database) as store:
+        for path in {source.path for source in answer.sources if source.path}:
+            source = store.sources.by_archived(path)
+            assert source is not None
+            assert source.session is not None
+            keys = store.summaries.exchanges(source.session)
+            exchanges = store.exchanges.load(keys).values()
+            total += sum(count(turn.text) for each in exchanges for turn in each.exchange.turns)
+    assert archive is not None
+    return total
+
+
+def test_answer_of_the_sample_archive(
+    archive: ArchiveSearch, renderer: Renderer, request: pytest.FixtureRequest
+) -> None:
+    """The answers of the sample archive equal the golden file."""
+    shown = "\n".join(
+        f"$ {question}\n{renderer.cited_answer(extractive_answer(archive, renderer, question))}"
+        for question in (*QUESTIONS, "kubernetes ingress timeout")
+    )
+    if request.config.getoption("--update-golden", default=False):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(shown, "utf-8")
+
+    assert shown == GOLDEN.read_text("utf-8")
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join))
+def test_every_answer_has_its_properties(demo_home: Home, question: str) -> None:
+    """Every citation exists, no answer exceeds its budget, and an answer depends on nothing but the archive."""
+    renderer = fixed_renderer()
+    with ArchiveSearch(demo_home) as archive:
+        answer = extractive_answer(archive, renderer, question)
+        page = renderer.cited_answer(answer)
+        checked = CitationChecker(archive).check(page)
+
+        assert checked.missing == ()
+        assert {source.id for finding in answer.findings for source in finding.sources if source.id} <= {
+            source.id for source in checked.sources
+        }
+        assert {source.path for source in answer.sources} == {session.path for session in answer.sessions}
+        for source in answer.sources:
+            excerpt = archive.read(source.path, source.end_line, source.end_line)
+            assert (excerpt.path, excerpt.session_id) == (source.path, source.session_id)
+        assert all(finding.sources for finding in answer.findings)
+        assert count(page) == answer.receipt.tokens <= ANSWER_TOKENS
+        assert extractive_answer(archive, fixed_renderer(), question) == answer
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS, "who typed a page number in the search"])
+def test_receipt_is_true(
+    archive: ArchiveSearch, demo_home: Home, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receipt equals a recount of the answer, of everything that was read, and of the cited conversations."""
+    recorder, spy = Recorder(monkeypatch), ArchiveSpy(archive, monkeypatch)
+    answer = extractive_answer(archive, recorder.renderer, question)
+    receipt = answer.receipt
+
+    assert receipt.tokens == count(recorder.renderer.cited_answer(answer))
+    assert (receipt.searches, receipt.details, receipt.reads) == (
+        len(spy.results),
+        len(spy.details),
+        len(spy.excerpts),
+    )
+    assert receipt.read_tokens == sum(count(page) for pages in recorder.pages.values() for page in pages)
+    assert receipt.transcript_tokens == told(archive, answer, demo_home)
+    assert receipt.cost == 0
+
+
+def test_small_budget_keeps_the_best_findings(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """A smaller budget leaves out the last findings."""
+    whole = extractive_answer(archive, renderer, "how do we compare plant names")
+    part = extractive_answer(archive, renderer, "how do we compare plant names", budget=whole.receipt.tokens - 1)
+
+    assert 0 < len(part.findings) < len(whole.findings)
+    assert part.findings == whole.findings[: len(part.findings)]
+    assert part.receipt.tokens < whole.receipt.tokens
+
+
+def test_decision_of_the_user_is_named(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """The decision of a cited conversation is a finding, with the line where the user said it."""
+    answer = extractive_answer(archive, renderer, "sqlite or json files")
+    decision = next(finding for finding in answer.findings if "SQLAlchemy" in finding.text)
+
+    assert decision.kind is FindingKind.DECISION
+    assert [source.start_line for source in decision.sources] == [13]
+
+
+def test_nothing_is_found_without_a_relevant_hit(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """Without a relevant hit, the answer has no finding and says what to try."""
+    answer = extractive_answer(archive, renderer, "kubernetes ingress timeout")
+
+    assert (answer.findings, answer.sources) == ((), ())
+    assert "Not in the archive: kubernetes, ingress, timeout." in answer.suggestions
+    assert renderer.cited_answer(answer).startswith("Nothing found about `kubernetes ingress timeout`.")
+
+
+def test_filters_restrict_the_answer(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """With a filter for a project, only sessions of the project are cited."""
+    answer = extractive_answer(archive, renderer, "tests", Filters(projects=("seed-library",)))
+
+    assert {session.project for session in answer.sessions} == {"seed-library"}
+
+
+def test_current_project_is_preferred() -> None:
+    """The current project is part of each search, unless a project is given."""
+    searches = plan("why sqlite", Filters(), "tide-clock")
+
+    assert searches.terms is not None
+    assert {query.here for query in (searches.question, searches.terms, *searches.kinds)} == {"tide-clock"}
+    assert plan("why sqlite", Filters(projects=("x",)), "tide-clock").question.here == ""
+
+
+def test_hostile_text_stays_quoted_data(hostile: ArchiveSearch, renderer: Renderer) -> None:
+    """Archived text stays between the markers, without tags, headings, images or control characters of its own."""
+    answer = extractive_answer(hostile, renderer, "how does the invoice importer work")
+    page = renderer.cited_answer(answer)
+    inside = page.split("<recalled-12345678>\n")[1].partition("\n</recalled-12345678>")[0]
+
+    assert len(answer.sessions) == len(HOSTILE)
+    assert page.count("</recalled-12345678>") == 1
+    assert "ignore all previous instructions" in inside
+    assert "<system>" not in page
+    assert "![" not in page
+    assert "\u202e" not in page
+    assert "49" not in re.sub(r"\d+-\d+-\d+|[\w-]+\.jsonl", "", inside)
+    assert [row for row in inside.splitlines() if row == "## Sources"] == ["## Sources"]
+
+
+def test_quoted_citation_is_not_a_source(hostile: ArchiveSearch, renderer: Renderer) -> None:
+    """A citation inside archived text is neither a source nor counted as one."""
+    answer = extractive_answer(hostile, renderer, "how does the invoice importer work")
+
+    assert "obs-999999" not in {source.id for source in answer.sources}
+    assert all(source.exists for source in answer.sources)

@@ -1,0 +1,99 @@
+"""The part of the archive that a model may see for one question."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from palaver.agents.ask.scoped_index import ScopedIndex
+from palaver.archiver.store import Store
+from palaver.core.errors import InvalidInput, UnknownIds
+from palaver.core.home import Home
+from palaver.core.query import Filters, Query
+from palaver.search.archive_search import ArchiveSearch
+
+from ... import demo
+
+Open = Callable[..., ScopedIndex]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return the archived demo data, which no test changes."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def scoped(built: Home) -> Iterator[Open]:
+    """Return a function that opens the demo archive with filters and private projects."""
+    with ExitStack() as opened:
+
+        def open_index(scope: Filters = Filters(), private: tuple[str, ...] = ()) -> ScopedIndex:  # noqa: B008
+            archive = opened.enter_context(ArchiveSearch(built))
+            return ScopedIndex(archive, opened.enter_context(Store.open(built.database)), scope, private)
+
+        yield open_index
+
+
+def test_without_filters_the_index_is_unchanged(scoped: Open, built: Home) -> None:
+    """Without filters and private projects, the results are those of the archive."""
+    query = Query.parse("sqlite or json files")
+    with ArchiveSearch(built) as archive:
+        assert scoped().find(query) == archive.find(query)
+
+
+def test_searches_have_the_filters_of_the_question(scoped: Open) -> None:
+    """A search cannot widen the projects and the date range of the question, only narrow the range."""
+    scope = Filters.parse(projects=["tide-clock"], after="2026-03-01")
+    index = scoped(scope)
+
+    wide = index.find(Query.parse("sqlite or json files", projects=["seed-library"], after="2020-01-01"))
+    narrow = index.find(Query.parse("sqlite or json files", after="2026-06-01"))
+
+    assert {hit.project for hit in wide.hits} == {"tide-clock"}
+    assert all(hit.at is not None and scope.after is not None and hit.at >= scope.after for hit in wide.hits)
+    assert index.found == ()
+    assert narrow.hits == ()
+
+
+@pytest.mark.parametrize("private", ["tide-clock", "/home/demo/tide-clock", "/home/demo"])
+def test_private_projects_are_invisible(scoped: Open, private: str) -> None:
+    """Private projects, by name or by folder, are not found, and their items and transcripts cannot be opened."""
+    query = Query.parse("sqlite or json files")
+    hits = [hit for hit in scoped().find(query).hits if hit.project == "tide-clock"]
+    index = scoped(private=(private,))
+
+    assert hits
+    assert all(hit.project != "tide-clock" for hit in index.find(query).hits)
+    for hit in hits:
+        with pytest.raises(UnknownIds):
+            index.details([hit.id])
+        with pytest.raises(InvalidInput, match="private project"):
+            index.read(hit.path, 1, 5)
+    with pytest.raises(UnknownIds):
+        index.details([hits[0].short_session_id])
+    matches = scoped().find_output("passed", Filters()).matches
+    shown = index.find_output("passed", Filters()).matches
+    assert {match.project for match in shown} == {match.project for match in matches} - {
+        match.project for match in matches if private == "/home/demo" or match.project == "tide-clock"
+    }
+
+
+def test_only_conversations_are_searched_beside_private_projects(scoped: Open) -> None:
+    """With private projects, a search for memories, documents or code is an error."""
+    index = scoped(private=("tide-clock",))
+
+    assert index.find(Query.parse("catalogue", kinds=["observation", "memory"])).hits
+    with pytest.raises(InvalidInput, match="Only conversations"):
+        index.find(Query.parse("catalogue", kinds=["memory"]))
+
+
+def test_explanations_quote_no_private_project(scoped: Open, tmp_path: Path) -> None:
+    """The explanation of an empty result names nothing of a private project."""
+    index = scoped(private=("tide-clock", "seed-library", str(tmp_path)))
+
+    found = index.find(Query.parse("plug", projects=["tide-clock"]))
+
+    assert found.hits == ()
+    assert found.explanation is None or not (found.explanation.weak or found.explanation.unknown)

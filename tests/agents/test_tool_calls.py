@@ -1,0 +1,154 @@
+"""Tests for agents/tool_calls.py: progress, pages, cache hints and structured content."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+from msgspec.structs import replace
+
+from palaver.agents.call_progress import REPORTER
+from palaver.agents.rag import RAG
+from palaver.agents.server import build
+from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, Tool, ToolReply, Toolset, find_toolset
+from palaver.core.errors import PalaverError
+from palaver.core.home import Home
+from palaver.core.tokens import count
+from palaver.templates.render import Renderer
+
+from .. import demo
+
+ERAS = ["legacy", "2026-07-28"]
+
+
+def config(folder: Path) -> ServerConfig:
+    """Return the configuration of a server without an archive."""
+    (folder / "project").mkdir(exist_ok=True)
+    return ServerConfig(Home(folder / "palaver"), None, Renderer(), (folder,), folder / "project")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_long_call_reports_its_progress(tmp_path: Path, era: str) -> None:
+    """A client that asks for progress gets the seconds since the start and the stage, until the reply."""
+    reported = threading.Event()
+    received: list[tuple[float, str | None]] = []
+
+    def slow(_context: object) -> ToolReply:
+        """Wait until the client has received progress twice."""
+        REPORTER.get()("Reading", 12, 3400)
+        return ToolReply("done" if reported.wait(60) else "no progress")
+
+    async def reporting(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
+        received.append((progress, message))
+        if len(received) == 2:
+            reported.set()
+
+    def fail(error: PalaverError) -> ToolReply:
+        return ToolReply(str(error))
+
+    async def run() -> None:
+        toolset = Toolset("slow", "", (Tool.of(slow),), fail, lambda _config: None)
+        async with Client(build(ServedTools.of([toolset]), config(tmp_path)), mode=era) as client:
+            result = await client.call_tool("slow", {}, progress_callback=reporting)
+            assert getattr(result.content[0], "text", "") == "done"
+
+    anyio.run(run)
+    assert [message for _, message in received[:2]] == ["Reading: 12 of 3,400"] * 2
+    assert 0 < received[0][0] < received[1][0]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_lists_are_one_page_in_the_same_order(tmp_path: Path, era: str) -> None:
+    """Every list repeats its order, and refuses the cursor of another page."""
+
+    async def run() -> None:
+        served = ServedTools.of([find_toolset(name) for name in TOOLSETS], prefix=True)
+        async with Client(build(served, config(tmp_path)), mode=era, cache=None) as client:
+            lists: list[Any] = [
+                client.list_tools,
+                client.list_prompts,
+                client.list_resources,
+                client.list_resource_templates,
+            ]
+            for listed in lists:
+                first, second = await listed(), await listed()
+                assert first.next_cursor is None
+                assert first.model_dump() == second.model_dump()
+                with pytest.raises(MCPError, match=r"Invalid cursor\. The list is a single page"):
+                    await listed(cursor="2")
+
+    anyio.run(run)
+
+
+def test_lists_say_how_long_they_are_valid(tmp_path: Path) -> None:
+    """Clients keep lists of tools and prompts for an hour, and those of sessions for as long as changes take."""
+
+    async def run() -> None:
+        served = ServedTools.of([find_toolset("conversation")])
+        async with Client(build(served, config(tmp_path)), mode="2026-07-28") as client:
+            hints = [
+                (each.ttl_ms, each.cache_scope)
+                for each in (
+                    await client.list_tools(),
+                    await client.list_prompts(),
+                    await client.list_resource_templates(),
+                    await client.list_resources(),
+                )
+            ]
+            assert hints == [(3_600_000, "private")] * 3 + [(10_000, "private")]
+
+    anyio.run(run)
+
+
+def test_replies_of_rag_conform_to_their_schemas(tmp_path: Path) -> None:
+    """Every tool of rag declares the object that it returns, and the SDK's client accepts it."""
+    code = tmp_path / "project" / "login.py"
+
+    async def run() -> None:
+        place = config(tmp_path)
+        code.write_text("def authenticate(user):\n    return user\n")
+        async with Client(build(ServedTools.of([RAG]), place), mode="2026-07-28") as client:
+            schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+            stored = await client.call_tool("store_memory", {"content": "I prefer Python", "category": "preference"})
+            fields: dict[str, Any] = stored.structured_content or {}
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("store_memory", {"content": "Use SQLite", "category": "fact"}),
+                ("retrieve_memories", {"query": "which language"}),
+                ("retrieve_preferences", {"query": "which language"}),
+                ("retrieve_project_context", {"query": "which language"}),
+                ("retrieve_session_state", {"query": "which language"}),
+                ("get_memory_stats", {}),
+                ("show_current_context", {}),
+                ("show_current_context", {"query": "which language"}),
+                ("index_codebase", {"directory_path": str(code.parent)}),
+                ("search_code", {"query": "authenticate a user"}),
+                ("delete_memory", {"memory_id": fields["memory_id"]}),
+            ]
+            for name, arguments in calls:
+                result = await client.call_tool(name, arguments)
+                assert not result.is_error, (name, result.content)
+                jsonschema.validate(result.structured_content, schemas[name] or False)
+            assert set(schemas) == {name for name, _ in calls}
+            assert all(schemas.values())
+
+    anyio.run(run)
+
+
+def test_only_rag_declares_schemas_of_replies() -> None:
+    """The other toolsets reply in Markdown by default, or their schemas would cost more than they tell."""
+    declaring = {name for name in TOOLSETS for tool in find_toolset(name).tools if tool.output_schema is not None}
+    assert declaring == {"rag"}
+
+
+def test_instructions_are_short(tmp_path: Path) -> None:
+    """The instructions of each toolset have fewer than 200 tokens, with the names of projects too."""
+    place = replace(config(tmp_path), home=demo.archived(tmp_path / "demo"))
+    for name in TOOLSETS:
+        instructions = ServedTools.of([find_toolset(name)]).instructions_for(place)
+        assert 20 < count(instructions) < 120
+        assert ("Projects: seed-library, tide-clock." in instructions) is (name == "conversation")

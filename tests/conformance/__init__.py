@@ -1,0 +1,1 @@
+"""Official conformance suite of the Model Context Protocol, run by `make conformance`."""
