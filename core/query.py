@@ -243,7 +243,9 @@ def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
     if any(len(each) < 2 for each in given):
         raise InvalidInput("Another wording is empty or too short", hint="Use at least 2 characters, or leave it out.")
     if given and len(concepts) > 1:
-        raise InvalidInput("Other wordings need a query of one concept", hint="Search each concept on its own.")
+        raise InvalidInput(
+            "Other wordings apply only to a query of one concept", hint="Search each concept on its own."
+        )
     distinct = {each.casefold(): each for each in sorted(given)}
     repeated = {" ".join(each.split()).casefold() for each in concepts}
     return tuple(sorted(each for name, each in distinct.items() if name not in repeated))

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 class ArchiveSearch(Closing):
-    """Implementation of `SearchIndex`. Opening it raises `StoreMissing` if the archive does not exist.
+    """Implementation of `SearchIndex`. The constructor raises `StoreMissing` if the archive does not exist.
 
-    Each layer is loaded on first use. Reading a transcript does not open the index, and a search does not open
+    The index and the transcripts are opened on first use: `read` does not open the index, and `find` does not open
     transcripts.
     """
 
     def __init__(self, home: Home, model: str | None = None) -> None:
-        """Use `model` for queries until an index is published. After that, use the model of the index."""
+        """Embed queries with the model `model` until an index is published, and then with the model of the index."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
         self._store = Store.open(home.database, read_only=home.read_only)
 
@@ -78,7 +78,7 @@ class ArchiveSearch(Closing):
         return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
 
     def project_at(self, folder: Path) -> str:
-        """Return the project whose sessions took place in a folder, or an empty text."""
+        """Return the project filter for the sessions of a folder: a path or name, or an empty string if it has none."""
         return project_at(self._store, folder)
 
     def projects(self) -> list[ProjectTotal]:
@@ -103,7 +103,7 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """For each folder in the project filter, add its namespace if it contains memories or documents."""
+        """Add the namespace of each folder in the project filter, if the namespace contains memories or documents."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
@@ -154,7 +154,10 @@ class ArchiveSearch(Closing):
         return found
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
-        """Return the details of known IDs, linked with the code that they edited, and an error for unknown IDs.
+        """Return the details of the known IDs, and an error for the unknown IDs or None.
+
+        The details of exchanges and observations include the units of code that they edited. The details of a unit
+        include its edits.
 
         Raises:
             TooManyIds: The list is empty or longer than `IDS_MAX`.
@@ -185,7 +188,7 @@ class ArchiveSearch(Closing):
         return None if number is None else self._sessions.detail(number)
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
-        """Return the error for unknown IDs. It names the deleted ones, and items or sessions with similar IDs."""
+        """Return the error for unknown IDs. The error states which IDs were deleted, and suggests similar IDs."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.canonical, wanted))
         deleted = {key for key, kind in kinds.items() if ids.show(kind, key) in plain}
@@ -204,13 +207,16 @@ class ArchiveSearch(Closing):
         return error
 
     def _similar_session(self, wanted: Sequence[str]) -> str:
-        """Return a question that suggests similar session IDs for the first ID that has any, or an empty text."""
+        """Return a "Did you mean" question for the first ID that resembles a session ID, or an empty string."""
         typed = (encodable(public.strip()) for public in wanted if not ids.has_prefix(public))
         questions = (similar_sessions(self._store.sessions, each).strip() for each in typed)
         return next(filter(None, questions), "")
 
     def locate(self, wanted: str) -> tuple[str, int]:
-        """Return the archive path and first line for a hit ID, a path or a session ID. Raises `InvalidInput`."""
+        """Return the archive path and the first line of a file or hit, given by archive path, session ID or hit ID.
+
+        Raises `InvalidInput` if nothing matches, or if the hit is not part of a conversation.
+        """
         if not ids.canonical(wanted):
             return self._paths.path(wanted), 1
         found, unknown = self._look_up([wanted])
@@ -226,7 +232,7 @@ class ArchiveSearch(Closing):
     def read(
         self, path: str, start_line: int = 1, end_line: int | None = None, /, *, budget: int = 0
     ) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. A `budget` (in tokens) above the default allows a longer excerpt."""
+        """See `SearchIndex.read`. A `budget` above the default of 8,000 tokens allows a longer excerpt."""
         return self._reader.read(path, start_line, end_line, budget)
 
     def conversation_tokens(self, path: str) -> int:

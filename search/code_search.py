@@ -1,4 +1,4 @@
-"""Code search: literal lines, symbols by name, and units by meaning. Every surface uses the index of documents."""
+"""Code search in the document index: lines by literal text, symbols by name, and chunks by semantic search."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -20,39 +20,42 @@ from .model.embedder import DEFAULT_MODEL, load
 from .rank.item_finder import DocumentFinder, FoundChunk
 
 _SEPARATORS: Final = ("::", "->", "#", "/")
-"""Separators of qualified names in other notations."""
+"""Separators of qualified names that are replaced with a point, as in `Store::open` and `Store#open`."""
 _PACKAGE_FILES: Final = frozenset({"__init__", "index", "mod"})
-"""Names of files whose units belong to the module of their folder."""
+"""Names of files that add no name to the module path. For example, the module of `json/__init__.py` is `json`."""
 _PART_MIN: Final = 3
-"""Minimum number of characters that a name must share to be a `PART` match."""
+"""Minimum length of a searched name to find names that contain it (`SymbolMatch.PART`)."""
 _SIMILARITY: Final = 0.7
-"""Minimum similarity of a `SIMILAR` name, 0 to 1. A name of six characters with one wrong character has 0.83."""
+"""Minimum similarity of a name for `SymbolMatch.SIMILAR`, 0 to 1. One wrong character of six gives 0.83."""
 _CANDIDATES: Final = 200
-"""Maximum number of names and units to compare for matches that are not exact."""
+"""Maximum number of inexact matches to read: units whose name begins with the searched name, or similar names."""
 _CODE: Final = DocumentFilter(kinds=(ChunkKind.CODE,))
 _LINE: Final = 200
-"""Maximum number of characters of a line that is shown."""
+"""Maximum number of characters to show of a line."""
 
 
 class CodeSearch:
-    """Search in the indexed code.
+    """Search in the indexed code by name, literal text or description.
 
-    All three modes take the filters of `DocumentFilter`. Without `kinds`, only code is searched.
+    Each search takes a `DocumentFilter`. If the filter has no `kinds`, only chunks of code are searched.
     """
 
     def __init__(self, store: Store, finder: Callable[[], DocumentFinder]) -> None:
-        """Use `finder` for semantic search. It is called on the first one, since it loads the index."""
+        """Use `finder` for semantic search. Only `units` calls it, so other searches do not load the vector index."""
         self._store, self._finder = store, finder
         self._keys: tuple[int, list[str]] = (-1, [])
-        """Keys of all symbols, and the sequence number of the last change that they include."""
+        """Sequence number of the last change that was read, and the normalised names (`symbol_key`) of all units."""
 
     @classmethod
     def of_home(cls, store: Store, home: Home, model: str | None = None) -> Self:
-        """Return a search in an open store. `model` embeds queries until an index is published."""
+        """Return a search in an open store. The model `model` embeds queries until an index is published."""
         return cls(store, lambda: DocumentFinder(store, Generations(home.index), load(model or DEFAULT_MODEL)))
 
     def symbols(self, name: str, wanted: DocumentFilter | None = None, *, limit: int = 10) -> Symbols:
-        """Return the units with a name, best first: equal names, then names that begin with it, else similar ones.
+        """Return the units whose names match a name, best first.
+
+        Equal names come first, then names that begin with the searched name. If there are none, return names that
+        contain the searched name, or else similar names.
 
         The name may be qualified, as in `Store.open`, `Store::open` or `Store#open()`.
 
@@ -68,12 +71,13 @@ class CodeSearch:
         return Symbols(name, tuple(found[:limit]), limited=len(found) > limit)
 
     def lines(self, text: str, wanted: DocumentFilter | None = None, *, limit: int = 10, context: int = 2) -> CodeLines:
-        """Return the lines that contain a text literally, ordered by file, each with the lines around it.
+        """Return the lines that contain a text literally, sorted by file, each with its surrounding lines.
 
-        Upper and lower case are equal. The lines are those of the index, even if the file changed since.
+        Case is ignored. The search reads the indexed text of a file, even if the file has changed since.
 
         Raises:
-            InvalidInput: The text is empty, has several lines or contains a secret, or a number is out of range.
+            InvalidInput: The text is empty, has several lines or contains a secret, or `limit` or `context` is out of
+                range.
         """
         _check_limit(limit)
         if not 0 <= context <= CONTEXT_MAX:
@@ -90,7 +94,7 @@ class CodeSearch:
     def units(
         self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 10, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
-        """Return the chunks of code that match a description, best first, by words and embeddings.
+        """Search chunks of code by words and embeddings, and return the matching chunks, best first.
 
         Raises:
             InvalidInput: The query is empty, or the limit is not 1 to `LIMIT_MAX`.
@@ -101,9 +105,10 @@ class CodeSearch:
         return list(islice(self._finder().find(query, _of_code(wanted), mode), limit))
 
     def _found(self, plain: str, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units of the first kind of match that any unit has, regardless of the filter.
+        """Return the units with the best kind of match: by qualified name, by last name, or else by similar name.
 
-        A filter therefore never adds results: it does not turn an equal name elsewhere into a similar name here.
+        If the best kind of match exists only outside the filter, return no units. A filter therefore never adds
+        results.
         """
         kinds: list[Callable[[DocumentFilter], list[Symbol]]] = [
             lambda chosen: self._named(plain, chosen, limit),
@@ -119,9 +124,11 @@ class CodeSearch:
         return []
 
     def _named(self, plain: str, wanted: DocumentFilter, limit: int, *, qualified: bool = False) -> list[Symbol]:
-        """Return the units with the key of a name, and if the limit allows, those whose key begins with it.
+        """Return the units with the normalised name, followed by units whose name begins with it.
 
-        With `qualified`, return only units in the units and modules of the name.
+        The second group is left out if more than `limit` units have the name itself.
+
+        With `qualified`, return only units of the module or class in the name, such as `json` in `json.dumps`.
         """
 
         def chosen(symbols: list[Symbol], match: SymbolMatch) -> list[Symbol]:
@@ -137,7 +144,7 @@ class CodeSearch:
         return found
 
     def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:
-        """Return the units whose names contain the key, or else those with similar names."""
+        """Return the units whose normalised names contain `key`, or else units with similar names."""
         if containing := [each for each in self._all_keys() if len(key) >= _PART_MIN and key in each]:
             near = sorted(containing, key=lambda each: (len(each), each))[:_CANDIDATES]
             match = SymbolMatch.PART
@@ -201,13 +208,13 @@ def _check_limit(limit: int) -> None:
 
 
 def _of_code(wanted: DocumentFilter | None) -> DocumentFilter:
-    """Return a filter that admits only code, unless it names other kinds."""
+    """Return the filter, restricted to chunks of code if it names no other kinds of chunks."""
     wanted = wanted or _CODE
     return wanted if wanted.kinds else replace(wanted, kinds=(ChunkKind.CODE,))
 
 
 def _normalised(name: str) -> str:
-    """Return a name with points between its parts, and without the brackets of a call."""
+    """Return a qualified name with points as separators and without `()`, such as `Store.open` for `Store::open()`."""
     name = name.strip().removesuffix("()")
     for separator in _SEPARATORS:
         name = name.replace(separator, ".")
@@ -215,7 +222,7 @@ def _normalised(name: str) -> str:
 
 
 def _within(wanted: str, each: Symbol) -> bool:
-    """Return whether a unit is in the units and modules that a qualified name requires, as in `json.dumps`."""
+    """Return whether a unit belongs to the class or module in a qualified name, such as `json` in `json.dumps`."""
     modules = [part for part in each.source_file.with_suffix("").parts if part not in _PACKAGE_FILES]
     parts = [symbol_key(part) for part in (*modules, *each.name.split(".")[:-1])]
     owners = [symbol_key(part) for part in wanted.split(".")[:-1]]
@@ -223,7 +230,7 @@ def _within(wanted: str, each: Symbol) -> bool:
 
 
 def _rank(wanted: str, each: Symbol) -> tuple[object, ...]:
-    """Return the sort key of a match. Similar names keep their order, except by the kind of match."""
+    """Return the sort key of a match. Matches of kind `PART` or `SIMILAR` keep their order among each other."""
     order = tuple(SymbolMatch).index(each.match)
     if each.match in {SymbolMatch.PART, SymbolMatch.SIMILAR}:
         return (order,)
@@ -235,9 +242,10 @@ def _rank(wanted: str, each: Symbol) -> tuple[object, ...]:
 
 
 def _numbered(stored: StoredChunk) -> Sequence[tuple[int, str]]:
-    """Return the lines of a chunk with their numbers.
+    """Return a (line number, text) pair for each line of a chunk.
 
-    A chunk that was split within very long lines does not tell where it begins. All of it has its first line's number.
+    If a chunk was split within a long line, its line numbers are unknown. All its lines then get the number
+    `start_line`.
     """
     chunk, rows = stored.chunk, stored.chunk.text.split("\n")
     if len(rows) != chunk.end_line - chunk.start_line + 1:
@@ -246,7 +254,7 @@ def _numbered(stored: StoredChunk) -> Sequence[tuple[int, str]]:
 
 
 def _shortened(row: str, text: str = "") -> str:
-    """Return a line, or the part of a long line that contains `text`."""
+    """Return a line, or the `_LINE` characters of a long line around the first occurrence of `text`."""
     row = row.rstrip()
     if len(row) <= _LINE:
         return row

@@ -39,7 +39,7 @@ from .model.embedding import Embedder
 from .rank.item_finder import CacheStats, DocumentFinder, FoundChunk
 
 _PATIENCE: Final = 5.0
-"""Seconds after which a call with `async_mode` queues the remaining files. Most folders take less time."""
+"""Seconds after which a call with `async_mode` queues the remaining files. Indexing most folders takes less time."""
 
 
 class DocumentLibrary(Closing):
@@ -62,9 +62,9 @@ class DocumentLibrary(Closing):
 
     @classmethod
     def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
-        """Open the documents of a home, and create the home if it is missing. Close the library after use.
+        """Open the documents of a Palaver home, and create the home if it is missing. Close the library after use.
 
-        Only files below `roots` (`usual_roots` for agents) can be indexed, except files in Palaver's own home.
+        Only files below `roots` (`usual_roots` for agents) can be indexed. Files in the Palaver home cannot be indexed.
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))
@@ -107,7 +107,7 @@ class DocumentLibrary(Closing):
         async_mode: bool = True,
         report: Reporter = silent,
     ) -> IndexedDirectory:
-        """Index all files of a folder that have a known suffix. Links, hidden and ignored files are skipped.
+        """Index the files of a folder that have a known suffix. Skip symbolic links, hidden files and ignored files.
 
         Files that cannot be read are reported and skipped. With `async_mode`, the call returns after a few seconds and
         queues the remaining work for the server, the watcher or the next `palaver archive`. Without it, all chunks are
@@ -129,13 +129,16 @@ class DocumentLibrary(Closing):
         return done
 
     def watch(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE, *, recursive: bool = True) -> None:
-        """Keep the documents of a folder indexed from now on, while the background archiver runs."""
+        """Watch a folder: while the background archiver runs, it indexes new and changed documents in the folder."""
         plain, _ = self._roots.find(Path(path))
         with self._store.transaction():
             self._store.document_folders.add(DocumentFolder(plain, checked_namespace(namespace), recursive))
 
     def watched_above(self, path: str | Path, namespace: str | None = None) -> Path | None:
-        """Return a watched folder that contains a path, or None. Its documents would be indexed again."""
+        """Return the watched folder above a path, or None.
+
+        After documents below a watched folder are deleted from the library, the archiver indexes them again.
+        """
         plain = _plain(path)
         folders = [each for each in self._store.document_folders.all() if namespace in {None, each.namespace}]
         return next((each.path for each in folders if each.path in plain.parents), None)
@@ -160,7 +163,7 @@ class DocumentLibrary(Closing):
         return list(islice(self._finder.find(query, wanted, mode), limit))
 
     def code_status(self, folder: Path) -> CodeStatus:
-        """Return the state of the index of a folder."""
+        """Return the number of indexed files and symbols of a folder, and whether an indexed file has changed since."""
         wanted = DocumentFilter(under=_plain(folder))
         modified = self._store.documents.modified(wanted)
         stale = any(_modified(path) != at for path, at in modified.items()) or self._has_new_files(folder)
@@ -177,7 +180,7 @@ class DocumentLibrary(Closing):
         return self._store.documents.select(wanted or DocumentFilter(), limit, offset)
 
     def delete(self, wanted: Sequence[str]) -> tuple[str, ...]:
-        """Delete these chunks and return the IDs of deleted chunks. Indexing the file again restores its chunks."""
+        """Delete chunks by ID and return the IDs that existed. Indexing the file again restores its chunks."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         with self._store.transaction():
             gone = self._store.documents.delete_chunks(keys)
@@ -239,7 +242,10 @@ class DocumentLibrary(Closing):
             self._indexer.embed(progress, among=keys)
 
     def _finish(self, report: Reporter) -> None:
-        """Publish the texts, then embed and publish the vectors. An interruption loses no searchable text."""
+        """Publish the text index, then embed the chunks and publish the vectors.
+
+        If embedding is interrupted, text search already finds the chunks.
+        """
         with stage(report, "Indexing"):
             self._indexer.publish()
         self._embed(_of_stage(report, "Embedding"), self._store.documents.unembedded(self._model))

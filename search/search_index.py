@@ -8,10 +8,13 @@ from ..core.results import Detail, OutputMatches, Results, TranscriptExcerpt
 
 
 class SearchIndex(Protocol):
-    """Three layers of detail over one archive. Invalid arguments raise `InvalidInput` with a hint."""
+    """Search in one archive at three levels of detail: hits, items, and lines of transcripts.
+
+    Invalid arguments raise `InvalidInput` with a hint.
+    """
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
-        """Layer 1: return a page of hits for a query, best first.
+        """Return a page of hits for a query, best first.
 
         Args:
             query: The query.
@@ -37,7 +40,7 @@ class SearchIndex(Protocol):
         ...
 
     def details(self, ids: Sequence[str], /) -> tuple[Detail, ...]:
-        """Layer 2: return the full content of these items in the given order.
+        """Return the full content of these items in the given order.
 
         Raises:
             TooManyIds: The list is empty or longer than `IDS_MAX`.
@@ -46,7 +49,7 @@ class SearchIndex(Protocol):
         ...
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """Layer 3: return the conversation on the given lines. Line numbers are 1-based and inclusive.
+        """Return the conversation on the given lines. Line numbers are 1-based and inclusive.
 
         Raises:
             PathOutsideArchive, InvalidLineRange: The path or the lines do not exist.

@@ -673,7 +673,7 @@ REFUSED = [
     ("types: allowed only in searches for one concept", ["search", "--all-of", "tide", "sql", "--type", "test"]),
     ("5 other wordings given", ["search", "tide", *["--also", "ebb"] * 5]),
     ("Another wording is empty", ["search", "tide", "--also", ""]),
-    ("Other wordings need a query of one concept", ["search", "--all-of", "tide", "sql", "--also", "ebb"]),
+    ("Other wordings apply only to a query of one concept", ["search", "--all-of", "tide", "sql", "--also", "ebb"]),
     ("--also needs WORDS", ["search", "--also", "ebb", "--project", "p"]),
     ("--in output cannot be combined with --also", ["search", "--in", "output", "tide", "--also", "ebb"]),
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", "tide"]),

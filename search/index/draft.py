@@ -12,11 +12,11 @@ from .text_entry import TextWriter
 from .text_index import TextIndex
 
 _SUFFIX = ".draft"
-"""Suffix of a draft's folder. It contains no number, so cleanup treats leftover drafts as the oldest generation."""
+"""Suffix of a draft's folder. The name contains no generation number, so `Generations.sweep` removes old drafts."""
 
 
 class Draft(Closing):
-    """Text index of an initially empty store, updated while the store grows. Without `publish`, it is discarded."""
+    """Text index that is built while the first ingest run fills an empty store. `close` deletes it if unpublished."""
 
     def __init__(self, store: Store, root: Path) -> None:
         """Prepare a draft in `root`, the folder of generations. The first entry creates the files."""
@@ -27,7 +27,7 @@ class Draft(Closing):
         self._useful = store.changes.last() == 0
 
     def follow(self) -> None:
-        """Write the changes since the last call. If a write fails, abandon the draft."""
+        """Write the changes since the last call. After a failed write, the draft is unusable."""
         if self._useful:
             try:
                 self._follow()
@@ -35,7 +35,7 @@ class Draft(Closing):
                 self._useful = False
 
     def publish(self, folder: Path) -> bool:
-        """Move the complete text index to a new folder. Return False if the draft is empty or abandoned."""
+        """Move the complete text index to a new folder. Return False if the draft is empty or a write failed."""
         self.follow()
         if not self._useful or self._writer is None or self._folder is None:
             return False

@@ -42,7 +42,7 @@ class Manifest(Struct, frozen=True):
     Attributes:
         watermark: Sequence number of the last indexed change of the store.
         files: Size in bytes and SHA-256 by relative path.
-        token: Random ID. The store records the IDs of all generations that were built from it.
+        token: Random ID of the generation. The store records the IDs of all generations that were built from its data.
     """
 
     watermark: int
@@ -58,7 +58,7 @@ class Manifest(Struct, frozen=True):
     def is_of(self, store: Store) -> bool:
         """Return whether the generation was built from the current state or an earlier state of this store.
 
-        Return False for a state that the restore of a backup has removed from the history of the store.
+        After a backup is restored, return False for generations that were built after that backup.
         """
         return self.watermark <= store.changes.last() and store.publications.knows(self.token)
 
@@ -84,12 +84,12 @@ class Generation(Struct, frozen=True):
 
 
 class Generations:
-    """Folder of all index generations. With `read_only`, searches create no lock file in it."""
+    """Folder of all index generations. With `read_only`, searches create no lock file in the folder."""
 
     def __init__(self, root: Path, *, read_only: bool = False) -> None:
         self.root, self.read_only = root, read_only
         self._verified: set[tuple[int, int, str]] = set()
-        """Inode, modification time in nanoseconds and SHA-256 of files already verified.
+        """Inode, modification time in nanoseconds and SHA-256 of each file that has been verified.
 
         Generations share most of their files, so a server verifies each file once.
         """

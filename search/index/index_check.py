@@ -1,4 +1,4 @@
-"""Comparison of the published index with the store, down to each entry and vector value."""
+"""Comparison of the published index with the store: all text entries and all vector values."""
 
 from collections import Counter
 from functools import partial
@@ -27,7 +27,8 @@ class IndexDifferences(Struct, frozen=True):
         entries: Number of entries in the text index.
         vectors: Number of vectors in the vector index.
         differences: Descriptions of the differences.
-        mismatched_vectors: Keys of items whose stored vectors and embeddable texts have different parts.
+        mismatched_vectors: Keys of items with missing or superfluous vectors in the store. Each text to embed must have
+            one vector.
     """
 
     entries: int
@@ -62,9 +63,9 @@ class IndexCheck:
         return IndexDifferences(text.total(), len(indexed), differences, mismatched)
 
     def _generation(self, last: int) -> tuple[Generation | None, str]:
-        """Return the published generation after verifying its checksums, or the reason why it is unavailable.
+        """Verify the checksums of the published generation and return it, or return the reason why it is unavailable.
 
-        For a generation of another version, return neither a generation nor a reason.
+        If another version of Palaver built the generation, return None and an empty reason.
         """
         try:
             generation = self._generations.current()
@@ -83,7 +84,7 @@ class IndexCheck:
         return generation, ""
 
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
-        """Return the expected entries of the text index, and the items whose vectors do not match their texts."""
+        """Return the expected (item, digest) pairs of the text index, and items with missing or superfluous vectors."""
         expected, mismatched = Counter[tuple[int, int]](), list[int]()
         for start in range(0, len(keys), _BATCH):
             progress(start, len(keys))
@@ -109,9 +110,9 @@ class IndexCheck:
         return [] if same else [f"vectors differ: {len(theirs)} in the index, {len(ours)} in the archive"]
 
     def _of_other_models(self, indexed: Segment, stored: Segment) -> Integers:
-        """Return the items that another model has re-embedded.
+        """Return the items whose vectors in the store were already computed by a new model.
 
-        The index keeps their old vectors until all items are re-embedded.
+        Until all items are re-embedded, the index keeps the vectors of the old model.
         """
         gone = np.setdiff1d(indexed.rows[0], stored.rows[0])
         alive = self._store.items.load(gone.tolist())

@@ -18,20 +18,21 @@ from .standalone_texts import OVERLAP, WINDOW, pieces
 from .text_entry import TextEntry
 
 _SHORT = 700
-"""Minimum number of characters of an exchange that is indexed without context.
+"""Minimum number of characters of an exchange that is indexed without preceding text.
 
-A shorter exchange has an additional entry, which also contains the end of preceding exchanges, up to this length.
+A shorter exchange has an additional text entry. This entry begins with the end of the preceding exchanges and has about
+this length.
 """
 _INDEXED = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
 _EMBEDDED = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
 _ROLES = {Speaker.HUMAN: Role.HUMAN, Speaker.ASSISTANT: Role.ASSISTANT, Speaker.TOOL: Role.TOOL}
 _SHORTEST = 40
-"""Minimum number of characters of prose to embed. Shorter prose ("Let me look.") is not informative."""
+"""Minimum length of an agent's message to embed, in characters. "Let me look." is not informative."""
 _BATCH = 500
 
 
 class TextWindow(Struct, frozen=True):
-    """Text of consecutive turns, with its lines. `said` contains the text of each role as (role, text) pairs."""
+    """Text of consecutive turns, with its first and last line. `said` contains (role, text): the text of each role."""
 
     text: str
     start_line: int
@@ -67,7 +68,7 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
-    """Return the texts to embed for each of these items, by item key and number.
+    """Return the texts to embed of these items: for each item key, the texts by number.
 
     Text 0 of an exchange is the prompt. Its other texts are prose or thinking of the agent. An observation has one
     text.
@@ -79,7 +80,7 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
 
 
 def changed_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
-    """Return the items whose vectors of this model changed after `seq`, and the current vectors of these items.
+    """Return the items whose vectors of `model` changed after change number `seq`, and their current vectors.
 
     While items are re-embedded with a new model, vectors of the old model stay valid until the text changes.
     """
@@ -109,7 +110,7 @@ def windows(exchange: Exchange) -> Iterator[TextWindow]:
 
 
 def entry_windows(store: Store, keys: Sequence[int], *, with_context: bool) -> Iterator[tuple[int, TextWindow]]:
-    """Yield the text of each entry of these items as (key, window), in half the time of `entries`.
+    """Yield (item key, window) for the text of each entry of these items. Takes half the time of `entries`.
 
     Args:
         store: The archive.

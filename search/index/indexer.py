@@ -22,19 +22,19 @@ _BATCH = 32
 _PROGRESS_STEP = 500
 """Number of items indexed between progress reports."""
 _STALE = 0.25
-"""Maximum share of changed items, and of deleted entries, up to which the text index is updated instead of rebuilt.
+"""Maximum share of changed items up to which the text index is updated. Above this share, it is rebuilt.
 
-Deleted entries still count in document frequencies.
+The same maximum applies to the share of deleted entries, because these still count in document frequencies.
 """
 _REWRITTEN = {"meta.json", ".managed.json"}
-"""Files of a Tantivy index that change. All other files are immutable and shared between generations."""
+"""Files of a Tantivy index that each update rewrites. All other files are immutable and shared between generations."""
 
 MakeText: TypeAlias = Callable[[Path], int]
 """Function that builds a text index in a new folder and returns its number of entries."""
 
 
 class Indexer:
-    """Writer of vectors and generations. An interruption loses at most the current batch."""
+    """Writer of embeddings and index generations. An interruption loses at most the current batch of embeddings."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
@@ -44,11 +44,12 @@ class Indexer:
     ) -> int:
         """Embed items that have no vectors of this model, newest first, and return the number of embedded items.
 
-        If another process changes an item at the same time, its vectors are discarded and the next run embeds it.
+        If another process changes an item meanwhile, the new vectors of this item are discarded. The next run embeds
+        it.
 
         Args:
             progress: Called with the number of embedded items and the total.
-            should_stop: Checked between batches.
+            should_stop: Called between batches. Embedding stops when the result is True.
             among: Items to embed, by default all.
 
         Raises:
@@ -171,8 +172,8 @@ class Indexer:
     def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
         """Write the vectors and return their dimension, number and model.
 
-        Vectors of another model stay in use until all items are embedded again. Vector libraries are loaded only if
-        vectors exist, so that text becomes searchable sooner.
+        After a change of the model, the index keeps the vectors of the old model until all items are re-embedded.
+        Vector libraries are loaded only if vectors exist, so that text becomes searchable sooner.
         """
         folder.mkdir()
         model = self._embedder.name
@@ -202,7 +203,7 @@ class Indexer:
 
 
 def _share(source: Path, target: Path) -> None:
-    """Create a copy of an index folder that shares the immutable files."""
+    """Copy an index folder. Immutable files are hard-linked instead of copied."""
     target.mkdir()
     for path in source.iterdir():
         if path.name in _REWRITTEN:

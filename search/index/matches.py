@@ -1,4 +1,4 @@
-"""Results of text and vector search, stored as columns, because an object per row would slow down ranking."""
+"""Results of text search and vector search. They are stored as columns, because an object per result is slower."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,7 +13,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = tuple[int, int, int]
-"""Location of an entry: key of its item, first line, last line."""
+"""Location of a text entry: key of its item, first line, last line."""
 
 
 def distinct(numbers: Integers) -> tuple[Integers, Integers]:
@@ -40,7 +40,9 @@ def among(numbers: Integers, wanted: Integers) -> Flags:
 
 
 class TextMatch(NamedTuple):
-    """Matching entry. `fraction` (0 to 1) is its BM25 score divided by the highest possible score of the query.
+    """Text entry that matches a query.
+
+    `fraction` (0 to 1) is the BM25 score divided by the highest possible BM25 score of the query.
 
     Unlike BM25 scores, fractions are comparable across queries and indexes. If the rare words of a query do not occur,
     all fractions are low, and the vector scores determine the ranking.
@@ -57,7 +59,7 @@ class TextMatch(NamedTuple):
 
 
 class TextMatches(Struct, frozen=True, eq=False, dict=True):
-    """Matching entries. `numbers` contains the columns of `TextMatch` except `fraction`, shape (7, n)."""
+    """Text entries that match a query. `numbers`, shape (7, n), holds the fields of `TextMatch` before `fraction`."""
 
     numbers: Integers
     fraction: Floats
@@ -90,7 +92,7 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def in_code(self) -> Flags:
-        """True for entries of code."""
+        """Flag per entry: True if the entry is code."""
         return np.not_equal(self.numbers[6, :], 0)
 
     @cached_property
@@ -130,7 +132,10 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
 
 
 class VectorMatches(Struct, frozen=True, eq=False, dict=True):
-    """Vectors with their cosines to the query, -1 to 1. Each column of `rows`, shape (3, n), is (item, event, part)."""
+    """Vectors found by a search, with their cosines to the query, -1 to 1.
+
+    Each column of `rows`, shape (3, n), is (item key, event key, number of the embedded text).
+    """
 
     rows: Integers
     similarity: Floats
@@ -180,7 +185,7 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return VectorMatches(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "VectorMatches":
-        """Return the most similar vectors, best first. Vectors with equal cosines keep their order."""
+        """Return the `limit` most similar vectors, best first. Vectors with equal cosines keep their order."""
         order = np.argsort(-self.similarity, kind="stable")[:limit]
         return VectorMatches(self.rows[:, order], self.similarity[order])
 

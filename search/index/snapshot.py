@@ -1,8 +1,8 @@
-"""Current view of the archive: the published generation and later changes.
+"""Current view of the archive: the published index and the changes that are not published yet.
 
-The tail is an in-memory text index of items that changed after the generation was published. It replaces the published
-entries of these items, so every process can search the changes of all processes at once. Changed vectors form a small
-segment.
+The tail is an in-memory text index of the items that changed after the last publication. Searches ignore the published
+entries of these items. Every process can therefore search the changes of all processes at once. Changed vectors form a
+small segment of the vector index.
 """
 
 import math
@@ -31,27 +31,27 @@ from .vector_index import VectorIndex
 from .vector_segment import ALL_PARTS, Array, PartFilter
 
 _FILTERS_KEPT = 64
-"""Maximum number of filters whose results are cached. A result takes one byte per item."""
+"""Maximum number of filters whose matching items are cached. Each filter takes one byte per item."""
 _LIST_OR_FILTER = 2
 """Cost of filtering one search candidate, relative to the cost of listing one item that satisfies the filters."""
 _LISTED, _OF_ALL = 500, 200
-"""Limits for listing the entries that satisfy filters while they are counted.
+"""Limits for also listing the entries when the entries that satisfy a filter are counted.
 
-The entries are listed if their number is at most `_LISTED`, or at most the number of all entries divided by `_OF_ALL`.
+They are listed if there are at most `_LISTED`, or at most as many as all entries divided by `_OF_ALL`.
 """
 _FEW = 5
-"""Minimum sum of the entry counts of all terms. Below this sum, the spelling of the query is corrected."""
+"""Minimum number of entries with a query term, summed over all terms. Below this number, spelling is corrected."""
 _PER_SPELLING = 5
-"""Number of items read per similar spelling."""
+"""Maximum number of items to read for each similar term, in order to find the full word of a correction."""
 _LARGE = 1_000
-"""Minimum number of entries of a large archive. In a smaller archive, query length has less effect on the threshold."""
+"""Minimum number of entries of a large archive. In a smaller one, short queries raise the relevance threshold less."""
 
 
 class Snapshot:
     """View of the whole archive at the time of the last `refresh`."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
-        """Open the published index. Without one, `model` is the name of `embedder`."""
+        """Open the published index. Before the first publication, the property `model` is the name of `embedder`."""
         self._store, self._generations, self._embedder = store, generations, embedder
         self._name = generations.name()
         self._start(self._published())
@@ -59,12 +59,12 @@ class Snapshot:
 
     @property
     def lag(self) -> int:
-        """Number of changes that are in the tail but not in the published index."""
+        """Number of changes of the store that are visible but not in the published index."""
         return self._seq - self._watermark
 
     @property
     def seq(self) -> int:
-        """Sequence number of the last visible change of the store."""
+        """Sequence number of the last change of the store that searches can see."""
         return self._seq
 
     @property
@@ -73,7 +73,7 @@ class Snapshot:
         return self._model
 
     def refresh(self) -> None:
-        """Include later changes of the store and a newly published generation. Takes one query without changes."""
+        """Read new changes of the store and a newly published index. Without any, this takes one database query."""
         name = self._generations.name()
         if name != self._name:
             self._name = name
@@ -83,9 +83,10 @@ class Snapshot:
             self._follow(last)
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with the attributes that depend on the index. Filters have no effect.
+        """Return the query with the attributes that depend on the index, such as spelling corrections.
 
-        A known name becomes a phrase. If the terms have few entries, unknown words are corrected.
+        A name that occurs in the index becomes a phrase. If few entries contain the terms, unknown words are corrected.
+        Filters have no effect.
         """
         if query.name and any(index.contains_phrase(query.name) for index in self._texts):
             query = replace(query, phrases=(query.name,))
@@ -106,9 +107,10 @@ class Snapshot:
         )
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
-        """Return (instant, event) pairs, newest first, and whether the list is complete. Undated events come last.
+        """Return (instant, event key) pairs, newest first, and True if the list is complete. Undated events come last.
 
-        An event can have several entries. Events whose position depends on entries beyond `limit` are left out.
+        At most `limit` entries are read per index, and an event can have several entries. Events whose position depends
+        on further entries are left out.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
@@ -195,7 +197,8 @@ class Snapshot:
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """Return the nearest vectors, best first. The filters apply only to the published index.
 
-        The caller must filter items of the tail. This method does not read text, so it is fast after each change.
+        The caller must filter the items of the tail (changes that are not published yet). This method does not index
+        their text, so it is fast after each change.
         """
         published = self._flagged_published.get_or_make(filters, self._published_flags)
         flags = _lengthened(published, max(self._hidden, default=0))
@@ -203,11 +206,11 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, flags)
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return two exact cosines for each item of these events: of the part `PROMPT`, and of the best other part."""
+        """Return two exact cosines for each item of these events: of its prompt, and the best of its other texts."""
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:
-        """Return the events that only text search finds, because they are not embedded yet, in ascending order."""
+        """Return the keys of events that only text search finds because they are not embedded yet, ascending."""
         alone = ~is_among(matches.event, distinct(vectors.event)[0])
         if not alone.any():
             return np.empty(0, dtype=np.int64)
@@ -276,7 +279,7 @@ class Snapshot:
         return [self._read_tail()] if self._text is None else [self._text, self._read_tail()]
 
     def _read_tail(self) -> TextIndex:
-        """Return the tail after adding all pending changes."""
+        """Add all pending changes to the tail (the in-memory text index of unpublished changes) and return it."""
         if self._unread:
             items = sorted(self._unread)
             self._tail.apply(items, indexed_texts.entries(self._store, items))
@@ -284,7 +287,7 @@ class Snapshot:
         return self._tail
 
     def _published(self) -> tuple[Generation, TextIndex, VectorIndex] | None:
-        """Open the current generation and return it. Return None if no usable generation exists."""
+        """Open the current generation and its two indexes. Return None if no usable generation exists."""
         try:
             generation = self._generations.current()
             if generation is None or not generation.manifest.is_of(self._store):
@@ -296,7 +299,7 @@ class Snapshot:
             return None
 
     def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:
-        """Initialise the snapshot from a published generation, with an empty tail."""
+        """Initialise the snapshot from a published generation. No later change is visible yet."""
         generation, text, vectors = published or (None, None, VectorIndex())
         manifest = generation.manifest if generation else None
         self._text: TextIndex | None = text
@@ -307,7 +310,7 @@ class Snapshot:
         self._hidden: set[int] = set()
         """Keys of items whose published entries are outdated."""
         self._unread: set[int] = set()
-        """Keys of changed items that are not in the tail yet. The next text search adds them."""
+        """Keys of changed items whose text is not indexed in memory yet. The next text search adds them."""
         self._flagged = Memo[Filters, Flags](_FILTERS_KEPT)
         self._flagged_published = Memo[Filters, Flags](_FILTERS_KEPT)
         self._shares = Memo[Filters, float](_FILTERS_KEPT)

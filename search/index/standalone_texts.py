@@ -17,10 +17,10 @@ OVERLAP = 200
 """Number of characters shared by consecutive entries. A phrase up to this length is therefore within one entry."""
 _MEMORY_WINDOWS = 32
 _NAMES = 3
-"""Number of times that the name of a unit of code is added to its indexed text, so that words of the name count more.
+"""Number of times that the name of a unit of code is added to its indexed text, so that the name has more weight.
 
-It raises the MRR of text search from 0.349 to 0.361 on CoSQA and from 0.613 to 0.644 on docstrings. Embedded texts have
-no added name: it lowers CoSQA by 0.013 (bench/RESULTS.md).
+The added names raise the MRR of text search from 0.349 to 0.361 on CoSQA and from 0.613 to 0.644 on docstrings.
+Embedded texts contain no added names, which would lower the MRR on CoSQA by 0.013 (bench/RESULTS.md).
 """
 
 
@@ -34,14 +34,14 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
-    """Return the texts to embed for the memories and chunks among these items, by item key and number."""
+    """Return the texts to embed of the memories and chunks among these items, by text number for each item key."""
     memories = {key: memory_parts(stored.memory) for key, stored in store.memories.load(keys).items()}
     chunks = store.documents.load(keys).items()
     return memories | {key: dict(enumerate(pieces(_chunk_text(chunk), WINDOW))) for key, chunk in chunks}
 
 
 def memory_parts(memory: Memory) -> dict[int, str]:
-    """Return the texts to embed for a memory, by number. Text 0 begins with the title."""
+    """Return the numbered texts to embed of a memory. Text 0 begins with the title."""
     return dict(enumerate(pieces(_memory_text(memory), WINDOW)))
 
 

@@ -1,4 +1,4 @@
-"""Text entries, which are the searchable units of items, and the writer that adds entries to a Tantivy index."""
+"""Text entries, which are the searchable pieces of items, and the writer that adds entries to a Tantivy index."""
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -18,12 +18,13 @@ NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_co
 BODY = "body"
 DIGEST = "digest"
 EVERY = "every"
-"""Field that contains one and the same term in each entry, so its document frequency is the number of entries."""
+"""Field that contains the same term in every entry. Its document frequency is the number of entries."""
 ROLE_TEXT, SOLE_ROLE = "said by ", "wholly by"
-"""Fields that filter by role. The field `body` is used for ranking.
+"""Prefix of the fields that contain the text of one role, and field for entries that one role wrote alone.
 
-If an entry has several roles, the text of each role has a separate field without term frequencies. If one role wrote
-the whole text, `SOLE_ROLE` contains the role and `body` also serves as the filter field.
+The role filter uses these fields. If several roles wrote an entry, the text of each role has its own field, without
+term frequencies. If one role wrote the whole entry, `SOLE_ROLE` contains this role, and the filter searches the field
+`body`. Ranking always uses `body`.
 """
 _HEAP = 32_000_000
 """Memory for the index writer in bytes."""
@@ -42,22 +43,22 @@ _RAW = (
     "language",
     "unit",
 )
-"""Filter fields, whose values are compared as a whole."""
+"""Filter fields. Their values are not tokenized, so a filter compares whole values."""
 
 
 class TextEntry(Struct, frozen=True):
-    """One searchable unit of an item: its text, its location, and its filter values.
+    """Searchable piece of an item: its text, its location, and its filter values.
 
     Attributes:
-        event: Key of the exchange that the item belongs to.
-        ordinal: Position of the exchange in its source.
-        at: Instant, or 0 without a date.
-        kind: Kind of the hit for this entry.
+        event: Key of the exchange that the item belongs to. For a memory or document chunk, its own key.
+        ordinal: Position of the exchange in its source file.
+        at: Time of the item in milliseconds since 1970, or 0 if unknown.
+        kind: Kind of the item, such as `exchange`, `observation` or `memory`.
         files: Paths normalised by `path_label`. Other filter values are normalised by `label`.
         languages: Programming or markup language of a document.
         units: Kind of a unit of code, such as `function`.
         said: (role, text) pairs for the role filter.
-        in_code: 1 for a unit of code, 0 for prose.
+        in_code: 1 for a chunk of code, otherwise 0.
     """
 
     key: int
@@ -142,7 +143,7 @@ def document(entry: TextEntry) -> tantivy.Document:
 
 
 class TextWriter:
-    """Writer of changes to an index. `finish` makes all changes visible at once. Without it, they are discarded."""
+    """Writer of changes to an index. `finish` makes all changes visible at once. Otherwise, they are discarded."""
 
     def __init__(self, index: tantivy.Index) -> None:
         self._schema = index.schema

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from .matches import Integers, TextMatches
 
 _EXPANSIONS = 100
-"""Maximum number of terms for a prefix. The most frequent terms are used."""
+"""Maximum number of indexed terms that a prefix such as `instal*` matches. The most frequent terms are used."""
 _SINGLY = 2_000
-"""Maximum number of values for which one query per value is faster than a single query."""
+"""Maximum number of filter values to search with one query each. For more values, a single query is faster."""
 _ENTRIES = 50
-"""Number of entries to read per item when the best entry of each item is searched."""
+"""Number of entries to read per item in order to find the best entry of each item."""
 _SPARSE, _CHAINED = 300, 64
-"""Conditions for scoring all entries that satisfy the filters, instead of all entries that contain a query term.
+"""Limits for scoring the entries that satisfy the filters, instead of the entries that contain a query term.
 
 This is faster if at most one entry in `_SPARSE` satisfies the filters and the query has at most `_CHAINED` terms.
 """
@@ -82,7 +82,7 @@ class TextIndex:
         self._searcher = self._index.searcher()
         self._entries = self._searcher.doc_freq(EVERY, EVERY)
         self._matching_files: dict[str, list[str]] = {}
-        """Indexed files by the folder or pattern that matches them."""
+        """Cache of the indexed files that match a path pattern, by pattern."""
         self._entry_counts = Memo[str, int](_COUNTED)
 
     def __len__(self) -> int:
@@ -90,12 +90,12 @@ class TextIndex:
 
     @property
     def entries(self) -> int:
-        """Number of entries for BM25. Deleted entries are included until they are merged."""
+        """Number of entries as BM25 counts them, including deleted entries that Tantivy has not removed yet."""
         return self._entries
 
     @property
     def stale(self) -> float:
-        """Share of entries that are deleted but not merged, 0 to 1."""
+        """Share of deleted entries that Tantivy has not removed yet, 0 to 1."""
         return 1 - len(self) / self._entries if self._entries else 0.0
 
     def contents(self) -> Counter[tuple[int, int]]:
@@ -115,7 +115,7 @@ class TextIndex:
         share: float = 1.0,
         larger: "TextIndex | None" = None,
     ) -> "TextMatches":
-        """Return the best entries with any of the words and all phrases.
+        """Return the best entries that contain any word and all quoted phrases of the query.
 
         Args:
             text: The query.
@@ -123,8 +123,9 @@ class TextIndex:
             limit: Maximum number of entries to return.
             hidden: Items to leave out.
             among: Items to search, by default all.
-            share: Approximate share of entries that satisfies the filters.
-            larger: Larger index whose entries also count in the IDF of terms.
+            share: Approximate share of entries that satisfy the filters, 0 to 1.
+            larger: Index whose entries also count in the IDF of terms, for a search in the small index of unpublished
+                changes.
         """
         query_ = AnalyzedQuery(text) if isinstance(text, str) else text
         scored = self._term_queries(query_, larger) if len(self) else []
@@ -143,14 +144,14 @@ class TextIndex:
         return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), best)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
-        """Return (instant, event) of entries that satisfy the filters, newest first. Undated entries come last."""
+        """Return (instant, event key) of the entries that satisfy the filters, newest first, undated entries last."""
         query = self._restricted([], filters, hidden)
         found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
         ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
         return list(zip(ats, events, strict=True))
 
     def entries_with(self, term: str) -> int:
-        """Return the number of entries with a term. Deleted entries are included until they are merged."""
+        """Return the number of entries with a term, including deleted entries that Tantivy has not removed yet."""
         return self._entry_counts.get_or_make(term, partial(self._searcher.doc_freq, BODY))
 
     def contains_phrase(self, phrase: str) -> bool:
@@ -180,7 +181,7 @@ class TextIndex:
         return best
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
-        """Return items with words spelled like a term, up to `limit` items per word."""
+        """Return items that contain words spelled like a term, up to `limit` items per word."""
         if not len(self):
             return []
         from ..query import spelling  # loads rapidfuzz, which few queries need
@@ -191,11 +192,11 @@ class TextIndex:
         return [key for query in wanted for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
-        """Return all values of a filter field such as `project`. Deleted entries are included until they are merged."""
+        """Return all values of a filter field such as `project`. Some values may belong only to deleted entries."""
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
 
     def _term_queries(self, query_: AnalyzedQuery, larger: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
-        """Return a Tantivy query and its maximum score, for each term of the user's query."""
+        """Return a Tantivy query and its maximum score, for each term and prefix of the user's query."""
         scored = [(self._scaled(term, larger), self._max_score(term, larger)) for term in terms(query_.text)]
         for prefix in query_.prefixes:
             words = [self._term(BODY, term) for term, _ in self._terms_from(BODY, prefix.lower(), _EXPANSIONS)]
@@ -206,7 +207,7 @@ class TextIndex:
         return tantivy.Query.term_query(self._schema, field, term, "freq")
 
     def _phrase(self, phrase: str) -> tantivy.Query:
-        """Return a query for adjacent terms. Names are not split, because the index stores their parts separately."""
+        """Return a query for the terms of a phrase. Compound names are not split: the index appends their parts."""
         words = stems(spaced(phrase))
         if not words:
             return tantivy.Query.all_query()
@@ -218,7 +219,7 @@ class TextIndex:
         return tantivy.Query.phrase_query(self._schema, BODY, [*words])
 
     def _role_queries(self, text: str, filters: Filters) -> list[tantivy.Query]:
-        """Return queries for entries in which one of the selected roles used one of the words."""
+        """Return queries for entries in which one of the selected roles wrote one of the words."""
         if not filters.roles:
             return []
         said = terms(text)
@@ -273,7 +274,10 @@ class TextIndex:
         return clauses
 
     def _any_of(self, name: str, values: Iterable[str | int]) -> tantivy.Query:
-        """Return a query for entries with any of these values. The query does not affect the score."""
+        """Return a query for entries that have any of these values in the field `name`.
+
+        The query does not affect the score.
+        """
         wanted = list(values)
         if len(wanted) > _SINGLY:
             found = tantivy.Query.term_set_query(self._schema, name, wanted)
@@ -376,10 +380,10 @@ def _summing(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy
 
 @contextmanager
 def _lockable(folder: Path, *, read_only: bool) -> Generator[Path]:
-    """Yield a folder with the index files in which Tantivy can create its lock file.
+    """Yield a folder that contains the index files and in which Tantivy can create its lock file.
 
-    Tantivy creates a lock to open an index. For a read-only folder, yield a temporary folder with symbolic links. The
-    operating system refuses hard links to files of another user.
+    Tantivy creates a lock file to open an index. For a read-only folder, yield a temporary folder with symbolic links
+    to the files. The operating system refuses hard links to files of another user.
     """
     lock = folder / _LOCK
     if not folder.is_dir() or (not read_only and os.access(lock if lock.exists() else folder, os.W_OK)):

@@ -55,7 +55,7 @@ class TokenBits(Struct, frozen=True, eq=False):
         return cls(bits, starts)
 
     def save(self, folder: Path, shared: Path | None = None) -> None:
-        """Write the files, or link equal files from the folder `shared`. Without tokens, write nothing."""
+        """Write the files, or link to the equal files in the folder `shared`. Without tokens, write nothing."""
         if not len(self.bits):
             return
         for name, content in ((_BITS, self.bits), (_STARTS, self.starts)):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _EXPANSION = 64
 """Number of candidates per vector while the graph is built, and minimum number per query. The recall is 0.996."""
 _SMALL = 25_000
-"""Maximum number of indexed vectors for which a search needs no extra candidates.
+"""Number of indexed vectors from which the number of candidates of a search is calculated.
 
-Above this limit, each doubling of the index adds as many candidates as results are requested.
+A search among n vectors examines max(1, log2(n / `_SMALL`)) candidates per requested result, but at least `_EXPANSION`.
 """
 
 
@@ -71,7 +71,7 @@ class VectorGraph:
     def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Integers:
         """Return the indices of the `limit` rows nearest to a query.
 
-        The graph examines enough candidates to find nearly all of the best `wanted` rows.
+        The search examines enough candidates to find nearly all of the best `wanted` rows.
         """
         times = math.log2(max(2.0, len(self._index) / _SMALL))
         # mypy does not support a setter whose type differs from its getter.

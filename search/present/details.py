@@ -1,4 +1,4 @@
-"""Layer 2: full content of stored items."""
+"""Second level of search results: the full content of stored items."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 _COUNTED = 100_000
-"""Maximum number of characters of a text whose tokens are counted. A text of this length costs more than a page."""
+"""Maximum number of characters per text for counting tokens. A text of this length exceeds the token budget anyway."""
 
 
 class Details:
-    """Lookup of details by item key. Exchanges, memories and chunks are also described as observations."""
+    """Lookup of details by item key. Each exchange, memory or chunk is converted to an `Observation`."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._names = store, SessionNames(store)
@@ -110,9 +110,10 @@ class Details:
         )
 
     def _cost_of_reading(self, source: int, first: int, last: int) -> int:
-        """Return the number of tokens of these lines, at most that of a whole page.
+        """Return the number of tokens of these lines, at most `BUDGET`.
 
-        The evidence of a session summary can be outside the exchange that the summary belongs to.
+        Lines of all exchanges of the source count, because the evidence of a session summary can be in several
+        exchanges.
         """
         spent = 0
         for text in self._store.exchanges.texts_in(source, first, last):
@@ -215,7 +216,7 @@ def _of_chunk(held: StoredChunk) -> Detail:
 
 
 def _asked(prompt: str) -> str:
-    """Return the prompt. If it contains a plan with a heading, return the heading instead."""
+    """Return the prompt, or the heading of the plan that the prompt contains."""
     heading = heading_of(plan_in(prompt) or "")
     return heading[1] if heading else prompt
 

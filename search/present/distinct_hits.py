@@ -9,15 +9,15 @@ from .representatives import Representative
 
 
 class DistinctHits:
-    """Filter that drops excess hits of a session, hits that repeat the title of a better one, and copies of chunks.
+    """Filter that drops hits beyond the maximum per session, hits with the title of a better hit, and copied chunks.
 
     A file in several namespaces has copies of its chunks.
 
-    `repeated_in` returns the sessions of the dropped hits for the better hit.
+    For a hit, `repeated_in` returns the sessions of worse hits that were dropped because of the same title.
     """
 
     def __init__(self, store: Store, per_session: int) -> None:
-        """Keep at most `per_session` hits of each session, or all hits if it is 0."""
+        """Keep at most `per_session` hits of each session, or all hits if `per_session` is 0."""
         self._store, self._per_session = store, per_session
         self._counts: dict[int, int] = {}
         self._first_by_title: dict[str, Representative] = {}

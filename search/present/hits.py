@@ -1,4 +1,4 @@
-"""Layer 1: ranked events as hits. The best observation of an event represents the event."""
+"""First level of search results: ranked events as hits. A hit usually shows the best observation of its event."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .zero_results import ZeroResultExplainer
 
 _WEAK = 3
-"""Number of nearest hits to show if no hit is relevant."""
+"""Maximum number of nearest hits to show if no hit is relevant."""
 
 
 class Hits:
@@ -69,7 +69,7 @@ class Hits:
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """Return the page without an explanation, and the nearest hits for the explanation of an empty page."""
+        """Return the page, and the nearest hits, which the zero-result explanation shows if the page is empty."""
         events = found.events if query.weak else found.listed
         distinct = DistinctHits(self._store, _per_session(query))
         page, further = self._page(query, events if query.concepts else self._newest(query.filters), distinct)
@@ -100,7 +100,7 @@ class Hits:
         return answer, tuple(islice(nearest, _WEAK))
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Return the hits with each replaced observation after its replacement. The cursors keep their positions."""
+        """Return the hits, with each replaced observation moved after its replacement. Cursors stay in order."""
         keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
@@ -140,7 +140,7 @@ class Hits:
         raise UnknownIds([public])  # another process has just removed the item
 
     def of_session(self, number: int) -> Timeline:
-        """Return all observations of a session, and its exchanges without observations, in the order of time.
+        """Return all observations of a session, and its exchanges without observations, in chronological order.
 
         Raises:
             InvalidInput: The session has no event.
@@ -279,7 +279,7 @@ class Hits:
         )
 
     def _of_session(self, hit: Hit, number: int) -> Hit:
-        """Return the hit as a hit for its whole session."""
+        """Return the hit, changed to represent its whole session."""
         title = hit.session_title or hit.title.removeprefix(SUMMARY)
         cost = self._sessions.tokens(number)
         return replace(hit, id=hit.short_session_id, kind="session", type="session", title=title, tokens=cost)
@@ -301,9 +301,10 @@ class Hits:
 
 
 def _per_session(query: Query) -> int:
-    """Return the maximum number of hits of a session, or 0 for any number.
+    """Return the maximum number of hits per session, or 0 for no maximum.
 
-    There is no maximum for sessions, for several concepts, within given sessions, and for a query without words.
+    There is no maximum if the results are sessions, if the query has a session filter, or if it does not have exactly
+    one concept.
     """
     if len(query.concepts) != 1 or query.by is Grouping.SESSION or query.filters.sessions:
         return 0
@@ -322,7 +323,10 @@ def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
 
 
 def _is_command(hit: Hit) -> bool:
-    """Return whether a hit is a one-word prompt, such as `clear`. Its vector is near vectors of meaningless queries."""
+    """Return whether a hit is a one-word prompt, such as `clear`.
+
+    The vectors of such prompts are near those of meaningless queries, so these prompts are not shown as nearest hits.
+    """
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 

@@ -1,8 +1,8 @@
 """Search for a literal text in the output of tool calls, which is archived but not indexed.
 
-The search reads raw copies, newest first, and stops at a number of matches or a time limit. A match counts only if
-layer 3 shows the text and the exchange satisfies the filters. Secrets, private spans, deleted text and Palaver's own
-replies are therefore never returned.
+The search reads the raw copies of transcripts, newest first, until it has enough matches or reaches the time limit. A
+match counts only if `TranscriptReader` shows its text and its exchange satisfies the filters. Secrets, private spans,
+deleted text and Palaver's own replies are therefore never returned.
 """
 
 import json
@@ -29,7 +29,7 @@ from .session_names import SessionNames
 from .transcript_reader import TranscriptReader
 
 _BEFORE, _SHOWN = 60, 200
-"""Maximum number of characters before a match, and of each line that is shown."""
+"""Maximum number of characters to show before a match, and of each line."""
 _ASCII = re.compile(r"[a-z0-9]+")
 """Pattern for characters that JSON never escapes."""
 _WORD = re.compile(r"\w+")
@@ -38,7 +38,7 @@ _WORD = re.compile(r"\w+")
 class _Search(Struct, frozen=True):
     """Search for one text: its pattern, the words that a raw line must contain, and the time at which the search ends.
 
-    Each word has several spellings, and a raw line must contain one of them.
+    Each word has one or two encodings. A raw line must contain an encoding of every word.
     """
 
     pattern: re.Pattern[str]
@@ -69,7 +69,7 @@ class OutputSearch:
         return OutputMatches(text, tuple(found))
 
     def _in_source(self, source: Source, filters: Filters, search: _Search) -> Iterator[OutputMatch]:
-        """Yield the matches in the exchanges of a source that satisfy the filters."""
+        """Yield the matches in one source file, from exchanges that satisfy the filters."""
         if source.session is None:
             return
         keys = self._engine.snapshot.allowed(filters, self._store.exchanges.in_source(source.id or 0))
@@ -96,7 +96,7 @@ class OutputSearch:
             return  # layer 3 and `palaver doctor` report damage
 
     def _outputs(self, source: Source, line: int) -> Iterator[tuple[int, Turn]]:
-        """Yield the tool outputs on a line that layer 3 shows, each with the key of its exchange."""
+        """Yield the tool outputs that `TranscriptReader` shows on a line, as (exchange key, output) pairs."""
         try:
             exchanges = self._reader.whole(source.archived, line)
         except (OSError, SourceUnreadable, InvalidInput):
@@ -112,9 +112,11 @@ class OutputSearch:
 
 
 def _check(text: str, filters: Filters, limit: int, context: int) -> None:
-    """Raise `InvalidInput` for arguments that this search cannot answer."""
+    """Raise `InvalidInput` if an argument is invalid, or if the filters include roles."""
     if placeholders_in(text):
-        raise InvalidInput("The text contains a secret, which the archive redacts", hint="Search for words near it.")
+        raise InvalidInput(
+            "The text contains a secret, which the archive redacts", hint="Search for words near the secret."
+        )
     if not _WORD.search(text):
         raise InvalidInput("The text has no letter or digit", hint="Add a word of the output.")
     if filters.roles:
@@ -130,9 +132,9 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _words(text: str) -> tuple[tuple[bytes, ...], ...]:
-    """Return the words that a raw line with the text must contain, each in its possible spellings.
+    """Return the words that a raw line must contain if it contains the text, each in its possible encodings.
 
-    If the text has no ASCII words, its other words are used. Raw lines contain these words in UTF-8 or JSON-escaped.
+    Only ASCII words are used if the text has any. Other words occur in raw lines either in UTF-8 or JSON-escaped.
     """
     if words := set(_ASCII.findall(text.lower())):
         return tuple((word.encode(),) for word in words)
@@ -164,5 +166,5 @@ def _match(turn: Turn, key: int, source: Source, session: Session, search: _Sear
 
 
 def _shortened(rows: Sequence[str]) -> tuple[str, ...]:
-    """Return the rows with their indentation, each shortened to `_SHOWN` characters."""
+    """Return the lines with their indentation, each shortened to `_SHOWN` characters."""
     return tuple(row.rstrip() if len(row) <= _SHOWN else f"{row[: _SHOWN - 1]}…" for row in rows)

@@ -9,7 +9,7 @@ from ...core.errors import InvalidInput
 from ...core.query import Query
 
 _DIGEST = 4
-"""Length of the query digest in bytes. The key of the last event follows the digest."""
+"""Length of the query digest in bytes. In a cursor, the key of the last event follows the digest."""
 _LONGEST = 8
 
 

@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _MUCH_BETTER = 2.0
-"""Minimum ratio of an exchange's text score to its best observation's text score to show the exchange instead."""
+"""Minimum text score of an exchange that is shown instead of its observation, as a multiple of the latter's score."""
 _SUMMARY = 0.5
 """Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
 _REPLACED = 0.5
-"""Factor for the score of an observation that a later one of its session replaces."""
+"""Factor for the score of an observation that a later observation of the session replaces."""
 _SIMILAR_SCORE = 0.5
-"""Minimum score of an event that is counted in `more`, as a share of the best score of its session."""
+"""Minimum score of an event that `Representative.more` counts, as a share of the best score of the session."""
 _GROWTH = 4
 """Factor by which the number of events read at once grows from batch to batch."""
 
 
 class Representative(Struct, frozen=True):
-    """Event with the item that a hit shows for it.
+    """Event, and the item that represents the event in a hit.
 
     Attributes:
         observation: Observation that represents the exchange, or None if the exchange represents itself.
         standalone: Memory or document chunk, which is an event without an exchange.
-        more: Number of other events in the session with a similar score, in a search for sessions.
+        more: In a search for sessions, the number of other events of the session with a similar score.
     """
 
     event: Event
@@ -51,7 +51,7 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """Event with the keys of its observations that satisfy the filters.
+    """Event, and the keys of those of its observations that satisfy the filters.
 
     Attributes:
         exchange_passes: True if the exchange itself satisfies the filters.
@@ -78,10 +78,10 @@ class Representatives:
             yield from self._choose(batch)
 
     def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
-        """Return each session once, represented by its summary if the summary satisfies the filters.
+        """Return one representative per session: its summary, if the summary satisfies the filters.
 
-        A session without a summary has its first representative. Memories and documents have no session and are
-        left out.
+        Otherwise, it is the first representative of the session. Memories and documents are left out, because they have
+        no session.
         """
         every = [each for each in representatives if each.standalone is None]
         items = self._store.items.load([each.event.key for each in every])

@@ -25,7 +25,7 @@ class SessionNames:
         self._store = store
 
     def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
-        """Return the names of these sessions. A title that is a question is left out."""
+        """Return the names of these sessions by number. A session's own title is left out if it is a question."""
         wanted = tuple(dict.fromkeys(numbers))
         summaries = self._store.summaries.of_sessions(wanted)
         return {number: self.of(number, summaries.get(number)) for number in wanted}

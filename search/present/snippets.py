@@ -12,9 +12,9 @@ from ..query.query_analysis import WORD, AnalyzedQuery
 
 LENGTH = 300
 _SAID, _BEFORE = 2_000, 100
-"""Maximum number of characters searched for words, and number of characters shown before a match."""
+"""Maximum number of characters of a text in which words are searched, and of characters shown before a match."""
 _SHORT = 2
-"""Maximum length of ASCII terms that are not highlighted as matches."""
+"""Maximum length of ASCII terms that are too short to be highlighted as matches."""
 _NO_WORD_BEFORE = r"(?<![^\W_])"
 
 
@@ -26,7 +26,7 @@ class SearchTerms(Struct, frozen=True):
     _forms: re.Pattern[str] | None = None
     exact: tuple[str, ...] = ()
     _known: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Cache of the query terms in each word of a text, because hits often contain the same words."""
+    """Cache of the query terms that a word contains, by word. Hits often contain the same words."""
 
     @classmethod
     def of(cls, query: AnalyzedQuery, snapshot: Snapshot) -> "SearchTerms":
@@ -40,7 +40,7 @@ class SearchTerms(Struct, frozen=True):
         )
 
     def words(self, text: str) -> dict[str, int]:
-        """Return the matches in a text with their entry counts. Phrases come first with a count of 0."""
+        """Return the matching phrases and words in a text, each with its entry count. Phrases have the count 0."""
         phrases = {said: 0 for phrase in self.phrases for said in self._occurrences(phrase, text)}
         quoted = {term for phrase in self.phrases for term in tokenizer.terms(phrase)} if phrases else set[str]()
         found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
@@ -105,7 +105,7 @@ def _common_prefix(word: str) -> str:
 
 
 def _beginning(said: str, place: int) -> int:
-    """Return the start of an excerpt before a position. The excerpt starts at a word if the text contains spaces."""
+    """Return the position where an excerpt around `place` starts, at a word if the text contains spaces."""
     early = place - _BEFORE
     if early <= 0:
         return 0

@@ -1,4 +1,4 @@
-"""Layer 3: lines of an archived transcript, parsed as a conversation."""
+"""Third level of search results: lines of an archived transcript, parsed as a conversation."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,9 +28,9 @@ from ...core.results import TranscriptExcerpt
 from .session_names import SessionNames
 
 BUDGET = 8_000
-"""Default maximum number of tokens in an excerpt. A longer one is truncated and continues at `next_line`."""
+"""Default maximum number of tokens in an excerpt. In a truncated excerpt, `next_line` is the first omitted line."""
 _COUNTED = 100_000
-"""Maximum number of characters of a text whose tokens are counted. Counting a megabyte takes 0.3 s."""
+"""Maximum number of characters per text for counting tokens. Counting a megabyte takes 0.3 s."""
 
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""
@@ -164,7 +164,7 @@ class TranscriptReader:
     def _said(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines, each with only the turns on these lines.
 
-        Rewound turns come from the store, because a rewind may appear much later in the transcript.
+        The store states which turns were rewound, because a rewind may appear much later in the transcript.
         """
         source, near = excerpt.source, excerpt.near
         reader = by_agent(source.agent).reader(session, shorten=shorten)
@@ -198,9 +198,10 @@ class TranscriptReader:
         return first._replace(start_line=line, start_byte=byte)
 
     def _placed(self, excerpt: _Excerpt, exchange: Exchange) -> Exchange:
-        """Return the exchange with the ordinal, span, start and token counts of the complete exchange.
+        """Return a partly read exchange with the ordinal, span, start and token counts of the complete exchange.
 
-        An exchange that is not stored, such as Palaver's own replies, keeps only the values of the lines read.
+        If the complete exchange is not stored, such as one with Palaver's own replies, use the values of the lines
+        read.
         """
         whole = self._store.exchanges.header_at(excerpt.source.id or 0, exchange.turns[0].line)
         if whole is not None:
@@ -226,7 +227,7 @@ def _tokens(exchanges: list[Exchange]) -> int:
 
 
 def _within_budget(exchanges: list[Exchange], budget: int) -> tuple[list[Exchange], int | None]:
-    """Return the turns within the token budget, at least one line, and the first omitted line or None."""
+    """Return the turns that fit the token budget, at least those of one line, and the first omitted line or None."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:
         for place, turn in enumerate(exchange.turns):

@@ -1,7 +1,7 @@
 """Links between units of code and the exchanges that edited them.
 
-Line numbers change, so an edit is compared with the indexed text of a file: with its lines, and with the declarations
-of its units. An edit whose text was replaced later is therefore not found.
+An edit belongs to a unit if the edit wrote lines that occur in the unit, or wrote its declaration. Line numbers are not
+compared, because they change. An edit whose text was replaced later is not found.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ...core.results import Detail
 
 _EDITS_MAX, _SHOWN = 200, 10
-"""Maximum number of edits of a file that are read, newest first, and of links of a detail."""
+"""Maximum number of edits of a file to read, newest first, and of linked edits or units to show."""
 _DISTINCTIVE_MIN = 6
-"""Minimum number of letters and digits of a line that identifies a unit."""
+"""Minimum number of letters and digits of a line that can identify a unit. A line such as `else:` cannot."""
 _COPIED_MIN = 2
-"""Minimum number of lines that identify a unit if the edited file has another path, such as in another clone."""
+"""Minimum number of matching lines if the edited file has another path, for example in another clone."""
 
 
 class _UnitName(NamedTuple):
@@ -52,7 +52,7 @@ class _FileUnits(Struct, frozen=True):
     owners: Mapping[str, _UnitName]
 
     def edited_by(self, lines: Iterable[str], *, same_file: bool) -> dict[_UnitName, tuple[EditBasis, int]]:
-        """Return the units that written lines belong to, each with the basis and its number of lines."""
+        """Return the units that contain the written lines, each with the basis and the number of matching lines."""
         rows = list(lines)
         counts: dict[_UnitName, int] = {}
         for row in rows:
@@ -75,7 +75,7 @@ class UnitHistory:
         self._store, self._raw, self._names = store, raw, SessionNames(store)
 
     def linked(self, details: Sequence[Detail]) -> tuple[Detail, ...]:
-        """Return details with the units that they edited, or with the edits of their unit."""
+        """Return details: those of exchanges with the units that they edited, and those of units with their edits."""
         return tuple(map(self._linked, details))
 
     def _linked(self, detail: Detail) -> Detail:

@@ -18,17 +18,17 @@ from ..rank.engine import Engine
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Maximum number of known names that are checked for entries one by one. More names are not checked."""
+"""Maximum number of known names that are all checked for entries. Of more names, only suggestions are checked."""
 _FEW = 5
-"""Maximum number of words in a query for which missing words are reported."""
+"""Maximum number of words of a query whose missing words are reported."""
 _MOST, _WORDS = 5, 50
-"""Maximum number of names and words in an explanation, and of query words to check."""
+"""Maximum number of suggestions of a kind in an explanation, and of query words to check for spelling."""
 _DATES = ("after", "before")
 _NAMED = {
     "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
     "files": "file", "languages": "language", "units": "unit",
 }  # fmt: skip
-"""Index fields by name of the filter."""
+"""Name of the index field for each filter."""
 
 
 class ZeroResultExplainer:
@@ -62,7 +62,7 @@ class ZeroResultExplainer:
         )
 
     def _concept_hits(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:
-        """Return the conversation count of each concept, and the pairs of concepts without a common conversation.
+        """Return the number of conversations with each concept, and the pairs of concepts that never occur together.
 
         Pairs are searched only if every concept occurs.
         """
@@ -96,7 +96,7 @@ class ZeroResultExplainer:
             yield label_, self._count(replace(query, filters=_without_filters(query.filters, names)))
 
     def _dates(self, filters: Filters, events: Sequence[int]) -> tuple[int | None, int | None]:
-        """Return the instant of the last of these events before the date range, and of the first one after it."""
+        """Return the times of the last event before the date range and of the first event after it, each or None."""
         after, before = filters.after, filters.before
         items = self._store.items.load(events)
         at = sorted(item.at for item in items.values() if item.at is not None)
@@ -132,7 +132,7 @@ class ZeroResultExplainer:
         return self._count(replace(query, concepts=(others,), also=()))
 
     def _spelling(self, query: Query, analyzed: AnalyzedQuery) -> Iterator[Correction]:
-        """Yield corrections of unknown words to similar known words, except for words of other wordings.
+        """Yield corrections of unknown words of the query itself, but not of its other wordings.
 
         A correction takes about 15 ms, and other wordings contain many unknown words.
         """
@@ -141,9 +141,9 @@ class ZeroResultExplainer:
         yield from filter(None, map(self._engine.snapshot.correction, words[:_WORDS]))
 
     def _unmatched_phrases(self, query: Query) -> Iterator[str]:
-        """Yield the phrases without a match that satisfies the filters.
+        """Yield the quoted phrases that occur in no entry that satisfies the filters.
 
-        If each phrase of a concept has a match, but not all together, yield all phrases of the concept.
+        If each phrase of a concept occurs, but no entry contains all of them, yield all phrases of the concept.
         """
 
         def occurs(text: str, *phrases: str) -> bool:
@@ -167,7 +167,7 @@ class ZeroResultExplainer:
             yield from (self._nearest(field, name, known) for name in missing)
 
     def _nearest(self, field: str, name: str, known: Sequence[str]) -> UnknownName:
-        """Return known names that contain an unknown name or are similar to it, and the number of other names.
+        """Return the known names that contain or resemble an unknown name, and the number of other known names.
 
         If more than `_CHECKED` names are known, the number can include names without entries.
         """
@@ -189,7 +189,7 @@ class ZeroResultExplainer:
         return UnknownName(field, name, tuple(spellings.get(one, one) for one in near), len(alike) - len(near))
 
     def _spellings(self) -> dict[str, str]:
-        """Return the original spelling of projects and folders by label."""
+        """Return the original spelling of each project and folder, by its normalised name in the index."""
         return {label(each): each for place in self._store.sessions.projects() for each in place}
 
 

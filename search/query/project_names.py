@@ -29,7 +29,10 @@ def check_projects(store: Store, names: Sequence[str]) -> None:
 
 
 def project_at(store: Store, folder: Path) -> str:
-    """Return the name or full path under which sessions in a folder are archived, or an empty text without sessions."""
+    """Return the project filter for the sessions of a folder, or an empty string without sessions.
+
+    The filter is the full path if a session ran in the folder, or else the folder name if a project has this name.
+    """
     places, whole = store.sessions.projects(), folder.resolve()
     if any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd):
         return str(whole)
@@ -49,7 +52,10 @@ def unknown_project(store: Store, name: str) -> UnknownProject:
 
 
 def _is_known(store: Store, name: str) -> bool:
-    """Return whether a project has a session, a memory or a document. A folder has the memories of its namespace."""
+    """Return whether a project has a session, a memory or a document.
+
+    For a folder, memories and documents of its namespace count too.
+    """
     wanted = {each for each in project_labels([name]) if each}
     if name.startswith("/") and (namespace := store.projects.namespace(Path(name))) != "global":
         wanted.add(label(namespace))
@@ -61,7 +67,7 @@ def _is_known(store: Store, name: str) -> bool:
 
 
 def _places(store: Store) -> Iterator[str]:
-    """Yield the names, namespaces and folders of all projects. A forgotten memory does not count."""
+    """Yield the names, namespaces and folders of all projects. Forgotten memories are ignored."""
     for place in store.sessions.projects():
         yield from place
     for column in ("namespace", "project"):

@@ -14,7 +14,7 @@ from ...core.time_expressions import extract
 WORD = re.compile(r"[^\W_]+")
 """Pattern of a word. Punctuation separates words, even inside a name."""
 SENTENCE = 4
-"""Minimum number of words outside quotes for a sentence. Quoted phrases in a sentence may match inexactly."""
+"""Minimum number of words outside quotes that make a query a sentence. Its quoted phrases may match inexactly."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
 _QUOTES = re.compile(r'["“”]')
 _PUNCTUATION = ".,:;!?()[]`'"
@@ -40,15 +40,15 @@ class AnalyzedQuery(Struct, frozen=True):
         phrases: Quoted phrases. An entry must contain each of these phrases.
         name: The whole query if it is a single name. A name that occurs in the index becomes a phrase.
         prefixes: Words with a trailing `*`. A prefix matches every word that begins with it.
-        corrections: Unknown words that `text` contains in a similar, known spelling.
+        corrections: Unknown words, and the similar known words that replace them in `text`.
         all_known: True if each term occurs in the index.
         no_known_term: True if the query is not a sentence and none of its terms occurs in the index.
         shortness: Result of `shortness` for the query, reduced in a small archive.
-        archive_size: Number of entries as a share of a large archive, at most 1.
+        archive_size: Size of the archive: its number of entries divided by 1,000, at most 1.
         in_sentence: True if at least `SENTENCE` words are outside quotes.
         exact: Phrases that must match literally.
         inexact: Phrases that match only with other forms of their words.
-        relaxed: Phrases of a sentence without a match. Their words are searched separately.
+        relaxed: Phrases without a match, if the query is a sentence. Their words are searched separately.
         times: Time expressions, which are not part of `text`. At most one per concept.
         empty_times: Time expressions whose date range contains no entry. They are searched as words.
     """
@@ -89,7 +89,7 @@ class AnalyzedQuery(Struct, frozen=True):
 
     @classmethod
     def joined(cls, wordings: Sequence["AnalyzedQuery"]) -> "AnalyzedQuery":
-        """Return several wordings of a query as one. All wordings have the same phrases."""
+        """Combine several wordings of a query into one query. All wordings must have the same phrases."""
         first, *others = wordings
         if not others:
             return first

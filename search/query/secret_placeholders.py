@@ -1,4 +1,4 @@
-"""Replacement of secrets in queries by the placeholders that the archive contains instead."""
+"""Replacement of secrets in queries. The archive contains placeholders, so a query must contain the same ones."""
 
 import os
 from typing import TYPE_CHECKING

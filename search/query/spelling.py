@@ -9,11 +9,11 @@ from rapidfuzz.distance import OSA
 from ...core.text import similar_names
 
 _STEM_SIMILARITY = 60
-"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low because the term can have an ending."""
+"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low because the term can still have its ending."""
 _SHORTEST, _TWO = 4, 8
 """Minimum length of a word that is corrected with one edit, and of a word that is corrected with two edits."""
 _ENDING, _STEMS, _CLOSE = 7, 5, 20
-"""Maximum length of an ending, number of stems to return, and number of candidates to consider."""
+"""Maximum length of a word ending, number of stems to return, and number of similar names to consider."""
 
 
 def max_edits(word: str) -> int:

@@ -22,7 +22,7 @@ _STEM = "english"
 _LONGEST = 80
 """Maximum number of characters of an indexed word. Longer words rarely repeat and are not cached."""
 _KEPT = 1 << 16
-"""Maximum number of words whose name parts are cached."""
+"""Maximum number of words whose parts are cached, and of paths whose labels are cached."""
 _SHORT, _TEXTS = 1_000, 2_048
 """Maximum number of characters of a text whose terms are cached, and maximum number of cached texts."""
 
@@ -72,10 +72,10 @@ _cached_terms = lru_cache(_TEXTS)(_terms)
 
 
 def expand(text: str) -> str:
-    """Return a text with additional tokens for content that Tantivy does not split.
+    """Return a text with additional words, so that Tantivy indexes compound names, CJK text and emoji.
 
-    Parts of CamelCase names and joined snake_case names are appended. CJK text is split into pairs of characters, and
-    emoji become words.
+    The parts of CamelCase names (`parse` and `Args`) and the joined form of snake_case names (`parseargs`) are
+    appended. CJK text is split into pairs of characters, and emoji become words.
     """
     text = spaced(text)
     extra = " ".join(_names(text))
@@ -123,10 +123,9 @@ def _words(run: re.Match[str]) -> str:
 
 
 def forms(terms: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches words with any of these terms.
+    """Return a pattern that matches words that may have any of these terms as their stem.
 
-    Terms are stems, so the pattern matches every word that begins with a stem. The caller must stem each match to
-    compare it exactly.
+    The pattern matches every word that begins with a term. The caller must stem each match and compare it exactly.
     """
     wanted = list(terms)
     begun = "|".join(re.escape(term.removesuffix("i")) for term in wanted if term.isascii())

@@ -25,35 +25,35 @@ from .query_embeddings import QueryEmbeddings
 from .ranked_events import PRESENT_SEMANTIC, PRESENT_WORDS, RankedEvents
 
 DEPTH = 200
-"""Maximum number of entries, and maximum number of vectors, to fuse."""
+"""Maximum number of text entries, and of vectors, whose scores are combined for a query."""
 _DEEP = 1_600
-"""Value of `DEPTH` per concept for a query with several concepts.
+"""Depth per concept, instead of `DEPTH`, for a query with several concepts.
 
 A single conversation can contain more matching entries than `DEPTH`.
 """
 _COMPLETED = 50
 """Maximum number of events found only by vector search for which text scores are computed."""
 _THRESHOLD, _SHORT_QUERY = 0.088, 0.25
-"""Relevance threshold of the plain score, and factor of its increase for short queries.
+"""Relevance threshold of `Event.plain`, and factor by which the shortness of a query raises this threshold.
 
 Short queries usually repeat words of the wanted text, while most words of a sentence may differ. The values were chosen
 on the train split of questions about coding sessions. They remove no answer from the top 5 (bench/RESULTS.md).
 """
 _EVIDENCE = 0.13
-"""Relevance threshold of the evidence in a large archive. The factor for short queries is the same.
+"""Relevance threshold of `Event.evidence` in a large archive. `_SHORT_QUERY` also raises this threshold.
 
 The value was chosen on the train split of the same questions, and costs at most one point of hit@5 (bench/RESULTS.md).
 """
 _RELEVANT_WORDS = PRESENT_WORDS
-"""Minimum text score that makes an entry relevant regardless of the threshold, if all query terms are known."""
+"""Minimum text score that makes an entry relevant regardless of the threshold, if each query term occurs."""
 _NONE = np.empty(0, dtype=np.int64)
 _NEWEST, _GROWTH = 2_000, 8
 """Initial number of entries to read for a query without words, and its growth factor."""
 
 WordsOf: TypeAlias = Callable[[int, Sequence[int]], TextMatches]
-"""Function that returns a limited number of entries of the given items, best first."""
+"""Function that takes a limit and item keys, and returns the best matching text entries of these items."""
 Place: TypeAlias = tuple[int, int]
-"""Conversation or item outside conversations, as (session, 0) or (0, item key)."""
+"""Key of a conversation, (session, 0), or of a memory or document chunk, (0, item key)."""
 
 
 class Engine:
@@ -63,7 +63,7 @@ class Engine:
     """
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
-        """Open the index. With `dated`, a time expression in a query is a date range instead of words."""
+        """Open the index. With `dated`, a time expression such as "yesterday" is a date range."""
         self._store, self._dated = store, dated
         self.snapshot = Snapshot(store, generations, embedder)
         """View of the archive at the time of the last search."""
@@ -95,8 +95,8 @@ class Engine:
             mode: Engines to use.
             filters: Filters that events must satisfy.
             depth: Maximum number of entries and of vectors to fuse, by default `DEPTH`.
-            also: Other wordings of the query. All wordings together are one question.
-            here: Project of the searcher, whose events rank slightly higher. Empty for no preference.
+            also: Other wordings of the same question.
+            here: The user's current project. Its events rank slightly higher. Empty for no preference.
         """
         self.snapshot.refresh()
         depth, first = depth or DEPTH, self._analyzed(query, mode)
@@ -119,7 +119,7 @@ class Engine:
             mode: Engines that were used.
             found: Results of each wording.
             truncated: True if an engine reached its limit.
-            here: Project of the searcher, or an empty text.
+            here: The user's current project, or an empty string.
         """
         query = AnalyzedQuery.joined(analyzed)
         # Each match of a quoted phrase is relevant, so the threshold is 0.
@@ -133,7 +133,7 @@ class Engine:
         return RankedEvents(events, query, threshold, by_words, truncated, evidence)
 
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
-        """Analyze a query with the whole index. Time expressions that match no entry become words."""
+        """Analyze a query with the whole index. A time expression without any entry in its date range becomes words."""
         analyzed = AnalyzedQuery.of(query, dated=self._dated)
         if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_within(each))):
             analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
@@ -141,7 +141,7 @@ class Engine:
         return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
 
     def with_known_phrases(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with its phrases classified as exact, inexact or relaxed."""
+        """Return the query with each quoted phrase classified as exact, inexact or relaxed (see `AnalyzedQuery`)."""
         return self._phrases.resolve(query) if query.phrases else query
 
     def words(
@@ -189,7 +189,7 @@ class Engine:
         return list(map(Wording, matches, compared)), truncated
 
     def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
-        """Return the best `depth` entries.
+        """Return the best `depth` text entries.
 
         If few entries satisfy the filters and vector search is used too, return up to `_DEEP` entries.
         """
@@ -197,7 +197,10 @@ class Engine:
         return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
 
     def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
-        """Return a function that finds matching entries of given items. If `found` is complete, it filters `found`."""
+        """Return a function that finds the matching entries of given items.
+
+        If `found` contains all matches, the function selects from `found` instead of searching again.
+        """
         if depth < len(found) < _DEEP:
             return lambda _, items: found.of(items)
         return partial(self.snapshot.text, query, filters)
@@ -269,7 +272,7 @@ class Engine:
         )
 
     def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Compare every item of these places with the concept of `found`, and return the matching events."""
+        """Search for the concept of `found` in every item of these conversations, and return the matching events."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
@@ -286,7 +289,7 @@ class Engine:
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
-        """Return the best event of each conversation, or item outside conversations, that contains the concept."""
+        """Return the best event of each conversation, memory or document chunk that contains the concept."""
         present = [
             event
             for event in found.events
@@ -300,7 +303,7 @@ class Engine:
         return best
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
-        """Return the vectors nearest to a text, best first. There are none if the model is unavailable.
+        """Return the vectors nearest to a text, best first. The result is empty if the model is unavailable.
 
         The filters apply only to the published index, as in `Snapshot.near`.
 
@@ -318,7 +321,7 @@ class Engine:
         return self.snapshot.near(query, filters, limit)
 
     def _waiting(self, found: Sequence[Wording]) -> Integers:
-        """Return the events that are not embedded yet, in ascending order."""
+        """Return the keys of the events in `found` that are not embedded yet, in ascending order."""
         (matches, vectors), *others = found
         if others:  # each wording has the same events in its vectors
             matches = TextMatches.concatenated([each.matches for each in found])
@@ -330,7 +333,7 @@ class Engine:
 
 
 def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> TextMatches:
-    """Add the text matches of the best events that only vector search found."""
+    """Return `matches` with additional text matches for the best events that only vector search found."""
     vector_only = vectors.where(~among(vectors.event, np.sort(matches.event)))
     best = list(dict.fromkeys(vector_only.best(len(vector_only)).event.tolist()))[:_COMPLETED]
     items, _ = distinct(vector_only.item[among(vector_only.event, np.array(sorted(best), dtype=np.int64))])
@@ -339,7 +342,7 @@ def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> T
 
 
 def _reworded(other: AnalyzedQuery, query: AnalyzedQuery) -> AnalyzedQuery:
-    """Return another wording with the phrases of the query, which each result must contain."""
+    """Return another wording with the quoted phrases of the main query, which every result must contain."""
     return replace(
         other,
         phrases=query.phrases,
@@ -356,7 +359,7 @@ def _within(time: TimeExpression) -> Filters:
 
 
 def _every(words: Callable[[int], TextMatches]) -> TextMatches:
-    """Return all matches of a search function, by calling it with higher limits until it returns fewer matches."""
+    """Return all matches of a search function, by calling it with higher limits until it returns fewer."""
     limit = _DEEP
     while len(found := words(limit)) == limit:
         limit *= _GROWTH

@@ -1,6 +1,6 @@
 """Search for quoted phrases: literal matches, or else matches with other forms of the same words.
 
-The text index contains stems without punctuation. The search compares its best candidates with the stored text.
+The text index contains stems without punctuation. Its best matches are therefore compared with the stored text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ _REMEMBERED = 64
 
 
 class _Key(NamedTuple):
-    """Cache key: phrases, searched roles (empty for all roles), use of context, and last visible change."""
+    """Cache key: phrases, roles (empty for all), True to search preceding text too, and last change in the snapshot."""
 
     phrases: tuple[str, ...]
     roles: tuple[str, ...]
@@ -43,7 +43,7 @@ class ExactPhrases:
         self._compared = Memo[_Key, _PhraseMatches](_REMEMBERED)
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with its phrases classified as exact, inexact or relaxed, regardless of filters."""
+        """Classify each quoted phrase as exact, inexact or relaxed (see `AnalyzedQuery`), regardless of filters."""
         return self._resolved.get_or_make((query, self._snapshot.seq), self._resolve)
 
     def _resolve(self, key: tuple[AnalyzedQuery, int]) -> AnalyzedQuery:
@@ -82,7 +82,7 @@ class ExactPhrases:
 
 
 class _PhraseMatches:
-    """Cache of the searched items and of the spans of text that contain all phrases literally."""
+    """Cache of the items that were searched, and of the entry locations whose text contains all phrases literally."""
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
@@ -99,7 +99,7 @@ class _PhraseMatches:
                 self._spans.add((key, window.start_line, window.end_line))
 
     def matching(self, found: TextMatches) -> Flags:
-        """Return a flag per entry: True if the entry contains all phrases."""
+        """Return a flag per entry of `found`: True if the entry contains all phrases."""
         return np.fromiter((span in self._spans for span in found.spans), bool, len(found))
 
     def _texts(self, window: TextWindow) -> list[str]:

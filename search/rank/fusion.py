@@ -10,15 +10,15 @@ An event is an exchange with its observations, or a single memory or document ch
   are similar, so code uses the best cosine instead.
 - adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used for code.
 - date: 1 if the event is within the date range in the query, else 0.
-- project: 1 if the event belongs to the project of the searcher, else 0.
+- project: 1 if the event belongs to the user's current project, else 0.
 
 Text scores and cosines do not depend on the other results. Therefore, rare words dominate the ranking if they occur,
 and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank
 only the first events. All other events get the lowest late-interaction score of these first events.
 
 With several wordings of a query, the values of words, prompt and semantic are means over the wordings. An event that
-all wordings find therefore ranks before an event that only one finds. Late interaction compares the tokens of all
-wordings.
+all wordings find therefore ranks before an event that only one wording finds. Late interaction compares the tokens of
+all wordings.
 
 The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
 only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
@@ -53,15 +53,15 @@ class Weights(NamedTuple):
 
 _WEIGHTS = Weights()
 _DATE = 0.12
-"""Weight of a date range in the query. Chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
+"""Weight of the part `date`. Chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
 _PROJECT = 0.06
-"""Weight of the searcher's project. It only reorders similar scores (bench/RESULTS.md, "Project of the searcher")."""
+"""Weight of the part `project`. It only reorders similar scores (bench/RESULTS.md, "Project of the searcher")."""
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
 _RERANKED_REWORDED = 15
-"""Value of `_RERANKED` for several wordings, which have more tokens. A value of 40 gives equal results.
+"""Number of events to re-rank for a query with several wordings, which has more tokens to compare.
 
-See bench/RESULTS.md.
+Re-ranking 40 events gives equal results (bench/RESULTS.md).
 """
 _NONE = np.empty(0, dtype=np.int64)
 PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date", "project")
@@ -69,11 +69,11 @@ PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "d
 _OPTIONAL = ("date", "project")
 
 LateInteraction: TypeAlias = Callable[[VectorMatches], Floats]
-"""Function that returns the late-interaction score of the text of each vector, -1 to 1, or NaN if unknown."""
+"""Function that returns the late-interaction score for the item of each vector, -1 to 1, or NaN if unknown."""
 AdjacentTerms: TypeAlias = Callable[[Integers], Floats]
 """Function that returns the weight of the query's adjacent-term pairs in each item, 0 to 1."""
 Preference: TypeAlias = Callable[[Integers], Flags]
-"""Function that returns a flag per event: True if the event is within the date range, or of the searcher's project."""
+"""Function that returns a flag per event: True if the event is preferred because of its date or project."""
 
 
 class Event(Struct, eq=False):
@@ -81,16 +81,16 @@ class Event(Struct, eq=False):
 
     Attributes:
         score: Ranking score, 0 to 1.
-        plain: Score without re-ranking and without expected values. The relevance threshold applies to it.
+        plain: Score without re-ranking and without estimated vector scores. The relevance threshold applies to it.
         words: Highest text score of any entry, 0 to 1.
         prompt: Cosine of the prompt, or its expected value, or 0 if no prompt was compared.
         similarity: Best cosine of any vector, or None if no vector was compared.
         late_interaction: Late-interaction score, 0 to 1, or 0 without re-ranking.
         adjacent_terms: Weight of the query's adjacent-term pairs in the best-matching item, 0 to 1.
         in_date_range: 1 if the event is within the date range of the query, else 0.
-        in_project: 1 if the event belongs to the project of the searcher, else 0.
-        evidence: Re-ranked score without date and project. None without re-ranking, without token embeddings, and for
-            an event that is not embedded yet.
+        in_project: 1 if the event belongs to the user's current project, else 0.
+        evidence: Re-ranked score without date and project. None if no event was re-ranked, if no token embeddings
+            exist, or if this event is not embedded yet.
     """
 
     key: int
@@ -112,7 +112,7 @@ class Event(Struct, eq=False):
     _vectors: VectorMatches
     _shares: tuple[float, ...]
     _means: tuple[float, float, float] | None = None
-    """Mean values of the first three parts of the score over several wordings, or None for one wording."""
+    """Mean values of the parts `words`, `prompt` and `semantic` over several wordings, or None for one wording."""
     _concepts: tuple[ScorePart, ...] = ()
     """Parts of the score by concept, for a query with several concepts."""
 
@@ -161,7 +161,7 @@ class Event(Struct, eq=False):
 
 
 def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
-    """Return the best of the events of several concepts (one each), with the mean of their scores."""
+    """Combine the events of several concepts, one per concept: return the best event with the mean score of all."""
     parts = tuple(
         ScorePart(concept, event.score, event.score / len(events))
         for concept, event in zip(concepts, events, strict=True)
@@ -198,10 +198,10 @@ def fuse(
         late_interaction: Function that compares token embeddings, or None to skip this part.
         adjacent_terms: Function that compares adjacent terms, or None to skip this part.
         weights: Weights of the parts.
-        rerank_from: Minimum plain score of the best event for re-ranking.
+        rerank_from: Plain score that the best event must reach for events to be re-ranked.
         waiting: Events that are not embedded yet, ascending.
         in_date_range: Function that flags events in the date range of the query, or None without a date range.
-        in_project: Function that flags events of the searcher's project, or None without a preference.
+        in_project: Function that flags events of the user's current project, or None without a preference.
         rewordings: Results of other wordings of the query. Each vector result must contain the same events.
     """
     matches, vectors, keys, found = _measured(Wording(matches, vectors), rewordings, waiting)
@@ -287,7 +287,7 @@ class _Scores(NamedTuple):
 
     @classmethod
     def mean(cls, wordings: Sequence["_Scores"], offsets: Integers) -> "_Scores":
-        """Return the mean scores of each event over all wordings. `offsets` are the rows where their matches begin."""
+        """Return the mean scores of each event over all wordings. Matches of wording i begin at row `offsets[i]`."""
         words = np.stack([each.words for each in wordings])
         best, columns = words.argmax(axis=0), np.arange(len(wordings[0].words))
         rows = [np.where(each.best >= 0, each.best + at, -1) for each, at in zip(wordings, offsets, strict=True)]
@@ -332,9 +332,9 @@ def _flags(preference: Preference | None, keys: Integers) -> Floats:
 
 
 def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Floats:
-    """Return the values, with expected values for the events that are not embedded yet.
+    """Return the values, and estimate the values of events that are not embedded yet.
 
-    The expected value of an event with rank n by text score is the n-th highest known value.
+    An event whose text score has rank n gets the n-th highest known value.
     """
     if not waiting.any() or not known.any():
         return values

@@ -55,7 +55,7 @@ def adjacent_pairs(text: str, idf: Callable[[str], float]) -> Pairs:
 
 
 def common_pairs(wordings: Sequence[Pairs]) -> Pairs:
-    """Return the pairs of several wordings that have the highest mean weights, each with its mean weight."""
+    """Return the pairs with the highest mean weights over several wordings, each with its mean weight."""
     if len(wordings) == 1:
         return wordings[0]
     weights = Counter[tuple[str, str]]()

@@ -1,4 +1,4 @@
-"""Search in memories or document chunks. It uses the same engine as search in conversations."""
+"""Search in memories or document chunks, with the same engine as the search in conversations."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _LEAST_WORDS, _LEAST_SEMANTIC = 0.05, 0.2
 Paraphrases have cosines of at least 0.2, and unrelated items have cosines of at most 0.17.
 """
 _SPARE = 64
-"""Number of additional vectors to request, because vectors of changed items are returned unfiltered."""
+"""Number of additional vectors to request, because items that are not indexed yet are returned unfiltered."""
 
 
 class CacheStats(Struct, frozen=True):
-    """Number of query texts whose embedding was cached, and of those that had to be embedded."""
+    """Number of query texts whose embedding was cached (hits), and of texts that had to be embedded (misses)."""
 
     hits: int = 0
     misses: int = 0
 
 
 class MemoryVectors(Struct, frozen=True):
-    """Embeddings of the texts of a memory by number, and the name of the embedding model."""
+    """Embeddings of the texts of a memory, by text number, and the name of the embedding model."""
 
     model: str
     parts: dict[int, Embedding]
@@ -54,8 +54,8 @@ class MemoryVectors(Struct, frozen=True):
 class FoundMemory(Struct, frozen=True):
     """Memory found by a search.
 
-    `relevance` is the score, 0 to 1. `similarity` is a cosine or None. `calibrated` is the score on a scale on which
-    0.7 is the relevance threshold.
+    `relevance` is the score, 0 to 1. `similarity` is the best cosine, or None if no vector was compared. `calibrated`
+    is the score on a scale of 0 to 1 where 0.7 is the relevance threshold.
     """
 
     stored: StoredMemory
@@ -73,7 +73,7 @@ class NearMemory(NamedTuple):
 
 
 class FoundChunk(Struct, frozen=True):
-    """Document chunk found by a search. The fields have the meaning of those of `FoundMemory`."""
+    """Document chunk found by a search. The scores have the same meaning as in `FoundMemory`."""
 
     stored: StoredChunk
     score: float
@@ -82,7 +82,7 @@ class FoundChunk(Struct, frozen=True):
 
 
 class _ItemFinder:
-    """Search in items of one kind. The engine and the model are loaded on first use."""
+    """Search in memories or in document chunks. The engine and the model are loaded on first use."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
@@ -197,7 +197,7 @@ class MemoryFinder(_ItemFinder):
         return MemoryVectors(self._embedder.name, dict(zip(texts, stored(embeddings), strict=True)))
 
     def cosines(self, pairs: Sequence[tuple[int, int]]) -> list[float | None]:
-        """Return the cosine of each pair of memories, given by their keys, or None for a pair with a missing vector."""
+        """Return the cosine of each pair of memory keys, or None for a pair in which a memory has no vector."""
         import numpy as np
 
         held = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))

@@ -28,13 +28,13 @@ class QueryEmbeddings:
         self._snapshot, self._embedder = snapshot, embedder
         self._known = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
         self.hits = self.misses = 0
-        """Texts of searches whose embedding was cached, and texts that had to be embedded."""
+        """Number of query texts whose embedding was cached, and of texts that had to be embedded."""
 
     def in_background(self, texts: Sequence[str]) -> Callable[[], list[Array]]:
-        """Return a function that returns the vectors of these texts. A thread computes them during text search.
+        """Start a thread that embeds these texts, and return a function that waits for the vectors.
 
-        Both computations release the GIL. The first query does not use a thread, because loading the model holds the
-        GIL.
+        Text search can run meanwhile, because both computations release the GIL. The first query does not use a thread,
+        because loading the model holds the GIL.
         """
         cached = sum((self._snapshot.model, text) in self._known for text in texts)
         self.hits, self.misses = self.hits + cached, self.misses + len(texts) - cached

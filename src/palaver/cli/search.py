@@ -136,7 +136,7 @@ _budget = click.option(
     type=click.Choice(["conversations", "output", "code"]),
     default="conversations",
     show_default=True,
-    help="Search conversations, or the output of tools or indexed code for the exact WORDS.",
+    help="Where to search. In tool output and indexed code, WORDS match literally.",
 )
 @click.option(
     "--context",
@@ -177,8 +177,8 @@ def search(
     every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
     can be repeated. An entry must match one of the values.
 
-    Output of successful tool calls is not indexed. `--in output` searches this output in the archived transcripts for
-    the exact WORDS, newest first, for at most 10 seconds.
+    Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for output that
+    contains exactly WORDS, newest first, for at most 10 seconds.
 
     To search indexed code, use --kind code for words, `--in code` for exact text, and --symbol for names.
 
