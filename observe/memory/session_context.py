@@ -44,11 +44,11 @@ class ContextSection(Struct, frozen=True):
 
 
 class SessionContext(Struct, frozen=True):
-    """Memories for a session. `tokens` is the cost of the reply that contains them, never more than the budget.
+    """Memories for a session, and lines about past sessions of the project (`digest`).
 
-    `left_out` is the number of memories that did not fit. `contradictions` are pairs of IDs of included memories that
-    contradict each other. `digest` contains lines about past sessions of the project, and
-    `omitted_lines` is the number of those that did not fit.
+    `tokens` is the cost of the reply that contains this context. It never exceeds the budget. `left_out` and
+    `omitted_lines` are the numbers of memories and of lines that did not fit. `contradictions` are pairs of IDs of
+    included memories that contradict each other.
     """
 
     sections: tuple[ContextSection, ...]
@@ -101,9 +101,10 @@ class SessionContexts:
         user's own words that are decisions, important preferences, pinned, or matches of the query. Memories with low
         trust and session memories are omitted.
 
-        With None as the namespace, the context contains only memories that apply to every project. With a query, it
-        also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
-        `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
+        If `namespace` is None, the context contains only memories that apply to every project. If a query is given, the
+        context also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a
+        context. `project` is the namespace of the project whose past sessions are in the digest, by default
+        `namespace`.
 
         Raises:
             InvalidInput: The budget is below 1.
