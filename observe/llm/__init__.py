@@ -4,7 +4,7 @@
 sends it: `messages_api`, `openai_api` or `agent_command`. `extraction_reply` parses the reply and verifies its facts,
 and `job_results` stores the outcome.
 
-`session_summaries` does the same for whole sessions. `ledger` enforces the budgets, `job_queue` retries,
-`refused_requests` distinguishes bad requests from bad settings, `batch_sender` uses the batch endpoint, and
-`model_judge` compares memories.
+`session_summaries` does the same for whole sessions. Other modules support both: `ledger` enforces the budgets,
+`job_queue` schedules retries, and `batch_sender` sends batches. `refused_requests` distinguishes bad requests from bad
+settings. `model_judge` compares pairs of memories.
 """

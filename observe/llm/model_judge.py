@@ -1,4 +1,4 @@
-"""Judge of memory pairs that asks a language model about pairs for which the rules only find a common subject."""
+"""Judge that asks a language model about pairs of memories if the rules find only a common subject."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +124,10 @@ class ModelJudge:
             return
 
     def _call(self, call: int, request: ModelRequest) -> Answer:
-        """Make one call and settle its cost. If the call fails but may be charged, its reservation remains."""
+        """Send one request to the model and record its cost.
+
+        If the call fails but may be charged, its reserved cost still counts.
+        """
         try:
             if self._provider is None:
                 self._provider = self._open()
