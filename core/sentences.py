@@ -30,9 +30,9 @@ _OPENER = re.compile(
 _PARENTHESIS = re.compile(r"(?<=\S) \([^()]*\)")
 _LOOSE_ENDS = " .:;,!"
 _LEFT_MIN = 0.25
-"""Minimum share of the limit that truncation at a clause must keep.
+"""Minimum length of text truncated at the end of a clause, as a share of the limit.
 
-If a clause ends too early, text is truncated between words.
+If the last clause ends earlier, the text is truncated between words.
 """
 
 

@@ -1,7 +1,7 @@
 """Processing of ingested content after an ingest run.
 
 The steps are: read queued documents, redact, observe and embed pending content. An ingest run and the index worker both
-use this module. Each decides when to publish.
+use this module. Each of them decides when to publish the results to the index.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Learned(Struct, frozen=True):
     unobserved: int
     embedded: int
     model: ModelUnavailable | None
-    """Reason why semantic search is not available, or None."""
+    """Reason why semantic search is not available, or None if it is available."""
 
 
 def learn(

@@ -19,8 +19,8 @@ def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], 
     """Observe exchanges that are new, have grown, or were observed with other rules. Return their number.
 
     The function stops early when `should_stop` returns true. If another process changes an exchange during the run, the
-    exchange is observed again. Sessions that lost observations, or gained observations from another session, are
-    summarised again.
+    exchange is observed again. A session is also summarised again if observations were deleted from it or moved to it
+    from another session.
     """
     done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
     sessions: dict[int, Session] = {}

@@ -66,9 +66,9 @@ class Pipeline(Closing):
     ) -> Report:
         """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
-        Waits up to `patience` seconds for another ingest process. Another process that is already observing and
-        embedding also observes and embeds these changes. `searchable` is called when the text is indexed, before
-        anything is observed or embedded.
+        Waits up to `patience` seconds for another ingest process. If another process is already observing and
+        embedding, it also processes these changes. `searchable` is called when the text is indexed, before anything is
+        observed or embedded.
         """
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
@@ -96,7 +96,10 @@ class Pipeline(Closing):
         return result
 
     def _losses(self) -> list[SourceUnreadable]:
-        """Return an error for each kind of lost data: tombstones in a damaged file, and acknowledged changes."""
+        """Return an error for each kind of lost data.
+
+        Data is lost if tombstones were in a damaged file, or if the database lacks changes that were acknowledged.
+        """
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:
             hint = "Then run `palaver fsck --repair`. Until then, `palaver doctor` reports the loss."

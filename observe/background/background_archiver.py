@@ -196,7 +196,7 @@ class BackgroundArchiver:
             self._report_failure("erase", problem, _MAINTENANCE)
 
     def _report_failure(self, stage: str, problem: PalaverError | OSError, again_in: float) -> None:
-        """Report a failure and its remedy, unless it equals the last reported failure of this stage."""
+        """Report a failure and its remedy, unless this stage reported the same failure last time."""
         message = problem.full_message if isinstance(problem, PalaverError) else str(problem)
         if self._failures.get(stage) != message:
             self._failures[stage] = message

@@ -10,11 +10,14 @@ from .index_worker import IndexWorker, WorkerResult
 _QUIET: Final = 4.0
 """Seconds without a change after which changes are indexed."""
 _LONGEST: Final = 30.0
-"""Maximum seconds before indexing while files keep changing. With fewer, a growing exchange is observed more often."""
+"""Maximum seconds to wait before indexing while files keep changing.
+
+With a lower value, an exchange that is still growing would be observed more often.
+"""
 _MANY: Final = 300
 """Minimum number of waiting changes that are indexed without further delay."""
 _SETTLED: Final = 60.0
-"""Seconds without a change after which the last few changes are published."""
+"""Seconds without a change after which even a few unpublished changes are published."""
 _IDLE: Final = 3600.0
 """Seconds after which a worker checks for damage even if nothing changed."""
 _RETRY: Final = (5.0, 300.0)
@@ -33,7 +36,7 @@ class IndexSchedule:
         """
         self._store, self._worker, self._model, self._clock = store, worker, model, clock
         self._indexed, self._lag, self._stopped_early = -1, 0, False
-        """Last indexed change, number of unindexed changes before it, and True if the last worker stopped early."""
+        """Last indexed change, number of changes before it that are not indexed, and whether the last worker stopped early."""
         self._last, self._changed_at = -1, clock()
         self._changing_since: float | None = None
         self._not_before, self._retry = 0.0, _RETRY[0]

@@ -32,7 +32,10 @@ from ..learn import learn
 _LONGEST: Final = 60.0
 """Seconds after which a worker finishes the current batch and publishes its results."""
 _BEHIND: Final = 300
-"""Minimum number of changes to publish while more arrive. Search reads unpublished changes from the database."""
+"""Number of unpublished changes above which they are published although more changes arrive.
+
+Search reads unpublished changes from the database.
+"""
 _VERIFY_COPIES: Final = 50 * 60 * 1000
 """Milliseconds between two verifications of raw copies. Idle workers start every hour, so each verifies some copies."""
 _VERIFY_INDEX: Final = 24 * 3600 * 1000
@@ -49,7 +52,7 @@ class WorkerResult(Struct, frozen=True):
     observed: int = 0
     embedded: int = 0
     seq: int = 0
-    """Sequence number of the last change that was considered."""
+    """Sequence number of the last change that the worker processed."""
     lag: int = 0
     """Number of changes that are not in the index."""
     left: bool = False

@@ -18,7 +18,7 @@ QUIET: Final = 600.0
 _RETRY: Final = (600.0, 6 * 3600.0)
 """Seconds until the first retry after a failure, and the maximum delay of later retries."""
 _UNFINISHED: Final = 3600.0
-"""Seconds until the next process if requests remain because of a budget or a batch."""
+"""Seconds until the next process if some requests could not be completed because of a budget or an open batch."""
 _STOPPING: Final = 5.0
 """Seconds that the process has to end when the archiver ends."""
 _MESSAGE_MAX: Final = 500

@@ -27,9 +27,9 @@ from ..rules.touched_files import relative_path
 PAGES: Final = 4
 """Maximum number of pages of exchanges that are searched for an error."""
 _SHARE_MIN: Final = 0.7
-"""Minimum share of the words of an error that two adjacent lines of a matching output contain."""
+"""Minimum share of the words of an error that two adjacent lines of an output must contain to match."""
 _SHARE_BELOW: Final = 0.1
-"""Maximum difference between the share of words in a match and the largest share in any output."""
+"""Maximum amount by which the share of matching words may be below the best share. Weaker matches are omitted."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
 _WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
@@ -80,7 +80,7 @@ def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequenc
 def _fixes(
     stored: StoredExchange, session: Session, words: frozenset[str], literal: str
 ) -> Iterator[tuple[float, KnownFix]]:
-    """Yield the fixes of an exchange, each with the share of the words that the failed output contains.
+    """Yield the fixes in an exchange, each with the share of the words of the error that the failed output contains.
 
     The line that is shown contains the `literal` text.
     """
@@ -115,7 +115,7 @@ def _fixes(
 
 
 def _match(words: frozenset[str], literal: str, output: str) -> tuple[float, str]:
-    """Return the largest share of the words that two adjacent lines contain, and the better of these lines."""
+    """Return the largest share of the words that two adjacent lines contain, and the line with more of these words."""
     lines = [line.strip() for line in output.splitlines() if literal in " ".join(line.lower().split()) and line.strip()]
     known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
     both = [len(one | two) for one, two in zip(known, [*known, set[str]()][1:], strict=True)]

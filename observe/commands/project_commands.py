@@ -43,9 +43,10 @@ class _Usage(Struct):
 
 
 def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> list[ProjectCommand]:
-    """Return the commands that succeeded at a task. The last used project and the most frequent command come first.
+    """Return the commands that succeeded at a task. Commands of the most recently used project come first.
 
-    A task is one of `TASKS` in any of its words (`tests`, `run the unit tests`), or words that the command contains.
+    Within a project, the most frequent command comes first. A task is one of `TASKS` in any of its words (`tests`, `run
+    the unit tests`), or words that the command contains.
     """
     wanted, words = _parse(task)
     usages: dict[tuple[str, str], _Usage] = {}
@@ -122,7 +123,11 @@ def _newest(store: Store, projects: Sequence[str]) -> Iterator[tuple[StoredExcha
 
 
 def _count(usage: _Usage, stored: StoredExchange, run: ShellRun, segment: Segment) -> None:
-    """Count a run as a success or a failure. After a filter, the output shows whether the command was wrong."""
+    """Count a run as a success or a failure.
+
+    The exit status of a filtered command is that of the filter, such as `tail`. Such a run counts as a failure if the
+    output says that the call was wrong.
+    """
     failed = run.failed or (segment.filtered and is_misused(run.result.text))
     usage.failed += failed
     usage.succeeded += not failed

@@ -51,7 +51,7 @@ _PATIENCE: Final = 30.0
 
 
 class _Plan(Struct, frozen=True):
-    """Preview, with the data that the deletion needs. `files` maps paths of memory files to digests."""
+    """Preview and other data that a deletion needs. `files` maps the paths of memory files to content digests."""
 
     preview: DeletionPreview
     archive: DeletionPlan

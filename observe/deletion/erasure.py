@@ -64,7 +64,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
 
 def context(number: int) -> str:
-    """Return the `context` of the memory events that belong to a deletion."""
+    """Return the text that identifies a deletion in the `context` of memory events."""
     return f"palaver forget, number {number}"
 
 

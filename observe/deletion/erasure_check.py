@@ -30,7 +30,7 @@ _MOST: Final = 48
 _PER_EXCHANGE: Final = 4
 _SEARCHES: Final = 6
 _DISTINCTIVE: Final = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
-"""Pattern for text that no file format escapes: text without quotes, backslashes and line ends."""
+"""Pattern for text without quotes, backslashes and line ends, which is stored unescaped in every file format."""
 _KINDS: Final = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
 _BLOCK: Final = 4 << 20
 _BATCH: Final = 200
@@ -124,7 +124,7 @@ def _of_sessions(plan: DeletionPlan) -> Iterator[str]:
 
 
 def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) -> Iterator[bytes]:
-    """Yield the remaining text in the database, including text that undo of other deletions can restore."""
+    """Yield the text that remains in the database, including text that can be restored by undoing other deletions."""
     selection = plan.selection
     yield from store.deleted_rows.texts()
     titles = (each.title for number, each in plan.selector.sessions.items() if number not in selection.sessions)

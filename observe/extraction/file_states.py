@@ -1,8 +1,8 @@
 """File states: hashes of the files of an exchange, taken if the exchange is observed soon after it ended.
 
-Later the same files are hashed again to detect whether observations about them may be outdated. Without a hash from the
-time of the exchange, nothing is reported. A commit does not show what an agent saw, because its files may not have been
-committed. The time of a file changes with a checkout.
+Later, the same files are hashed again to detect observations that may be outdated. A file without a hash from the time
+of its exchange is never reported as changed. Commits cannot replace these hashes, because an agent may have seen
+uncommitted files. Modification times cannot replace them either, because a checkout changes these times.
 """
 
 import os

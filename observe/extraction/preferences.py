@@ -25,7 +25,7 @@ SOURCE: Final = "conversation"
 EXCHANGE: Final = "exchange"
 """Metadata key for the exchange from which a memory was taken. Deleting the exchange deletes the memory."""
 OBSERVATION: Final = "observation"
-"""Metadata key of the observation that a memory is based on, in memories of earlier versions."""
+"""Metadata key for the observation that a memory is based on. Only memories of earlier versions have this key."""
 _IMPORTANCE: Final = 0.7
 _SIMILARITY_MIN: Final = 0.6
 """Minimum share of words that two sentences have in common if they count as the same correction."""
@@ -102,7 +102,8 @@ def decline(store: Store, candidate: PreferenceCandidate) -> None:
 def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | None:
     """Return the first correction of another session that says the same.
 
-    Two prompts that also begin with the same words come from a program's template, not from the user.
+    If both prompts also begin with the same words, they come from the template of a program, not from the user, and do
+    not count.
     """
     words, beginning = found.sentence.words, _beginning(found)
     for each in corrections:

@@ -15,9 +15,12 @@ from ..memory.contradiction_words import ALTERNATIVES, CHANGE_WORDS, NEGATORS, N
 from ..memory.statement_parser import stem_of
 
 MIN_SHARED = 0.8
-"""Minimum share of the longer text that the shorter one contains. With a lower share, details would be lost."""
+"""Minimum share of the words of the longer text that the shorter text must contain.
+
+With a lower share, merging would lose details.
+"""
 _SHORT = 12
-"""Maximum number of words of a text that repeats another text only if both are equal."""
+"""Maximum number of words in a short text. A short text repeats another text only if both are equal."""
 
 _WORD = re.compile(r"(?:(?<![\w*])[-+!.~/]+(?=\w))?\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
 """Pattern for words with their joining characters and leading sign, and for symbols that carry meaning.
@@ -69,7 +72,7 @@ def is_repetition(first: Observation, second: Observation) -> bool:
 
 
 def _extends(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
-    """Return whether each second text is the first one with a few more words that do not change its meaning."""
+    """Return whether in each pair, the second text is the first one with a few added words of no importance."""
     added_words = total_words = 0
     for shorter, longer in pairs:
         added = _added_words(shorter, longer)

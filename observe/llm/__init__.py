@@ -7,7 +7,7 @@ and `job_results` stores the outcome.
 `tool_turn` defines conversations with tools, which the same providers hold for `palaver ask`; `json_turn` is for
 providers without tools. `booked_calls` books single calls, and `backoff` waits between attempts.
 
-`session_summaries` does the same for whole sessions. `ledger` enforces the budgets, `job_queue` retries,
-`refused_requests` distinguishes bad requests from bad settings, `batch_sender` uses the batch endpoint, and
-`model_judge` compares memories.
+`session_summaries` does the same for whole sessions. Other modules support both: `ledger` enforces the budgets,
+`job_queue` schedules retries, and `batch_sender` sends batches. `refused_requests` distinguishes bad requests from bad
+settings. `model_judge` compares pairs of memories.
 """

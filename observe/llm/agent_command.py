@@ -1,7 +1,8 @@
 """Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
 
 The agent gets the prompt on standard input and runs in an empty folder. It may write a transcript. Palaver recognises
-this transcript as its own by the prompt and the folder. The variable `OWN_RUN` turns Palaver's hooks and server off.
+this transcript as its own by the prompt and the folder. The environment variable `OWN_RUN` disables Palaver's hooks and
+server within the agent.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Environment variables with the API keys of servers with a language model."""
+"""Environment variables with the API keys of language model servers."""
 
 from typing import Final
 

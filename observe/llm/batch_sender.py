@@ -21,7 +21,7 @@ from .provider import BatchProvider, BatchResult
 from .refused_requests import RefusedRequests
 
 _SIZE: Final = 500
-"""Requests per batch. At 40 kB each, this is a tenth of the provider's limit."""
+"""Maximum requests per batch. At 40 kB each, a batch has a tenth of the size that the provider allows."""
 _SKEW_MS: Final = 3_600_000
 """Tolerated difference between the provider's clock and the local clock."""
 _APPEARS_WITHIN_MS: Final = 600_000
@@ -128,7 +128,10 @@ class BatchSender:
             self._store.jobs.end_batch(batch.id)
 
     def _find_lost(self, batch: Batch) -> str | None:
-        """Return the provider's name for a batch whose submission had no reply. Cancel a batch that never arrived."""
+        """Return the provider's name for a batch that was sent without a reply, or None if it is not found.
+
+        If the provider does not list the batch after ten minutes, cancel the stored batch.
+        """
         known = self._store.jobs.batch_names()
         others = [b for b in self._provider.recent() if b.name not in known and b.at >= batch.at - _SKEW_MS]
         for other in others:

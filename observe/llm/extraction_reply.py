@@ -155,10 +155,11 @@ def _observation(
 
 
 def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
-    """Return the least trusted origin of all quotes. It is external if the exchange fetched text from outside.
+    """Return the least trusted origin of all quotes, or `external` if the exchange fetched text from elsewhere.
 
-    If only the user is quoted, the origin is `human` only if the quoted messages also contain most words of each
-    sentence. Without this check, injected text could be stored as the user's words beside a harmless quote.
+    `external` is True if text was fetched from outside this machine. If only the user is quoted, the origin is `human`
+    only if the quoted messages also contain at least half of the longer words of each sentence. Otherwise, a harmless
+    quote could make injected text count as the user's words.
     """
     if external:
         return Origin.EXTERNAL

@@ -41,9 +41,9 @@ class ExtractionTemplates(Protocol):
 
 
 class ExtractionRequest(Struct, frozen=True):
-    """Request about one exchange, or about the session that starts with it.
+    """Request about one exchange, or about the session whose first exchange it is.
 
-    `digest` depends on content, prompt and model, but not on earlier observations.
+    `digest` is a hash of content, prompt and model. It does not depend on earlier observations.
     """
 
     exchange: int

@@ -41,24 +41,27 @@ _ALTERNATIVES: Final = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
 _AMOUNT: Final = re.compile(r"[^\W\d_]?\d+(?:\.\d+)*[^\W\d_]{0,3}")
 """Pattern for a number with a unit, such as `12ms`, or a version, such as `v2.1`."""
 _CAPITALS_MAX: Final = 0.5
-"""Maximum share of capitalised words in a sentence in which capitals indicate names."""
+"""Maximum share of words with a capital in a sentence. In a sentence with more, a capital does not indicate a name."""
 _VERB_AFTER: Final = re.compile(
     r"[ ](?:(?:is|was|has|does|needs|uses|stores|supports|requires|provides|replaces|returns|handles|runs)"
     r"|(?P<also_plural>had|did|can|cannot|could|will|would|should|must|may|might|now|no longer|never|replaced))\b"
 )
-"""Pattern for a verb or adverb after a subject. Before a singular verb, a subject without an article is a name."""
+"""Pattern for a verb or adverb that follows a subject, such as `is` in `Redis is fast`.
+
+If the first word of a sentence is a singular subject without an article, it is a name.
+"""
 _NO_NAME: Final = re.compile(
     r"(?:it|this|that|there|here|nothing|everything|something|anything|nobody|everyone|one|none|another|either|neither"
     r"|each|all|both|what|which|who|where|how|when|why|from|i|he|she|you|we|they|only|.+(?:ed|ing|ly|tion|sion|ment|ness|ity|[ae]nc[ey]))\Z",
     re.IGNORECASE,
 )
-"""Pattern for words other than names that can be a singular subject without an article."""
+"""Pattern for words that are singular subjects but not names, such as `it`, `nothing` or `everyone`."""
 _LONG: Final = 4
 _SHARED_MIN: Final = 0.5
 
 
 class SourceText:
-    """Text of a conversation in which the names of a sentence are looked up."""
+    """Text of a conversation, in which the names of a sentence are searched."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._text = _normalized("\n".join(texts))
@@ -143,7 +146,7 @@ def _names_of_part(part: str, marked: set[str], *, starts: bool, capitals_count:
 
 
 def _is_named_subject(word: str, sentence: str, end: int) -> bool:
-    """Return whether the first word of a sentence, which ends at `end`, is a name: `Redis was`, but not `Use`."""
+    """Return whether the first word of a sentence, up to `end`, is a name, as in `Redis was …` but not in `Use …`."""
     verb = _VERB_AFTER.match(sentence, end)
     return verb is not None and not _NO_NAME.match(word) and not (verb["also_plural"] and word.endswith("s"))
 

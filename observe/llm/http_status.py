@@ -21,7 +21,11 @@ _HINTS: Final = {
 def error_of(
     status: int, message: str, headers: Mapping[str, str], *, unpaid: bool = False, key: str = ""
 ) -> ExtractionError:
-    """Return the error for a status. Names of headers are in lower case. `key` is the variable with the API key."""
+    """Return the error for the status of a response.
+
+    `headers` has names in lower case. `unpaid` is True if the provider reported missing credit. `key` is the
+    environment variable with the API key.
+    """
     if status in _REDIRECTS:
         target = headers.get("location", "").partition("?")[0][:_ADDRESS_MAX]
         hint = "Write the address in llm_url in config.toml, if you trust it."

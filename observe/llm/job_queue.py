@@ -14,11 +14,11 @@ from ...core.conversation import Milliseconds
 from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 
 ATTEMPTS_MAX: Final = 4
-"""Maximum number of calls for one exchange. After the last one, its job has failed permanently."""
+"""Maximum number of calls for one job. If the last call fails, the job becomes a dead letter."""
 LEASE_MS: Final = 600_000
 """Duration of a lease, longer than any call."""
 SESSION: Final = "session"
-"""Purpose of the calls for sessions in the ledger."""
+"""Purpose under which the ledger lists the calls for sessions."""
 _BACKOFF_MS: Final = 30_000
 _BACKOFF_MAX_MS: Final = 3_600_000
 
@@ -31,7 +31,10 @@ class JobQueue:
         self._random = random or Random()  # noqa: S311 - spreads retries, guards nothing
 
     def put(self, digests: dict[int, str], kind: JobKind = JobKind.EXCHANGE) -> None:
-        """Queue jobs of this kind: exchanges with the digests of their requests. No request is queued twice."""
+        """Queue a job for each exchange. `digests` maps exchanges to the digests of their requests.
+
+        A request that is already queued is not queued again.
+        """
         with self._store.transaction():
             for exchange, digest in digests.items():
                 self._store.jobs.put(exchange, digest, kind)
@@ -52,7 +55,7 @@ class JobQueue:
             self._store.jobs.unclaim(jobs)
 
     def fail(self, job: Job, error: ExtractionError) -> bool:
-        """Schedule a retry, or make the job a dead letter. Return True for a dead letter."""
+        """Schedule a retry of a failed job, or make the job a dead letter. Return True for a dead letter."""
         if isinstance(error, ModelBusy) and not error.maybe_charged:
             # The provider failed, not the request, so retry without counting the attempt.
             self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), "")
@@ -76,5 +79,8 @@ class JobQueue:
 
 
 def reason_of(job: Job, reason: str) -> str:
-    """Return the purpose of a job's call in the ledger. `reason` is the purpose of calls for exchanges."""
+    """Return the purpose under which the ledger lists the call of a job.
+
+    For a job of an exchange, this is `reason`.
+    """
     return SESSION if job.kind is JobKind.SESSION else reason

@@ -66,7 +66,7 @@ class Ledger:
         return self._rows.reserve(self._run, self._clock(), call)
 
     def left(self) -> dict[str, int]:
-        """Return the remaining amount of each budget."""
+        """Return the remaining amount of each budget, by name."""
         return {span: max(limit - self._spent(span), 0) for span, limit in self._budget.limits.items()}
 
     def calls_left(self, model: str) -> int | None:

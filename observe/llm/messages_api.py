@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ANTHROPIC = "https://api.anthropic.com"
 _CACHEABLE: Final = {"cache_control": {"type": "ephemeral"}}
 _PROXIED = ("http://", "https://", "all://")
-"""Prefixes of addresses for which the SDK reads proxies from the environment."""
+"""Prefixes of the URLs for which the SDK uses the proxies that environment variables define."""
 _RECENT = 100
 """Maximum number of batches that `recent` returns."""
 
@@ -234,7 +234,7 @@ class _Line(BaseModel):
 
 
 def _parse_result(record: object) -> BatchResult | None:
-    """Parse a line of the results. Return None for an invalid line, whose request then counts as unanswered."""
+    """Parse a line of the results of a batch. For an invalid line, return None: its request counts as unanswered."""
     try:
         line = _Line.model_validate(record)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Extraction with a language model: it chooses exchanges, sends requests, and stops at the budget."""
+"""Extraction with a language model: choose exchanges, send requests, and stop when a budget is used up."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ NEWEST = 3
 QUIET_MS = 600_000
 """Milliseconds without activity after which a session counts as finished."""
 _CHUNK = 100
-"""Number of exchanges loaded together."""
+"""Number of exchanges loaded from the store at a time."""
 _TYPICAL_OUT = 800
 """Typical tokens of a reply including thinking, for estimates."""
 REASON = "newest"
@@ -44,9 +44,9 @@ class _Selection(Struct):
 
 
 class ModelExtractor:
-    """Extractor that replaces the observations of the rules with the model's.
+    """Extractor that asks a language model and replaces the observations by rules.
 
-    `provider` is a function that is called before the first request.
+    `provider` is a function that opens the provider. It is called before the first request.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class ModelExtractor:
         return self._provider
 
     def _select(self, report: Reporter, *, outdated: bool, quiet: bool = False) -> Iterator[_Selection]:
-        """Yield outstanding requests in chunks, with counts of skipped and private exchanges."""
+        """Yield requests in chunks, each chunk with the number of skipped and of private exchanges."""
         before = self._clock() - QUIET_MS if quiet else None
         keys = self._store.jobs.candidates(self._requests.extractor, outdated=outdated, before=before)
         for start in range(0, len(keys), _CHUNK):

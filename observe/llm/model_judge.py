@@ -1,4 +1,4 @@
-"""Judge of memory pairs that asks a language model about pairs for which the rules only find a common subject."""
+"""Judge that asks a language model about pairs of memories if the rules find only a common subject."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""Requests that the provider refused for a reason that is still unknown.
+"""Requests that the provider refused, while it is unknown whether the request or the settings are wrong.
 
-Either the request or the settings are at fault. If a later request is answered, the refused request is at fault, and
-its job becomes a dead letter. If no later request is answered, the settings or the account may be at fault, and the job
-is retried later. The attempt then counts only if the run had an answer before.
+- If a later request is answered, the refused request is wrong. Its job becomes a dead letter.
+- If no later request is answered, the settings or the account may be wrong. The job is retried later. The failed call
+  counts as an attempt only if another request of the run was answered.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from .model_errors import ModelBusy, ModelRefused, RequestRefused
 REFUSED_MAX: Final = 3
 """Number of refusals in a row that end a run."""
 _RETRY_AFTER: Final = 600.0
-"""Seconds until refused requests are retried, so that the next run begins with other requests."""
+"""Seconds until refused requests are retried. In the meantime, a new run starts with other requests."""
 _HINT: Final = "They are retried later. Check the llm settings in config.toml, then run `palaver observe` again."
 
 
@@ -31,7 +31,10 @@ class RefusedRequests:
         self._held.append((job, call, error))
 
     def answered(self) -> None:
-        """Record that a request was answered. The jobs of the refused requests become dead letters."""
+        """Record that a request was answered.
+
+        All requests that were refused before are wrong, so their jobs become dead letters.
+        """
         self._answered = True
         for job, call, error in self._held:
             self._results.fail(job, call, error, charged=error.maybe_charged)

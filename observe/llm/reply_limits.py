@@ -15,7 +15,7 @@ BYTES_MAX: Final = 32_000_000
 
 
 def limited(chunks: Iterable[bytes], seconds: float) -> Iterator[bytes]:
-    """Yield the chunks of a reply. Only the time of waiting for chunks counts.
+    """Yield the chunks of a reply. The time limit covers only waiting for chunks, not processing them.
 
     Raises:
         ModelBusy: The reply is too large, or does not arrive within `seconds`.

@@ -21,11 +21,11 @@ _TITLE, _NARRATIVE, _FACT, _CONCEPT = 120, 900, 280, 40
 """Maximum characters of each field."""
 _READ_MAX, _MODIFIED_MAX = 6, 24
 _KINDS: Final = ("asked", "outcome", "open", "next", "decided", "superseded")
-"""Kinds of facts, in the order in which they are stored. Their labels equal those of summaries by rules."""
+"""Kinds of facts, in the order in which they are stored. Summaries by rules use the same labels."""
 
 
 class SessionFact(ReplyFact):
-    """Fact about a session, with its part of the summary."""
+    """Fact about a session. `kind` is the part of the summary that contains it, such as `outcome` or `open`."""
 
     kind: Literal["asked", "outcome", "open", "next", "decided", "superseded"]
 

@@ -1,8 +1,8 @@
 """Session summaries by a language model.
 
 Each session needs one call, and its result replaces the summary by rules. A session is sent after ten minutes without
-activity, and again when it has grown. Its job is in the same queue as the jobs of exchanges, under the first exchange
-of the session.
+activity, and again when it has grown. Its job is in the same queue as the jobs of exchanges, and has the key of the
+first exchange of the session.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ SCOPES = frozenset(
     """all any each every both some most only just more less except unless if when while where during until before after
     outside inside""".split()
 )
-"""Words that limit a statement to a part of its subject or to some cases."""
+"""Words that limit a statement to some cases or to part of its subject, such as `unless` or `only`."""
 
 FUNCTION_WORDS = frozenset(
     """a an the this that these those it its they them their we our us you your i my he she is are was were be been
@@ -26,11 +26,12 @@ LIGHT_VERBS = frozenset(
     write find take give help provide support allow always usually often please time everyth everi build made done
     come serve own lead name handl generat return host log built kept held written stored called based""".split()
 )
-"""Stems of light verbs and of other words that do not identify the subject of a statement."""
+"""Stems of light verbs, such as `use`, and of other words that do not identify the subject of a statement."""
 
 GENERIC_VERBS = frozenset("use work run go goe happen".split())
-"""Stems of general verbs. A statement with a verb of change can have the same subject, as in `we use A` and later
-`we switched to B`.
+"""Stems of general verbs, such as `use`.
+
+A later statement with a verb of change can replace a statement with such a verb: `we use A`, then `we switched to B`.
 """
 
 CHANGE_WORDS = frozenset(
@@ -42,7 +43,7 @@ CHANGE_WORDS = frozenset(
 """Words that announce a change."""
 
 PEOPLE = frozenset("user person team we customer everyon peopl compani develop".split())
-"""Stems of subjects that can have many properties at the same time."""
+"""Stems of subjects that can have many properties at the same time, such as `user`."""
 
 SINGLE_OBJECT_VERBS = frozenset("prefer use want need default".split())
 """Stems of verbs that take one object at a time. Other verbs, such as know or visit, take several objects."""

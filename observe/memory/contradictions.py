@@ -17,10 +17,13 @@ from .supersession import supersede
 COMPARED = 5
 """Number of similar memories with which a new memory is compared, the most similar first."""
 RELATED_FROM, JUDGED_FROM = 0.6, 0.35
-"""Minimum cosine of related memories, and of memories that are judged. A paraphrase can have a low cosine."""
+"""Minimum cosine similarity of memories that are linked as related, and of memories that are judged.
+
+The second is lower, because even a paraphrase can have a low similarity.
+"""
 _DETECT_COMPARED, _OUTCOME_COMPARED = 20, 10
 _SUCCESSES_NEEDED = 2
-"""Number of successes that a memory needs before it can supersede another by its outcomes."""
+"""Number of successes that a memory needs before its better outcomes can make it supersede another memory."""
 
 
 class Comparison(Struct, frozen=True):
@@ -73,8 +76,9 @@ class Contradictions:
     ) -> list[Comparison]:
         """Return comparisons with the most similar valid memories of the namespace, best first.
 
-        The list is empty without an embedding model. If the memory is already stored, pass it as `stored`: the result
-        then excludes it, and the older memory of each pair comes first. Otherwise the memory is the newer one.
+        Without an embedding model, the list is empty. If `memory` is already stored, pass its record as `stored`. The
+        result then excludes it, and creation times determine which memory of a pair is older. Otherwise, `memory`
+        counts as the newer one.
         """
         wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
         near = self._finder.near(memory, vectors, wanted, limit + 1, min_similarity)
@@ -124,7 +128,7 @@ class Contradictions:
         self.detect(stored.id)
 
     def supersede_by_outcomes(self, memory_id: str, *, link: bool = True) -> DetectedConflict | None:
-        """Return the first memory that this memory can supersede by its outcomes. With `link`, supersede that memory.
+        """Return the first memory that had worse outcomes than this memory. With `link`, supersede that memory.
 
         This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
         contradict or repeat this memory.

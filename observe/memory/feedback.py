@@ -20,7 +20,7 @@ from .memory_records import find_memory, snapshot_of
 from .memory_redaction import MemoryRedactor
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
-"""Change of the confidence for a success, for a failure, and for 30 days without use."""
+"""Changes of the confidence: after a success, after a failure, and after each 30 days without use."""
 DECAY_FLOOR = 0.15
 DEMOTED_TO = 0.7
 STRIKES = 3

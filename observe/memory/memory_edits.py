@@ -62,7 +62,7 @@ class MemoryEditor:
     def revise(self, memory_id: str, revision: MemoryRevision, *, force: bool = False) -> StoredMemory:
         """Edit a memory after redacting the revision, and return the memory.
 
-        If anyone except the user edits the content, the confidence becomes at most that of a new memory.
+        If anyone except the user edits the content, the confidence is reduced to that of a new memory, if it is higher.
 
         Raises:
             MemoryNotFound: The memory does not exist.
@@ -174,7 +174,7 @@ class MemoryEditor:
         return UndoneChange(after, event)
 
     def _undo_edit(self, stored: StoredMemory) -> StoredMemory:
-        """Restore the memory to its state before the newest edit that was not undone."""
+        """Undo the newest edit that has not been undone yet. Raises `NothingToUndo` if there is none."""
         undone, after = 0, stored.memory
         for event in self._store.memory_events.of(stored.key, [EventKind.EDITED]):
             # The memory may have become a golden rule, so undo keeps its type and skips edits that change only the

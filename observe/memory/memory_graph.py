@@ -1,4 +1,8 @@
-"""Graph of memories, with functions that add and remove edges, find paths, and link memories without edges."""
+"""Graph of memories.
+
+Functions add and remove edges, and find paths between memories. A backfill links memories that have no edges to similar
+memories.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -77,8 +81,8 @@ class ExpandedMemory(Struct, frozen=True):
 class GraphNode(Struct, frozen=True):
     """Memory in a graph.
 
-    `content` is its first 150 characters, `depth` the minimum number of edges to it, and `relevance` the relevance
-    of the best path.
+    `content` is its first 150 characters, `depth` the minimum number of edges to it, and `relevance` that of the best
+    path.
     """
 
     id: str
@@ -112,7 +116,10 @@ class MemoryNeighborhood(Struct, frozen=True):
 
 
 class BackfillResult(Struct, frozen=True):
-    """Result of a backfill of edges. The next call continues after the key `attempted_to`."""
+    """Result of a backfill of edges.
+
+    Pass `attempted_to`, the key of the last checked memory, to the next call as `after`.
+    """
 
     initial_orphans: int
     processed: int
@@ -253,8 +260,7 @@ class MemoryGraph:
     ) -> BackfillResult:
         """Link memories without edges to similar memories, oldest first.
 
-        `after` is the `attempted_to` of the previous call, so that memories without a similar memory are not tried
-        again.
+        Only memories with keys above `after` are checked. Pass `attempted_to` of the previous result to continue there.
         """
         before, done, created = self._store.memory_edges.count_orphans(namespace), 0, 0
         while done < limit:

@@ -18,7 +18,7 @@ _SECONDS_MAX: Final = 20.0
 """Maximum seconds that one ingest run spends on stored memories. The next run continues."""
 _BATCH: Final = 200
 _TEXT_FIELDS: Final = ("content", "title", "project", "level", "source", "session_id")
-"""Text fields that are redacted. A namespace with a secret is rejected instead, and a path stays unchanged."""
+"""Text fields that are redacted. A namespace that contains a secret is rejected. A path is never changed."""
 
 _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
 
@@ -120,10 +120,10 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
 
 
 def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
-    """Return the state of a redacted memory.
+    """Return the state that a memory gets after redaction.
 
-    If another memory has the same content after redaction, this memory is forgotten. If this memory is protected, the
-    other memory is forgotten instead.
+    If redaction makes its content equal to that of another memory, one of both is forgotten: this memory, or the other
+    memory if this one is protected.
     """
     same = store.memories.find_same(memory, stored.stats.promoted_from)
     if stored.state is not MemoryState.ACTIVE or same is None or same == stored.key:

@@ -54,12 +54,12 @@ class MemoryWriter:
     def remember(self, memory: Memory, *, replaces: str | None = None) -> RememberResult:
         """Store a memory after redacting it.
 
-        The same content is stored once per namespace and type family, unless it has its own file. A memory that reports
-        a change supersedes the older memory. If that is uncertain, the supersession is only proposed. A memory that
-        contradicts an older memory is linked as contradicting, a similar memory as related.
+        Content that is already stored for this namespace and type family is merged, unless the memory has its own file.
+        A new memory that reports a change supersedes the older memory. If the change is uncertain, the supersession is
+        only proposed. Other contradictions and similar memories are linked by edges.
 
-        `replaces` describes the memories to supersede. With None, the content determines them. With an empty text, no
-        memory is superseded.
+        `replaces` is a text that describes the memories to supersede. If it is None, the content of the new memory
+        determines them. If it is empty, no memory is superseded.
 
         Raises:
             InvalidInput: The memory cannot be stored.
@@ -101,9 +101,10 @@ class MemoryWriter:
             self._store.memory_events.add(event)
 
     def _described(self, memory: Memory, replaces: str) -> list[Comparison]:
-        """Return a comparison for each memory that `replaces` describes.
+        """Return a comparison for each stored memory that the text `replaces` describes.
 
-        The new memory supersedes them. The comparison is uncertain if the subjects differ.
+        In each comparison, the new memory supersedes the described memory. The supersession is uncertain if their
+        subjects differ.
         """
         if not replaces.strip():
             return []
@@ -122,7 +123,7 @@ class MemoryWriter:
         ]
 
     def _merge(self, key: int, memory: Memory) -> StoredMemory:
-        """Merge a duplicate into a stored memory inside a transaction: tags, importance, level, expiry, origin."""
+        """Merge a duplicate into a stored memory inside a transaction: tags, importance, level, expiry and origin."""
         stored = self._load(key)
         known, importance = stored.memory, stored.memory.importance
         if stored.state is MemoryState.ACTIVE:  # A superseded memory keeps half its importance.
@@ -178,7 +179,7 @@ class MemoryWriter:
 
 
 def _without_supersession(compared: Comparison) -> Comparison:
-    """Return the comparison with a contradiction in place of a supersession."""
+    """Return the comparison. If the new memory would supersede the other one, it contradicts it instead."""
     if compared.judgement.verdict is not Verdict.SUPERSEDES:
         return compared
     return replace(compared, judgement=replace(compared.judgement, verdict=Verdict.CONTRADICTS))

@@ -30,20 +30,24 @@ _CANDIDATES = 60
 _SHOWN = 6
 """Maximum lines under a heading."""
 _HALF_LIFE = 16
-"""Number of later sessions after which the weight of a session is halved. Values of 4 and 8 gave equal results."""
+"""Number of later sessions after which the weight of a session is halved. In tests, 4 and 8 gave equal results."""
 _LATEST, _FIRST = 3, 100.0
 """Number of latest sessions that are always listed, and the weight that ranks them before all others."""
 _SHARED_FILE = 0.03
 """Weight added for each other recent session that modified the same file."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
-"""Labels of facts in a session summary: those of open work, and those of finished work."""
+"""Labels of facts in a session summary: labels of open work, then labels of finished work."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
-"""Factor for decisions by the user, increase for each repetition, and factor if none of the cited files exists."""
+"""Factors of the weight of a decision.
+
+In order: the factor for a decision by the user, the increase for each repetition, and the factor if none of the cited
+files still exists.
+"""
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
-"""Weight of a session with an unknown outcome, relative to other sessions."""
+"""Factor of the weight of a session of which only the request is known."""
 _ANSWER = " → "
-"""Separator of question and answer in a fact of a decision."""
+"""Separator of question and answer in the text of a decision."""
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
 _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
@@ -51,10 +55,11 @@ _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
 
 
 class _Past(Struct, frozen=True):
-    """Trusted observations of a session, and the session's weight by recency.
+    """Past session with its trusted observations. `weight` is higher for later sessions.
 
     `title` is the title of the session. If the session also has observations of low trust, the title could come from
-    them, so `title` is the first request instead. `request` is set for a session without trusted observations.
+    them, so `title` is the first request instead. `request` is the first request of a session without trusted
+    observations, and otherwise None.
     """
 
     title: str
@@ -162,9 +167,9 @@ class _FileChanges:
         self._key = store.home.key() if self._states else b""
 
     def count(self, files: Sequence[str], parts: Sequence[StoredObservation]) -> int:
-        """Return the number of files that changed since the observations that cite them.
+        """Return how many files changed since the observations that cite them.
 
-        For each file, the newest of these observations counts.
+        If several observations cite a file, the newest one counts.
         """
         known = {path: self._states.get(one.exchange, {}).get(path) for one in parts for path in _cited(one)}
         return sum(self._is_changed(known.get(path)) for path in files)
@@ -224,7 +229,7 @@ def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
 
 
 def _notes(shown: StoredObservation, text: str) -> tuple[str, ...]:
-    """Return the open items of a summary, and its last outcome unless the text already states it."""
+    """Return the open items of a summary, and its last outcome unless it is already contained in the text."""
     facts = shown.observation.facts if shown.summary else (shown.observation.title,)
     done = [fact for fact in facts if not shown.summary or fact.startswith(_OUTCOME)][-1:]
     return (*(fact for fact in done if _adds(fact, text)), *(fact for fact in facts if fact.startswith(_OPEN)))

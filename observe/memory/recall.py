@@ -15,7 +15,7 @@ from ...core.query import Mode
 from ...search.rank.item_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
-"""Number of candidates for each result, so that importance and confidence can move a memory up."""
+"""Number of candidates loaded for each result, so that importance and confidence can change their order."""
 _DEPTH = 4
 """Number of entries and of vectors to fuse for each candidate of `similar`. It makes eight results 25 % faster."""
 _NEAREST = 3
@@ -23,7 +23,7 @@ _NEAREST = 3
 _STATS_SHARE = 0.2
 """Share of the score that depends on importance and confidence. Relevance determines the rest."""
 _SUPERSEDED_SHARE = 0.5
-"""Factor of the score of a superseded memory, so that its replacement ranks first."""
+"""Factor of the score of a superseded memory. It ranks below the memory that replaced it."""
 
 
 class RecalledMemory(Struct, frozen=True):
@@ -77,7 +77,7 @@ class MemoryRecall:
     ) -> list[SimilarMemory]:
         """Return the valid memories with a minimum similarity to a query.
 
-        They are sorted by the product of similarity and weight. Raises the errors of `recall`.
+        They are sorted by similarity, multiplied by the weight that each memory has. Raises the errors of `recall`.
         """
         _check(query, limit)
         wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
@@ -110,7 +110,7 @@ class MemoryRecall:
 
 
 def near_the_best(found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-    """Return the results with at least half the best score. Forgetting by query thus keeps weak matches."""
+    """Return the results with at least half of the best score. Forgetting by a query ignores weaker matches."""
     return [each for each in found if each.score >= found[0].score / 2]
 
 

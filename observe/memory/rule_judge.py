@@ -5,7 +5,7 @@ Two statements contradict each other in two cases:
 - Exactly one of them is negated.
 - They differ in words that are opposites, alternatives of one kind, or different values.
 
-In both cases, the remaining words must agree: one statement has no further words, and the other has at most two.
+In both cases, the other content words must be the same, except that one of the statements may have up to two more.
 """
 
 import re
@@ -46,7 +46,7 @@ from .statement_parser import (
 
 _GRAMMAR = FUNCTION_WORDS | CHANGE_WORDS | NEGATORS
 _WORDS_MAX = 200
-"""Maximum number of content words of a statement that is compared. Longer ones are data, such as logs, not claims."""
+"""Maximum number of content words of a compared statement. A longer text is data, such as a log, not a claim."""
 
 
 class Verdict(StrEnum):
@@ -59,14 +59,14 @@ class Verdict(StrEnum):
 
 
 MemoryPair: TypeAlias = tuple[Memory, Memory]
-"""Two memories, the older first."""
+"""Pair of memories, the older first."""
 
 
 class Judgement(Struct, frozen=True):
     """Verdict with its reason in one sentence, and the name of the judge.
 
-    `unsure` is True if the rules found only a shared subject, so that a language model can be asked. A supersession
-    that is not `certain` is only proposed.
+    `unsure` is True if the rules found only that both have a common subject. A language model can then be asked.
+    `certain` is False for a supersession that is only proposed.
     """
 
     verdict: Verdict
@@ -140,7 +140,8 @@ class RuleJudge:
 def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
     """Return whether each text has content words that the other lacks, so that their subjects may differ.
 
-    Numbers are ignored. In the newer text, up to `new_values` phrases are ignored as new values.
+    Numbers are ignored. Up to `new_values` phrases that only the newer text has are ignored too, because they may be
+    new values of the same subject.
     """
     new = whole(newer)
     removed, added = ([word for word in words if not word.number] for words in _unshared(whole(older), new))
@@ -166,7 +167,7 @@ def _announces_change(text: str) -> bool:
 
 
 def _pairs(older: str, newer: str) -> Iterator[tuple[ParsedStatement, ParsedStatement]]:
-    """Yield all pairs of sentences, then all pairs of clauses."""
+    """Yield each pair of an older and a newer sentence, then each pair of an older and a newer clause."""
     for parts in (sentences, clauses):
         for old in parts(older):
             for new in parts(newer):
@@ -188,7 +189,10 @@ def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
 def _conflicting_words(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
-    """Return a reason that names two mutually exclusive words. Return None if other words differ too."""
+    """Return a reason that names two mutually exclusive words, or None.
+
+    The result is also None if the statements differ in other words too.
+    """
     conflicting = [
         (one, other)
         for one in [*only_old, *(word for word in old.words if word.light)]
@@ -222,7 +226,7 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
-    """Return whether one statement has no further words and the other statement has at most two."""
+    """Return whether one list of words is empty and the other has at most two, so that the subject is the same."""
     return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
 
 

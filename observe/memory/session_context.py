@@ -44,11 +44,11 @@ class ContextSection(Struct, frozen=True):
 
 
 class SessionContext(Struct, frozen=True):
-    """Memories for a session. `tokens` is the cost of the reply that contains them, never more than the budget.
+    """Memories for a session, and lines about past sessions of the project (`digest`).
 
-    `left_out` is the number of memories that did not fit. `contradictions` are pairs of IDs of included memories that
-    contradict each other. `digest` contains lines about past sessions of the project, and
-    `omitted_lines` is the number of those that did not fit.
+    `tokens` is the cost of the reply that contains this context. It never exceeds the budget. `left_out` and
+    `omitted_lines` are the numbers of memories and of lines that did not fit. `contradictions` are pairs of IDs of
+    included memories that contradict each other.
     """
 
     sections: tuple[ContextSection, ...]

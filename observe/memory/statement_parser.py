@@ -162,7 +162,7 @@ def _number(text: str, word: str, before: str, after: str, position: int) -> Wor
 
 
 def _is_capitalized(text: str, position: int) -> bool:
-    """Return whether a function word is capitalized like a name, as in `US` and `customer A`."""
+    """Return whether a function word is capitalized because it is a name, as `US` or as `A` in `customer A`."""
     return text.isupper() and text != "I" and (len(text) > 1 or position > 0)
 
 

@@ -61,7 +61,7 @@ def superseded_by(store: Store, key: int) -> list[Edge]:
 
 
 def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMemory:
-    """Make a superseded memory active inside a transaction, with its former importance and confidence.
+    """Make a superseded memory active again inside a transaction, with its former importance and confidence.
 
     Raises:
         InvalidInput: Another memory with the same content or file is stored.
@@ -127,7 +127,7 @@ def check_unique(store: Store, stored: StoredMemory) -> None:
 
 
 def _superseded(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Return an active memory changed to the state `SUPERSEDED`, and record the event."""
+    """Return an active memory with the state `SUPERSEDED` and the lower importance and confidence. Record the event."""
     store.memory_events.add(MemoryEvent(stored.key, EventKind.SUPERSEDED, at, reason, before=snapshot_of(stored)))
     return replace(
         stored,

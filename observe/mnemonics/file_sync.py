@@ -31,7 +31,7 @@ _TIME_MAX: Final = 15.0
 MCP clients wait for a minute, and a file takes 0.1 s.
 """
 _RECENT: Final = 2_000_000_000
-"""Nanoseconds within which two edits may have the same modification time."""
+"""Maximum nanoseconds between two edits of a file that may get the same modification time."""
 SOURCE: Final = "historian"
 
 
@@ -52,12 +52,12 @@ class ParsedFile(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Type that the folder of the file stands for."""
+        """Type of memory that the name of the file's folder indicates."""
         return folder_type(self.relative)
 
 
 def folder_type(relative: str) -> str:
-    """Return the type that the first folder of a path stands for, or the fallback for a path without a folder."""
+    """Return the type that the first folder of a path indicates, or the fallback type for a path without a folder."""
     first, *below = PurePosixPath(relative).parts
     return kebab(first) if below else FALLBACK
 
@@ -194,7 +194,7 @@ class FileSync:
             return {}, _reason(error)
 
     def _moved(self, rows: Mapping[str, MirroredFile], lost: Mapping[str, MirroredFile]) -> dict[str, MirroredFile]:
-        """Return the records of moved files by new path. A moved file keeps its bytes or its creation time."""
+        """Return the records of moved files by new path. A moved file has the same bytes or creation time as before."""
         left, moved = dict(lost), dict[str, MirroredFile]()
         for same in (_same_bytes, _same_creation):
             for path, parsed in self.files.items():
@@ -261,7 +261,10 @@ class FileSync:
         self._record(parsed, after)
 
     def _type(self, parsed: ParsedFile, row: MirroredFile | None) -> str | None:
-        """Return the type that a user gave a file by its folder or front matter. Return None if neither changed."""
+        """Return the type to which the user changed a file, or None if the type is unchanged.
+
+        The user changes the type by moving the file to another folder or by editing the front matter.
+        """
         declared = kebab(parsed.memory.declared)
         named = declared if declared in self.types else parsed.folder
         if row is None:

@@ -25,9 +25,10 @@ _LINK: Final = "it is a link, and links are not followed"
 
 
 class FolderListing(Struct, frozen=True):
-    """Content of the folder: its files by path, its subfolders, and its problems by path.
+    """Content of a `.mnemonics` folder: its files, its subfolders, and the files that cannot be used.
 
-    Each file has attributes that change when it is edited.
+    `files` maps each path to file attributes that change with every edit. `problems` maps each unusable path to the
+    reason.
     """
 
     files: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
@@ -148,7 +149,7 @@ def digest_of(data: bytes) -> str:
 
 
 def error_reason(error: OSError) -> str:
-    """Return the reason for an error without the path, because the message begins with it."""
+    """Return the reason for an error. The path is omitted, because the callers add the path themselves."""
     return _LINK if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
 
 

@@ -1,6 +1,6 @@
 """Memories of a project as files, with functions to remember, recall, update and forget them.
 
-Memories of other toolsets are recalled too.
+Recall also finds memories that were stored with other toolsets.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from .mnemonics_folder import MnemonicsFolder
 FORGETTABLE_MAX: Final = 10
 """Maximum number of memories that one query can forget."""
 _SCORE_MIN, _SIMILARITY_MIN = 0.3, 0.5
-"""Minimum score and minimum cosine similarity. A query updates a memory that reaches one of them."""
+"""Minimum score and minimum cosine similarity of a memory that `update` changes. One of them is sufficient."""
 
 
 class RememberedFile(Struct, frozen=True):

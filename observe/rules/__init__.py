@@ -1,8 +1,8 @@
-"""Extraction of observations by rules, without a key or network access, and with reproducible results.
+"""Extraction of observations by rules. It needs no API key or network access, and its results are reproducible.
 
-An exchange yields at most four kinds of observations: one outcome (request, actions, conclusion), one lesson
-(intermediate findings), the user's own decisions, and failed commands with their repair. An exchange that neither
-changes nor explains anything yields no observations.
+An exchange yields at most four kinds of observations: one outcome (request, actions, conclusion), one lesson (findings
+made while working), the user's own decisions, and failed commands with the commands that worked. An exchange that
+neither changes nor explains anything yields no observations.
 """
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ VERSION = "rules-9"
 def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
     """Extract the observations of one exchange, most important first, with verified evidence.
 
-    Each item of `evidence` proves the fact at the same position. Further items prove the narrative.
+    In each observation, `evidence[i]` proves `facts[i]`. Evidence after the last fact proves the narrative.
     """
     analysis = analyze_exchange(exchange)
     changed_files = touched_files(exchange, session)

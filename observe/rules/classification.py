@@ -95,7 +95,7 @@ _SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
     (ObservationType.TEST, ObservationType.CONFIG, ObservationType.GENERAL), 7
 )
 _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
-"""Types of requests to inspect, think or explain. They have less weight if something changed."""
+"""Types that a request to inspect, think or explain indicates. They get less weight if the exchange made a change."""
 
 _COMPLAINT = anywhere(
     r"""

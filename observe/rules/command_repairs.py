@@ -1,7 +1,7 @@
-"""Failed commands and their repair: another form of the command, or a command that had to run before it.
+"""Failed commands and their repairs. A repair is a corrected command, or a command that had to run first.
 
-Precision has priority over recall. If a failed check passes after an edit, the edit is not a repair of a command. The
-correction of a mistyped path is not a repair either.
+Precision has priority over recall. An edit after which a failed check passes does not count as a repair. The correction
+of a mistyped path does not count either.
 """
 
 import re
@@ -21,13 +21,13 @@ from .touched_files import relative_path
 REPAIRS_MAX: Final = 3
 """Maximum number of observations of repairs in one exchange."""
 _WINDOW: Final = 8
-"""Number of later commands among which a repair is searched."""
+"""Number of commands after a failed command that are searched for its repair."""
 _COMMAND_MAX: Final = 140
 """Maximum characters of a command that is worth remembering. Longer commands are scripts."""
 ERROR_MAX: Final = 160
 """Maximum characters of a line of output."""
 _TITLE_MAX: Final = 120
-"""Maximum characters of a title. It has room for the first words of an error only."""
+"""Maximum characters of a title. An error that does not fit is truncated."""
 _ERROR_MIN: Final = 10
 """Minimum characters of an error in a title. Shorter errors say too little."""
 _CODE_MAX: Final = 45
@@ -46,7 +46,7 @@ _MISUSED: Final = re.compile(
     |zsh:.{0,6}\ no\ matches\ found""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern for output that says that the command itself was wrong. Problems that the command found do not match."""
+"""Pattern for output of a wrong call, such as `command not found`. A failed test or a linter finding does not match."""
 _STOPPED: Final = re.compile(
     r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
     r"|exec_command failed|Command (?:aborted|timed out)"
@@ -71,7 +71,7 @@ _PREPARATION: Final = anywhere(
     | format | fmt | git (?:pull|rebase|fetch|submodule) | docker | (?:re)?start | chmod | playwright
     """
 )
-"""Pattern for commands that prepare or repair what another command needs."""
+"""Pattern for commands that another command may depend on, such as `npm install` or `docker compose up`."""
 _RUN: Final = {
     "test": "Run tests with", "lint": "Lint with", "format": "Format with", "type check": "Check types with",
     "build": "Build with", "install": "Install with", "run": "Start with", "release": "Release with",
@@ -120,7 +120,7 @@ def find_repairs(turns: Sequence[Turn]) -> Iterator[Repair]:
 
 
 def error_line(output: str) -> str:
-    """Return the line of an output that states the failure: a usage error, or else the last error or the last line."""
+    """Return the output line that states the failure: a usage error, or else the last error, or else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not _STATUS.fullmatch(line.strip())]
     misuse = next((line for line in lines if _MISUSED.search(line)), "")
     found = misuse or next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
@@ -133,15 +133,15 @@ def is_stopped(run: ShellRun) -> bool:
 
 
 def is_misused(output: str) -> bool:
-    """Return whether an output says that the command itself was wrong.
+    """Return whether an output says that the call was wrong, such as `unknown option`.
 
-    The result is False for a problem that the command found.
+    The result is False for a failed test or a linter finding.
     """
     return _MISUSED.search(output) is not None
 
 
 def changes_state(run: ShellRun) -> bool:
-    """Return whether a command may change files or services, unlike checks and commands that only show something."""
+    """Return whether a command may change files or services. Checks and commands that only show something do not."""
     return any(
         _FILE_CHANGE.match(segment.text)
         or (
@@ -153,9 +153,9 @@ def changes_state(run: ShellRun) -> bool:
 
 
 def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
-    """Return the repair in which another form of the command worked.
+    """Return the repair by a corrected command that worked, or None.
 
-    The other form has other words, another runner or another folder.
+    The corrected command has other words or another runner, or it is the same command in another folder.
     """
     output = run.result.text
     error, misused = error_line(output), is_misused(error_line(output))
@@ -180,9 +180,10 @@ def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
 
 
 def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
-    """Return a repair by another command.
+    """Return the repair by a command that had to run first, or None.
 
-    The command is the only change before the failed command passed, or it is the fixing form of a check.
+    The failed command must have passed after this command, without any other change in between. A command that fixes
+    what a failed check reports, such as `lint --fix`, also counts.
     """
     failed, changes = run.segments[-1], list[ShellRun]()
     if len(run.segments) > 2 or failed.is_reader or not _memorable(failed):
@@ -210,9 +211,10 @@ def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
 
 
 def _advised(command: Segment, output: str) -> bool:
-    """Return whether an output contains a command as advice.
+    """Return whether an output advises to run a command.
 
-    Lines that begin like a shell prompt do not count, because a runner prints the script that it starts.
+    Lines that begin with `$`, `>` or `[` do not count, because task runners print the command that they start in this
+    way.
     """
     return not command.filtered and any(
         command.text in line for line in output.splitlines() if not line.lstrip().startswith(("$", ">", "["))
@@ -224,7 +226,7 @@ def _memorable(command: Segment) -> bool:
 
 
 def _is_fixer_of(failed: Segment, other: Segment) -> bool:
-    """Return whether a command is the fixing form of a failed check: `lint:fix` of `lint`, `--write` of `--check`."""
+    """Return whether a command fixes what a failed check reports, as `npm run lint:fix` does after `npm run lint`."""
     if not _FIXER.search(other.text) or _FIXER.search(failed.text):
         return False
     if other.text.startswith(f"{failed.text}:") or other.text.startswith(f"{failed.text} "):
@@ -233,9 +235,9 @@ def _is_fixer_of(failed: Segment, other: Segment) -> bool:
 
 
 def _is_variant(failed: Segment, other: Segment) -> bool:
-    """Return whether a command does the same in another form.
+    """Return whether another command is a corrected form of a failed command.
 
-    Either few words differ, or another runner starts the same task.
+    Either only a few words differ, or another runner starts the same task: `bun test` instead of `npm test`.
     """
     if other.is_reader or other.text == failed.text or not _memorable(other):
         return False
@@ -282,7 +284,7 @@ def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observ
 
 
 def without_roots(text: str, roots: Sequence[str]) -> str:
-    """Return a text with the paths in the project relative to it."""
+    """Return a text in which paths below these project folders are replaced with relative paths."""
     for root in (root.rstrip("/") for root in roots):
         if root:
             text = re.sub(rf"{re.escape(root)}/(?=\w)", "", text)
@@ -311,7 +313,7 @@ def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
 
 
 def _difference(failed: Sequence[str], worked: Sequence[str]) -> str:
-    """Return the correction of a command: both commands if they are short, or else the words that differ."""
+    """Return the correction as a title: both commands if they are short, or else only the words that differ."""
     whole = f"Use {_code(' '.join(worked))} instead of {_code(' '.join(failed))}"
     if "…" not in whole:
         return whole

@@ -39,7 +39,7 @@ _PREFERENCE = anywhere(
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
-    """Yield up to three observations: for all answers, all objections, and all rules in the request."""
+    """Yield up to three observations: one each for all answers, all objections, and all rules in the request."""
     decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
     if answers := [each for each in decided if not _PROCEDURAL.search(each.question)]:
         yield _from_answers(exchange, analysis, answers)
@@ -71,7 +71,7 @@ def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Seque
 
 
 def _title(answers: Sequence[UserAnswer]) -> str:
-    """Return the chosen options if they have names, or else the question with its answer."""
+    """Return the chosen options if they are not sentences, or else the question with its answer."""
     options = [_RECOMMENDED.sub("", answer.choice) for answer in answers]
     if len("; ".join(options)) > 20 and not any(map(_SENTENCE.match, options)):
         return headline(f"Chose {'; '.join(options)}")

@@ -24,7 +24,7 @@ _MESSAGE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
-"""Groups of `_MESSAGE` that can contain the commit message, one for each way of quoting it on a command line."""
+"""Named groups of the pattern `_MESSAGE` that can contain the commit message, one for each way of quoting it."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
 MINOR = re.compile(
     r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
@@ -71,13 +71,14 @@ _RETRACTION = at_start(
 """Pattern for the beginning of a reply that withdraws the reply before it."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
-"""Minimum salience of the most salient sentence in a reply that counts as the conclusion."""
+"""Minimum salience of the conclusion. If the last reply has less, text since the last change is included too."""
 
 
 class CommitMessage(Struct, frozen=True):
     """Commit made on the command line.
 
-    `done` is False if the command failed and no text claims success. A hook can make the command fail after the commit.
+    `done` is False if the command failed and no reply says that the commit succeeded. A command can fail although the
+    commit was made, for example because of a hook.
     """
 
     subject: str
@@ -122,7 +123,7 @@ class ExchangeAnalysis(Struct, frozen=True):
     """Text that the user entered when stopping a tool call."""
     plan: ProposedPlan | None
     failures: tuple[Turn, ...]
-    """Calls of checks that failed: tests, linters, builds."""
+    """Calls of tests, linters or builds that failed."""
     left_failing: str
     """Command of the last check if it failed, otherwise empty."""
     interrupted: bool
@@ -177,7 +178,7 @@ def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:
-    """Return whether an injected message at the end states that the user interrupted the agent."""
+    """Return whether the exchange ends with a message of the agent's program that the user interrupted the agent."""
     after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
     return any(_INTERRUPTED.match(turn.text) for turn in after)
 

@@ -17,7 +17,7 @@ from .salience import is_status
 from .statements import Statement, statements, with_valid_quotes
 
 TEXT_MAX = 240
-"""Maximum characters of a note. A longer statement describes several items."""
+"""Maximum characters of a note. A longer text usually describes several items."""
 _TEXT_MIN = 16
 
 
@@ -106,7 +106,7 @@ _UNINFORMATIVE = whole_text(r"conversation compacted.* | compacted .* | \[.*")
 
 
 def compaction_notes(turn: Turn) -> Iterator[HandoffNote]:
-    """Yield the notes of a compaction summary, by the labels of its sections."""
+    """Yield the notes of a compaction summary. The heading of each section determines the label of its notes."""
     begin, end = _BEGIN.search(turn.text), _END.search(turn.text)
     text = turn.text[begin.end() if begin else 0 : end.start() if end else None]
     for label, section in _sections(text):
@@ -145,7 +145,7 @@ def _note(label: NoteLabel, stated: Statement, source: str = "") -> HandoffNote:
 def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
     """Yield the label and the text of each section. The label is None for a section about another subject.
 
-    In a text with several numbered headings, other headings belong to their sections.
+    If a text has at least three numbered headings, only these start a section.
     """
     label: NoteLabel | None = None
     lines: list[str] = []

@@ -26,7 +26,10 @@ _HEDGED = at_start(
 
 
 def extract_remarks(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return findings and rules, except guesses, dependent sentences and remarks on the working tree."""
+    """Return findings and rules.
+
+    Guesses, remarks on the working tree, and sentences that need the previous sentence are omitted.
+    """
     kept = [each for each in analysis.findings if FINDING.search(each.raw) or RULE.search(each.raw)]
     sure = [
         each

@@ -34,7 +34,7 @@ _LEFT = anywhere(
 )
 _NEXT = at_start(r"(?:the )?(?:suggested|recommended|logical)? ?next (?:steps?|actions?|up)(?:\s(?:is|are))? ?(?:to)?")
 _OTHERS = anywhere("pre-existing | unrelated | untouched | nothing left")
-"""Pattern for words of sentences about changes that are not part of the session."""
+"""Pattern for words that indicate that a sentence is not about open work of this session."""
 _LENGTHS = range(20, 241)
 _COMMAND_MAX = 60
 _FAILED_END = re.compile(r"The last (check|command), .+, failed\Z")
@@ -50,7 +50,10 @@ def closing_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
 
 
 def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
-    """Return the notes at the end of a session, without repetitions. For each label, the newest text is used."""
+    """Return the notes at the end of a session, without repetitions.
+
+    For each label, all notes come from the newest text that has notes with this label.
+    """
     closing = closing_exchanges(exchanges)
     found: dict[NoteLabel, list[HandoffNote]] = {}
     concluded = False
@@ -69,7 +72,7 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
 
 
 def _of_reply(turn: Turn) -> Iterator[HandoffNote]:
-    """Yield the notes of the sections of a reply, and those of its other sentences."""
+    """Yield the notes from the sections of a reply, and then from its other sentences about open points."""
     sections = list(answer_notes(turn))
     known = {note.evidence for note in sections}
     yield from sections

@@ -18,16 +18,16 @@ from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 from .user_request import is_specific
 
 PROPOSED = "Plan proposed"
-"""Prefix of the title of a plan without the user's approval."""
+"""Prefix of the title of a plan that the user has not approved."""
 EXPLAINED = 8
 """Minimum total salience of an answer that becomes an observation although no file was changed."""
 TOLD = 2
-"""Minimum total salience of the statements about a change that nobody ordered."""
+"""Minimum total salience of the statements in an exchange without a specific request, commit or plan."""
 _STEPS = 5
 """Maximum number of facts from a plan."""
 
 _POOR, _WEAK = 0.05, 0.30
-"""Title scores below which an exchange needs at least three facts, or at least two, to become an observation."""
+"""Limits for the score of the best title. Below 0.05 an exchange needs three facts, below 0.3 two, to be observed."""
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
 
 
@@ -131,7 +131,7 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
 
 
 def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> bool:
-    """Return whether neither a statement, a commit, a plan nor the request says more than that something changed."""
+    """Return whether an exchange without a specific request, commit or plan states almost nothing."""
     request = analysis.request
     ordered = request.plan or (request.asks and is_specific(request.title))
     weight = sum(max(0, salience(each.raw)) for each in statements)
@@ -147,7 +147,11 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
 
 
 def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
-    """Return a title: the plan with its state, another candidate with its subject, or the names of changed files."""
+    """Return a title for the exchange.
+
+    For a plan, the title says whether the plan was approved. Another candidate gets its subject as a prefix. Without a
+    candidate, the title names the changed files.
+    """
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)
     if best.source is Source.PLAN and analysis.plan:
@@ -160,7 +164,7 @@ def _named_after(files: TouchedFiles) -> str:
 
 
 def _subtitle(analysis: ExchangeAnalysis, lead: Sequence[Statement], title: str) -> str:
-    """Return the subtitle: the request if the title is the result, and otherwise the result."""
+    """Return the subtitle: the request, or else a sentence about the result if the title already states the request."""
     request = analysis.request
     parts = [without_opener(request.text[start:end]) for start, end in sentences(request.text)]
     first = next((part for part in parts if len(part) > 15), "")

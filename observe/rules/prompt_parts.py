@@ -246,9 +246,9 @@ def prompt_parts(prompt: str) -> Iterator[PromptPart]:
 
 
 def typed_text(line: str) -> str:
-    """Return a typed line with masked quotations. The length stays equal.
+    """Return a typed line in which quotations are masked without changing its length.
 
-    Words after an attribution or a name are masked too.
+    Text after phrases such as "the docs say", or after the name of a speaker and a colon, is masked too.
     """
     masked = mask_quotations(line)
     if (label := _LABEL.match(masked)) and _is_foreign(label.group(1)):
@@ -260,7 +260,7 @@ def typed_text(line: str) -> str:
 
 
 def _is_foreign(label: str) -> bool:
-    """Return whether the text after a label is not the user's. The label then names a person or a text."""
+    """Return whether a label before a colon names a person or a document, which then is the author of the text."""
     if any(each.sources.search(label) for each in languages()):
         return True
     own = any(each.openers.fullmatch(label) or each.lasting.search(f"{label}: ") for each in languages())
@@ -268,7 +268,7 @@ def _is_foreign(label: str) -> bool:
 
 
 def mask_quotations(line: str) -> str:
-    """Return a line in which quoted text is masked. The length stays equal."""
+    """Return a line in which quoted text is masked without changing the length of the line."""
     masked = _QUOTED.sub(lambda quoted: MASK * len(quoted.group()), line)
     for opening, ends in _PAIRS.items():
         start = masked.rfind(opening)

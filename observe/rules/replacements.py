@@ -30,9 +30,9 @@ _CORRECTED = at_start(
 _REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
 _WORD = re.compile(r"\w{4,}")
 _REPEATED, _SAME_TOPIC = 0.7, 0.4
-"""Minimum shares of the words of an earlier title.
+"""Minimum shares of the words of an earlier title that a later observation must contain to replace it.
 
-The title of a carried-out plan must contain the first share, the title of a correction the second share.
+The first share applies to plans that were carried out, the second to corrections.
 """
 
 

@@ -153,7 +153,7 @@ HOUSEKEEPING = anywhere(
 NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\b[\w-]+\.[a-z]{1,4}\b|\B--?[a-z][\w-]+")
 """Pattern for code, identifiers, paths, files and options."""
 _BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
-"""Pattern for URLs, paths and punctuation. A statement needs other words as well."""
+"""Pattern for URLs, paths, numbers and punctuation. A statement that contains little else is noise."""
 _MARKER = re.compile(r"/[a-z][\w:-]*(?=\s|$)|\[[^\]]*\]$")
 """Pattern for a slash command of the agent, or for a note in brackets about an attachment."""
 _NUMBER = re.compile(r"\d")

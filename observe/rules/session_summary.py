@@ -34,9 +34,9 @@ _FACT_MAX = 180
 _FINDINGS = {ObservationType.DEBUG, ObservationType.LEARNING, ObservationType.PATTERN}
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
-"""Share of their longer words that two texts must have in common to count as repetitions.
+"""Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
 
-Only the beginning of each text is compared.
+Only the first five letters of each word are compared.
 """
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
 _UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
@@ -153,7 +153,7 @@ def _asked(
 def _outcomes(
     parts: Sequence[Observation], reported: HandoffNote | None, asked: Sequence[SummaryFact]
 ) -> list[SummaryFact]:
-    """Return the results that recaps or compaction summaries report, and the largest results in chronological order."""
+    """Return the reported result, then the observed results with the most files and facts in chronological order."""
     stated = [_of_note(reported)] if reported else []
     found = [_finding(part, asked) for part in sorted(filter(_is_result, parts), key=_size, reverse=True)]
     results = [each for each in found if headline(each[0]) not in {headline(text) for text, _ in asked}] or found
@@ -223,7 +223,7 @@ def _subtitle(parts: Sequence[Observation], session: Session) -> str:
 
 
 def _distinct(facts: Iterable[SummaryFact]) -> list[SummaryFact]:
-    """Return the facts without repetitions, such as a plan and its commit."""
+    """Return the facts without repetitions. For example, a commit can repeat the plan that it carries out."""
     kept: list[SummaryFact] = []
     for fact in facts:
         if not any(_repeats(fact[0], known) for known, _ in kept):

@@ -23,7 +23,7 @@ TASKS: Final = {
         "check": "check",
     }.items()
 }
-"""Tasks for which projects have commands, with the words of a command that indicate the task."""
+"""Tasks of a project, such as `test` or `build`. The words of each task indicate it in a command."""
 
 _TASK_OF: Final = {word: task for task, words in TASKS.items() for word in words if word != "run"}
 _MANY: Final = {
@@ -65,7 +65,11 @@ _READERS: Final = frozenset(
 
 
 def _task_of(word: str) -> str:
-    """Return the task that a word names. It may be a part of a script's name: `test:unit`, `css:build`."""
+    """Return the task that a word of a command indicates, or an empty string.
+
+    The word can be a script name that contains the task: `test:unit` indicates `test`, and `css:build` indicates
+    `build`.
+    """
     parts = (word, word.partition(":")[0], word.rpartition(":")[2])
     return next((_TASK_OF[part] for part in parts if part in _TASK_OF), "")
 
@@ -94,7 +98,7 @@ class Segment(Struct, frozen=True):
 
     @property
     def task(self) -> str:
-        """Task of `TASKS`, or an empty string for any other command."""
+        """Task that the command performs, such as `test`, or an empty string. `TASKS` lists the tasks."""
         return self._task[0]
 
     @property
@@ -191,7 +195,7 @@ def command_segments(line: str) -> tuple[str, tuple[Segment, ...]]:
 
 
 def _split(line: str) -> Iterator[list[str]]:
-    """Yield the commands of a command line, each as the list of its piped parts."""
+    """Yield the commands of a command line. Each is a list of the commands that pipes connect."""
     parts = [""]
     for found in _PARTS.finditer(line):
         if found["end"]:

@@ -1,4 +1,4 @@
-"""Statements: sentences and list items of a turn. Each has a quote and is understandable by itself."""
+"""Statements: the sentences and list items of a turn, each with a quote. A statement is understandable by itself."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ _SENTENCE = re.compile(
     r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include|launched|started)\b",
     re.IGNORECASE,
 )
-"""Pattern for a sentence. The name of a section does not match."""
+"""Pattern for sentences, to distinguish them from headings that only name a section."""
 
 
 class Statement(Struct, frozen=True):
@@ -195,7 +195,11 @@ def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def with_valid_quotes(cells_with_text: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
-    """Shorten each quote until the turn contains it, because statements come from a cleaned copy of the turn."""
+    """Yield the statements with quotes that occur in the turn.
+
+    Statements come from a cleaned copy of the turn. Therefore, words are removed from the end of a quote until it
+    occurs in the original turn. Statements without a remaining quote are omitted.
+    """
     for statement in cells_with_text:
         quote = statement.quote
         while quote and quote not in turn.text:

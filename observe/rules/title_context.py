@@ -1,4 +1,4 @@
-"""Context of a title: its subject in front, or the points of the answer behind it."""
+"""Context of a title: a subject before the title, or the labels of a list after the title."""
 
 import re
 
@@ -14,7 +14,7 @@ _UNUSABLE = re.compile(
     |^(?:in|on|at|for|if|when|what|why|how|who|which|is|are|do|does|can|should|would|there|run|review|check|continue)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Lines that do not name a topic: questions, addresses, commands, and lines with a pronoun."""
+"""Pattern for lines that do not name a topic: questions, addresses, commands, and lines with a pronoun."""
 _FUNCTION_WORD = re.compile(
     r"(?:The|An?|All|Both|Each|Every|Only|No|It|This|That|These|When|With|For|In|On|Your)\b(?!:)"
 )
@@ -28,7 +28,7 @@ _NO_POINT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
-"""Minimum number of labels, and maximum characters of a title that they follow."""
+"""Minimum number of list labels, and maximum characters of the title to which they are appended."""
 
 
 def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
@@ -49,7 +49,7 @@ def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
 
 
 def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
-    """Return a short title with the labels of the list items of the answer."""
+    """Return the title with the labels of the answer's list items appended. Return a long title unchanged."""
     found = [point[1] for each in analysis.conclusion if each.listed and (point := _POINT.match(each.raw))]
     points = [point for point in found if not _NO_POINT.match(point)]
     if len(points) < _POINTS_MIN or len(title) > _ANNOUNCED_MAX:
@@ -58,7 +58,7 @@ def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
 
 
 def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str) -> str:
-    """Return the title of a result after its subject, as in `Login redirect: the token was refreshed twice`.
+    """Return the title with a subject as prefix, as in `Login redirect: the token was refreshed twice`.
 
     A title that shares a word with the topic of the session or with the request is returned unchanged.
     """

@@ -151,8 +151,8 @@ WEIGHTS: Final = {
 }
 """Weight of each property of a candidate.
 
-Fitted weights below 0.1 are omitted. The weights of plan headings, and of titles that are generic, without a subject or
-cut in a quotation, were increased after trials.
+Fitted weights below 0.1 are omitted. Some weights were increased after trials: those of plan headings, generic titles,
+titles without a subject, and titles truncated within a quotation.
 """
 
 

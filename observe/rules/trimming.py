@@ -10,14 +10,15 @@ TOKENS_MAX = 480
 """Maximum tokens of an observation, with its heading and evidence, that the detail view shows in full."""
 _FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 8, 5, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
-"""Maximum characters of the narrative: in the first step, and after the other parts are trimmed."""
+"""Maximum characters of the narrative, first after an early step of trimming, then after a late step."""
 
 
 def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
     The function removes names of read files, then the end of a long narrative, then concepts and names of modified
-    files, then the least salient facts. If the rest is still too long, it removes more of each.
+    files, then the least salient facts. If the observation is still too long, it shortens the narrative further, and
+    then removes more facts and files.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)
@@ -47,7 +48,7 @@ def _smaller(whole: Observation) -> Observation:
 
 
 def _without_least_fact(whole: Observation) -> Observation:
-    """Return the observation without its least salient fact. On a tie, the last one goes."""
+    """Return the observation without its least salient fact. On a tie, remove the last one."""
     least = min(range(len(whole.facts)), key=lambda place: (salience(whole.facts[place]), -place))
     facts = whole.facts[:least] + whole.facts[least + 1 :]
     return replace(whole, facts=facts, evidence=whole.evidence[:least] + whole.evidence[least + 1 :])

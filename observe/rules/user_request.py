@@ -65,14 +65,14 @@ LOOK = at_start(
     | summari[sz]e | test | understand | verify
     """
 )
-"""Pattern for an instruction to inspect, think or explain, whose result is not in the instruction."""
+"""Pattern for an instruction to inspect, think or explain. Such an instruction does not state its result."""
 _BRANCHING = at_start(
     r"""
     (?:create|switch|check ?out|delete|push|merge|rebase|pull|open|go)\b(?! branching).{0,40}\b(?:branch(?:es)?|main
     |master|prs?|worktree)
     """
 )
-"""Pattern for instructions about branches, which do not describe the change."""
+"""Pattern for instructions about branches, such as `push to main`. They do not describe the change itself."""
 _SUBJECT = re.compile(
     r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
 )
@@ -111,7 +111,7 @@ class UserRequest(Struct, frozen=True):
     line: int
     human: bool
     statements: tuple[Statement, ...] = ()
-    """Sentences of a prompt. For a plan, the tuple is empty, because an assistant mostly wrote it."""
+    """Sentences of a prompt. For a plan, the tuple is empty, because the assistant usually wrote the plan."""
     plan: bool = False
     routine: bool = False
     asks: bool = False

@@ -1,6 +1,7 @@
-"""Verification of observations, which keeps only facts whose quotes occur on their lines, and sets the origins.
+"""Verification of observations.
 
-Both extractors, the rules and the language model, use this module.
+A fact is kept only if its quote occurs on the transcript line that its evidence names. The origin of an observation is
+determined from the speakers of the quotes. Both extractors, the rules and the language model, use this module.
 """
 
 import re
@@ -15,7 +16,7 @@ from ...core.observation import Evidence, Observation
 from ...core.origin import Origin, least
 
 _EXTERNAL_TOOL: Final = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
-"""Pattern for names of tools whose output comes from outside this machine. Agents and MCP servers differ in names."""
+"""Pattern for names of tools whose output comes from outside this machine. It covers agents and MCP servers."""
 _EXTERNAL_COMMAND: Final = re.compile(
     r"""(?<![\w./-])(?:(?:curl|wget)\s(?![^\n|;&]*(?:localhost|127\.0\.0\.1|\[::1\]))
     |gh\s+(?:(?:issue|pr)\s+(?:view|list|diff)|api|search)\b)""",
@@ -39,8 +40,9 @@ class VerifiedObservations(Struct, frozen=True):
 def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObservations:
     """Keep the facts whose quotes occur in the exchange.
 
-    Each item of `evidence` proves the fact at the same position. Further items prove the narrative. An observation
-    without valid evidence is rejected. An observation is never more trusted than the lines that it quotes.
+    In each observation, `evidence[i]` proves `facts[i]`. Evidence after the last fact proves the narrative. An
+    observation without valid evidence is rejected. The origin of an observation is the least trusted origin of its
+    quotes.
     """
     lines: dict[int, list[Turn]] = {}
     for turn in exchange.turns:
@@ -57,15 +59,15 @@ def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObse
 
 
 def find_quote(quote: str, line: int, texts: Sequence[tuple[int, str]]) -> Evidence | None:
-    """Find a quote on its line, or on the only other line that contains it.
+    """Find a quote on the line that the extractor reported, or else on the only line that contains the quote.
 
-    Markdown, quotation marks and white space are ignored. An ellipsis stands for omitted text of the same turn. In this
-    case, the evidence is the longest piece.
+    Markdown, quotation marks and white space are ignored. An ellipsis in a quote stands for omitted text of the same
+    turn. The evidence is then the longest piece of the quote.
 
     Args:
         quote: Text to find.
         line: Line reported by the extractor.
-        texts: Pairs of line and text.
+        texts: Pairs of a line number and a text of this line.
 
     Returns:
         The evidence with the words of the source, or None.
@@ -126,8 +128,8 @@ def _occurs(evidence: Evidence, lines: dict[int, list[Turn]]) -> bool:
 def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external: bool) -> Origin:
     """Return the least trusted origin of all quotes.
 
-    If only the user is quoted, the origin is `human`. If the exchange contains `external` text, any other observation
-    is external, because its quotes may repeat this text.
+    If only the user is quoted, the origin is `human`. Otherwise, if the exchange fetched text from outside this machine
+    (`external`), the origin is `external`, because quotes may repeat this text.
     """
     speakers = {_speaker(evidence, lines) for evidence in observation.evidence} | {Origin(observation.origin)}
     fetched = [Origin.EXTERNAL] if external and speakers != {Origin.HUMAN} else []
@@ -137,8 +139,8 @@ def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external:
 def _speaker(evidence: Evidence, lines: dict[int, list[Turn]]) -> Origin:
     """Return the origin of a quote.
 
-    A line can contain a call and its result. The quote belongs to the tool if no other speaker's text contains it.
-    Other text that the user did not type, such as a task for a sub-agent, counts as the assistant's.
+    A line can contain a call and its result. The origin is the tool only if the quote occurs in no other speaker's
+    text. Other text that the user did not type, such as a task for a sub-agent, counts as the assistant's.
     """
     speakers = {turn.speaker for turn in lines.get(evidence.start_line, ()) if evidence.quote in turn.text}
     if speakers == {Speaker.HUMAN}:

@@ -74,8 +74,9 @@ class Attribution:
     def of_all(self, lines: Sequence[BlamedLine]) -> list[LineAuthor]:
         """Return the author of each line.
 
-        A short line is attributed like a neighbouring line. If agents wrote the rest of its commit, a short line is
-        also attributed to an edit of the file that contains the line.
+        A line with fewer than three letters and digits gets the author of a neighbouring line of the same commit. An
+        unattributed line also counts as written by an agent if an edit contains the line, and agents wrote the rest of
+        the commit.
         """
         found = [self.of(line) for line in lines]
         short = [

@@ -17,10 +17,10 @@ _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+
 
 
 class CommitGroup(Struct):
-    """Edits in one commit. Without a `revision`, these are edits of one conversation that have no known commit.
+    """Archived edits that are in one commit.
 
-    `edits` are pairs of a path and an edit, newest first. The path is relative to the repository, or absolute without a
-    repository.
+    If `revision` is empty, these are the edits of one conversation that have no known commit. `edits` are pairs of a
+    path and an edit, newest first. The path is relative to the repository, or absolute without a repository.
     """
 
     revision: str

@@ -26,7 +26,10 @@ from .health_context import ARCHIVE, Findings, HealthContext
 _SETTLED: Final = 60.0
 """Seconds after which a running archiver should have archived a changed file of an agent."""
 _OVERDUE: Final = 2 * 3600 * 1000
-"""Milliseconds after its last day at which a deletion is overdue for erasure. `palaver watch` erases once an hour."""
+"""Milliseconds after the end of its undo period at which a deletion must have been erased.
+
+`palaver watch` erases such deletions once an hour.
+"""
 _REPAIR_COPY: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )

@@ -1,6 +1,6 @@
 """Status of the archive (`palaver status`).
 
-It contains sizes, the outcome of every line, and the progress of each stage.
+It contains sizes, the numbers of parsed, repeated and skipped transcript lines, and the progress of each stage.
 """
 
 from typing import Final

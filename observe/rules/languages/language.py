@@ -1,8 +1,8 @@
 """Table of phrases for one language.
 
-It contains phrases of lasting preferences, and phrases that announce the text of another author. The fields are regular
-expressions. In a string with `|`, spaces around `|` and line ends are ignored. A tuple lists alternatives literally.
-Matching ignores case.
+The table contains phrases that state lasting preferences, and phrases that announce the text of another author. Each
+phrase is a regular expression that ignores case. A field is a tuple of phrases, or a string with phrases separated by
+`|`. Spaces around `|` and line ends are ignored.
 """
 
 import re
@@ -19,8 +19,10 @@ class Language(Struct, frozen=True):
         rules: Beginnings of clauses that state a rule, unless the text limits it: "always run", "never push".
         limited: Words that limit a rule to the current task or to a short time: "for this PR", "for now".
         references: Words that refer to something that the sentence does not name: "this function", "do it like that".
-        corrections: Beginnings of clauses that correct an agent. They are proposed if they occur in two sessions.
-        sources: Names of texts by other authors: "review comment", "README". The next paragraphs may be pasted.
+        corrections: Beginnings of clauses that correct an agent. A correction is proposed as a preference if it occurs
+            in two sessions.
+        sources: Names of texts by other authors: "review comment", "README". Paragraphs after such a name may be pasted
+            text.
         attributions: Phrases directly before the words of another author: "the docs say".
         spaced: False if words are not separated by spaces. Phrases then count anywhere in a sentence.
     """
