@@ -86,7 +86,7 @@ class CodeSearch:
             raise InvalidInput("The text must be part of one line", hint="Give some characters of the line.")
         if placeholders_in(text):
             raise InvalidInput(
-                "The text contains a secret, which the archive redacts", hint="Search for words near it."
+                "The text contains a secret, which the archive redacts", hint="Search for words near the secret."
             )
         found = list(islice(self._lines(text, _of_code(wanted), context), limit + 1))
         return CodeLines(text, tuple(found[:limit]), limited=len(found) > limit)
