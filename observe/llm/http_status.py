@@ -28,7 +28,7 @@ def error_of(
     """
     if status in _REDIRECTS:
         target = headers.get("location", "").partition("?")[0][:_ADDRESS_MAX]
-        hint = "Write the address in llm_url in config.toml, if you trust it."
+        hint = "If you trust this address, set llm_url to it in config.toml."
         return ModelRefused(f"llm_url redirects to {target or 'no address'}", status, hint=hint)
     if status in _PERMANENT or unpaid:
         hint = _HINTS.get(status, "Check the account that your API key belongs to, then run the command again.")

@@ -260,7 +260,7 @@ def typed_text(line: str) -> str:
 
 
 def _is_foreign(label: str) -> bool:
-    """Return whether a label before a colon names a person or a document, which then is the author of the text."""
+    """Return whether a label before a colon names a person or a document as the author of the text after the colon."""
     if any(each.sources.search(label) for each in languages()):
         return True
     own = any(each.openers.fullmatch(label) or each.lasting.search(f"{label}: ") for each in languages())

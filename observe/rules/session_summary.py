@@ -49,7 +49,7 @@ def build_summary(
     exchanges: Sequence[Exchange],
     replaced: Collection[Observation] = (),
 ) -> Observation | None:
-    """Return the summary of a session, or None if it would be empty or only repeat the session's one observation.
+    """Return the summary of a session, or None if it would be empty or only repeat the session's only observation.
 
     Args:
         parts: Observations of the session, in order.
@@ -96,7 +96,7 @@ def build_summary(
 
 
 def _notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
-    """Return the request in the newest compaction summary, the choices, and the notes at the end of a session."""
+    """Return the request in the newest compaction summary, the choices in replies, and the notes at the end."""
     turns = [turn for exchange in exchanges for turn in exchange.turns if turn.kind is Kind.COMPACTION and turn.active]
     asked = [note for turn in turns for note in notes_of(turn) if note.label is NoteLabel.ASKED]
     made = chain.from_iterable(choices(reply) for reply in map(_last_reply, exchanges) if reply)
@@ -108,7 +108,7 @@ def _last_reply(exchange: Exchange) -> Turn | None:
 
 
 def _verified(notes: Iterable[HandoffNote], exchanges: Sequence[Exchange]) -> tuple[list[HandoffNote], Origin]:
-    """Return the notes whose quotes occur on their lines, and the least trusted origin of their texts.
+    """Return the notes whose quotes occur on the lines that they cite, and the least trusted origin of their texts.
 
     Recaps and compaction summaries can repeat text of any earlier exchange.
     """

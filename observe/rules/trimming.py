@@ -10,7 +10,7 @@ TOKENS_MAX = 480
 """Maximum tokens of an observation, with its heading and evidence, that the detail view shows in full."""
 _FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 8, 5, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
-"""Maximum characters of the narrative, first after an early step of trimming, then after a late step."""
+"""Maximum characters of the narrative, after an early step and after a late step of trimming."""
 
 
 def trim_to_budget(observation: Observation) -> Observation:

@@ -16,7 +16,7 @@ from ...core.observation import Evidence, Observation
 from ...core.origin import Origin, least
 
 _EXTERNAL_TOOL: Final = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
-"""Pattern for names of tools whose output comes from outside this machine. It covers agents and MCP servers."""
+"""Pattern for names of tools whose output comes from outside this machine. Agents and MCP servers use such names."""
 _EXTERNAL_COMMAND: Final = re.compile(
     r"""(?<![\w./-])(?:(?:curl|wget)\s(?![^\n|;&]*(?:localhost|127\.0\.0\.1|\[::1\]))
     |gh\s+(?:(?:issue|pr)\s+(?:view|list|diff)|api|search)\b)""",

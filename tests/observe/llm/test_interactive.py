@@ -72,8 +72,8 @@ def test_known_titles_are_sent(stage: Stage) -> None:
     stage.run()
 
     by_line = {passages(call)[0][0]: call["messages"][0]["content"] for call in stage.provider.calls}
-    assert "Already known" not in by_line[1]
-    assert "Already known" in by_line[4]
+    assert "already stored for this session" not in by_line[1]
+    assert "already stored for this session" in by_line[4]
     assert stage.run().asked == 0
 
 
