@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SetMissing as missing:
         print(missing, file=sys.stderr)
         return 1
-    with ArchiveSearch(Ours(corpus, chosen.keep).home) as archive:
+    ours = Ours(corpus, chosen.keep)  # The home is removed when this object is.
+    with ArchiveSearch(ours.home) as archive:
         asked = [_ask(archive, question) for question in corpus.questions]
         text = "\n\n".join([_by_kind(asked), _worth(archive, asked)])
     print(text)

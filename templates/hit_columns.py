@@ -1,6 +1,5 @@
 """Columns before the title of a hit in a list: ID, date, session and type."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,16 +18,12 @@ def complete_columns(hits: Sequence[Hit]) -> list[str]:
 
 
 def brief_columns(hits: Sequence[Hit]) -> list[str]:
-    """Return the columns of each hit without what the list already shows, so that more of its title fits.
-
-    The year is shown where it changes, and the session where the list has several hits of it.
-    """
-    times, rows, year = Counter(hit.session_id for hit in hits), list[str](), ""
+    """Return the columns of each hit. The year is shown only where it changes, so that more of the title fits."""
+    rows, year = list[str](), ""
     for hit in hits:
         day, before = show_day(hit.at), year
         year = f"{day[:4]}-"
-        session = hit.short_session_id if times[hit.session_id] > 1 else ""
-        rows.append(_joined(hit, day.removeprefix(before) if before else day, session))
+        rows.append(_joined(hit, day.removeprefix(before) if before else day, hit.short_session_id))
     return rows
 
 
