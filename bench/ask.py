@@ -47,10 +47,15 @@ class Asked(Struct, frozen=True):
 
 
 class Costs(Struct, frozen=True):
-    """Outcome of a client for one question: tokens in its context, and whether it saw the correct session."""
+    """Outcome of a client for one question.
+
+    Attributes:
+        tokens: Tokens in the context of the client.
+        correct: Flag per citation: True if it exists and belongs to the correct session.
+    """
 
     tokens: int
-    found: bool
+    correct: tuple[bool, ...]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,27 +120,23 @@ def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
 
 def _worth(archive: ArchiveSearch, asked: Sequence[Asked]) -> str:
     """Compare the answer with scripted clients that call the tools, on a fixed sample of the test split."""
-    held = [each for each in asked if each.question.gains and each.question.split == "test"]
-    sample = sorted(held, key=lambda each: hashlib.sha256(f"ask {each.question.id}".encode()).digest())[:_SAMPLE]
+    answerable = [each for each in asked if each.question.gains and each.question.split == "test"]
+    sample = sorted(answerable, key=lambda each: hashlib.sha256(f"ask {each.question.id}".encode()).digest())[:_SAMPLE]
     tools = ConversationContext(archive, Renderer())
     clients: dict[str, Callable[[Asked], Costs]] = {
         "reads the whole conversations": lambda each: _naive(archive, tools, each, whole=True),
         "reads the evidence lines": lambda each: _naive(archive, tools, each, whole=False),
-        "`palaver ask`": lambda each: Costs(each.answer.receipt.tokens, each.found),
+        "`palaver ask`": lambda each: Costs(each.answer.receipt.tokens, tuple(_correct(archive, each))),
     }
     rows: list[list[str]] = []
     costs = {name: [client(each) for each in sample] for name, client in clients.items()}
     ours = mean(each.tokens for each in costs["`palaver ask`"])
     for name, of_client in costs.items():
-        tokens = mean(each.tokens for each in of_client)
-        rows.append(
-            [name, _percent([each.found for each in of_client]), f"{tokens:,.0f}", f"{100 * ours / tokens:.1f} %"]
-        )
-    correct = list(_correct_citations(archive, sample))
-    return (
-        f"{len(sample)} questions of the test split. Of {len(correct)} citations, {sum(correct)} exist and belong to a "
-        f"cited session.\n\n{table(['client', 'finds session', 'tokens', 'tokens of `palaver ask`'], rows)}"
-    )
+        tokens, cited = mean(each.tokens for each in of_client), [flag for each in of_client for flag in each.correct]
+        found = _percent([any(each.correct) for each in of_client])
+        rows.append([name, found, str(len(cited)), _percent(cited), f"{tokens:,.0f}", f"{100 * ours / tokens:.1f} %"])
+    header = ["client", "finds session", "citations", "of the correct session", "tokens", "tokens of `palaver ask`"]
+    return f"{len(sample)} questions of the test split.\n\n{table(header, rows)}"
 
 
 def _naive(archive: ArchiveSearch, tools: ConversationContext, asked: Asked, *, whole: bool) -> Costs:
@@ -144,20 +145,17 @@ def _naive(archive: ArchiveSearch, tools: ConversationContext, asked: Asked, *, 
     tokens = count(search(tools, question).text)
     hits: tuple[Hit, ...] = archive.find(Query.parse(question), snippets=False).hits[:_OPENED]
     if not hits:
-        return Costs(tokens, found=False)
+        return Costs(tokens, ())
     tokens += count(get_observations(tools, [hit.id for hit in hits]).text)
     places = dict.fromkeys(hit.path if whole else hit.id for hit in hits)
     tokens += sum(count(read(tools, place).text) for place in places)
-    return Costs(tokens, any(hit.session_id in asked.question.gains for hit in hits))
+    return Costs(tokens, tuple(hit.session_id in asked.question.gains for hit in hits))
 
 
-def _correct_citations(archive: ArchiveSearch, sample: Sequence[Asked]) -> Iterator[bool]:
-    """Yield for each printed citation whether it exists and belongs to a session of the answer's list."""
-    checker = CitationChecker(archive)
-    for each in sample:
-        sessions = {session.session_id for session in each.answer.sessions}
-        for source in checker.check(Renderer().cited_answer(each.answer)).sources:
-            yield source.exists and source.session_id in sessions
+def _correct(archive: ArchiveSearch, asked: Asked) -> Iterator[bool]:
+    """Yield for each printed citation whether it exists and belongs to the correct session."""
+    for source in CitationChecker(archive).check(Renderer().cited_answer(asked.answer)).sources:
+        yield source.exists and source.session_id in asked.question.gains
 
 
 def _percent(found: Sequence[bool]) -> str:
