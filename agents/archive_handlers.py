@@ -1,4 +1,4 @@
-"""Handlers of MCP requests for resources, prompts and completions, which come with the conversation toolset."""
+"""Handlers of MCP requests for resources, prompts and completions, served together with the conversation toolset."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -46,9 +46,9 @@ from .toolset import Toolset
 from .workflow_prompts import PROMPTS, completions
 
 _SUBSCRIPTIONS_SINCE: Final = "2026-07-28"
-"""First protocol version in which clients subscribe to changes of lists. Before, every client gets them."""
+"""First protocol version in which clients subscribe to list changes. Older clients are notified without asking."""
 _NOT_FOUND: Final = -32002
-"""Error code of an unknown resource before that version. Since then, it is an invalid parameter."""
+"""Error code for an unknown resource, for clients older than `_SUBSCRIPTIONS_SINCE`. Others get INVALID_PARAMS."""
 
 Context = ServerRequestContext[Any, Any]
 Result = TypeVar("Result")
@@ -75,7 +75,7 @@ class ArchiveHandlers:
     async def list_templates(
         self, _context: Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """Return the two templates."""
+        """Return the URI templates of observations and sessions."""
         refuse_cursor(params)
         return ListResourceTemplatesResult(resource_templates=TEMPLATES)
 
@@ -90,12 +90,12 @@ class ArchiveHandlers:
         return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)])
 
     async def list_prompts(self, _context: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
-        """Return the prompts."""
+        """Return the name, description and arguments of every prompt."""
         refuse_cursor(params)
         return ListPromptsResult(prompts=[each.listed for each in PROMPTS.values()])
 
     async def get_prompt(self, _context: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        """Return a prompt, filled with what the archive has about its arguments."""
+        """Return the text of a prompt, which contains the archived entries that match its arguments."""
         prompt = PROMPTS.get(params.name)
         if prompt is None:
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}. Prompts: {', '.join(PROMPTS)}.")
@@ -107,7 +107,7 @@ class ArchiveHandlers:
         return GetPromptResult(description=prompt.listed.description, messages=[message])
 
     async def complete(self, _context: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Return the projects or sessions that begin with the typed text."""
+        """Return the project names or session IDs that begin with the typed text."""
         argument = _argument(params)
         try:
             sessions = await self._run(latest_sessions) if argument in {"project", "session"} else ()
@@ -128,7 +128,11 @@ class ArchiveHandlers:
 
 
 def _argument(params: CompleteRequestParams) -> str:
-    """Return what to complete: `project`, `session` or another argument. Raises `MCPError` for an unknown one."""
+    """Return the kind of value to complete: `project`, `session`, or a text for arguments without completions.
+
+    Raises:
+        MCPError: The prompt, the template or the argument is unknown.
+    """
     name = params.argument.name
     if isinstance(params.ref, PromptReference):
         prompt = PROMPTS.get(params.ref.name)
@@ -140,6 +144,6 @@ def _argument(params: CompleteRequestParams) -> str:
 
 
 def _mcp_error(error: PalaverError, invalid: int, data: dict[str, str] | None = None) -> MCPError:
-    """Return the error for the client. `invalid` is the code for an error that the client can correct."""
+    """Convert an error for the client. `invalid` is the MCP error code if the client can correct the request."""
     code = invalid if isinstance(error, InvalidInput) else INTERNAL_ERROR
     return MCPError(code, error.full_message, data)

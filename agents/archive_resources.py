@@ -1,4 +1,4 @@
-"""MCP resources of the archive: the latest sessions, and templates for the address of any observation or session.
+"""MCP resources of the archive: the latest sessions, and URI templates for all observations and sessions.
 
 The only part of an address that reaches the archive is an ID. The archive looks it up and never uses it as a path.
 """
@@ -56,7 +56,7 @@ def session_address(session: Hit) -> str:
 
 
 def list_resources(sessions: Iterable[Hit]) -> list[Resource]:
-    """Return one resource for each session, in the given order. Sessions with the same ID cannot be addressed."""
+    """Return one resource for each session, in the given order. Sessions that share an ID are left out."""
     resources = [*map(_resource, sessions)]
     uses = Counter(each.uri for each in resources)
     return [each for each in resources if uses[each.uri] == 1]

@@ -22,7 +22,7 @@ _REFUSAL: Final = b"Unauthorized: send the header `Authorization: Bearer TOKEN`,
 
 
 def load_token(home: Home) -> str:
-    """Return the token of a home. It is created once, in a file that only its owner can read.
+    """Return the token of a Palaver home. It is created once, in a file that only the user can read.
 
     In read-only mode, a missing token is created for this process only.
 
@@ -49,13 +49,13 @@ def load_token(home: Home) -> str:
 
 
 class BearerGate:
-    """ASGI application that passes only requests with the token to another application."""
+    """ASGI application that forwards only requests with the token to the wrapped application."""
 
     def __init__(self, app: App, token: str) -> None:
         self._app, self._token = app, token.encode("ascii")
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer with status 401."""
+        """Forward a request with the token, or answer with status 401."""
         if scope["type"] == "http" and not self._is_allowed(scope):
             headers = [
                 (b"content-type", b"text/plain; charset=utf-8"),

@@ -1,4 +1,4 @@
-"""Progress of a long tool call, which a tool reports from its thread and the server sends to the client."""
+"""Progress of a long tool call. The tool reports it from its thread, and the server sends it to the client."""
 
 from contextvars import ContextVar
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from ..core.progress import Reporter, silent
 
 REPORTER: Final[ContextVar[Reporter]] = ContextVar("REPORTER", default=silent)
-"""Function that reports the progress of the current call. Outside of a server, it ignores the report."""
+"""Function to which a tool reports the progress of the current call. Outside a server, reports are ignored."""
 
 
 class CallProgress:

@@ -28,7 +28,10 @@ _SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 def can_ask(context: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether the client shows questions with forms. A client that lists no kinds of questions shows forms."""
+    """Return whether the client can show a question as a form.
+
+    A client that supports elicitation without naming a mode supports forms.
+    """
     capabilities = context.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities else None
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
@@ -56,6 +59,6 @@ async def ask(
 
 
 def check_unchanged(before: str, after: str) -> None:
-    """Raise `ChangedMeanwhile` if the question would be another one after the answer."""
+    """Raise `ChangedMeanwhile` if the question that the user answered differs from the current question."""
     if before != after:
         raise ChangedMeanwhile

@@ -41,9 +41,9 @@ LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
 _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
-"""Maximum tokens of the fields of a JSON reply. The notice is not counted."""
+"""Maximum tokens of a JSON reply without its notice."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
-"""Maximum tokens of an ID, a path and a whole error message. Each can contain input of any length."""
+"""Maximum tokens of an ID, of a path and of a whole error message. They repeat input, which can have any length."""
 _PROJECTS, _NAME = 60, 12
 """Maximum tokens of the sentence that lists the projects, and of each project name in this sentence."""
 # The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
@@ -192,7 +192,7 @@ def _lines(
 
 
 def _unquoted(query: object) -> object:
-    """Return the array in a string, because some clients send arrays as strings. Return other values unchanged."""
+    """Parse a query such as '["a", "b"]', because some clients send arrays as strings. Keep all other values."""
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:
@@ -204,7 +204,7 @@ def _unquoted(query: object) -> object:
 
 
 def error_message(error: PalaverError) -> str:
-    """Return the message of an error in the wording of the tool specification, with the remedy."""
+    """Return the message of an error with its remedy, in the wording that the specification of the tools requires."""
     match error:
         case QueryTooShort():
             message = "Query too short: Single string must be ≥2 characters"
@@ -236,7 +236,7 @@ def error_message(error: PalaverError) -> str:
 
 
 def _archive(config: ServerConfig) -> "ArchiveSearch":
-    """Open the archive; raises `StoreMissing` if it does not exist."""
+    """Open the archive. Raises `StoreMissing` if it does not exist."""
     from ..search.archive_search import ArchiveSearch
 
     return ArchiveSearch(config.home, config.model)

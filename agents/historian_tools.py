@@ -31,7 +31,8 @@ OnlyType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
 class HistorianContext:
     """Memories of the project in which the server was started.
 
-    `previews` maps the query and type of each unconfirmed memory_forget to its preview, for the confirmed call.
+    `previews` maps the query and type of an unconfirmed memory_forget to its preview. The confirmed call deletes the
+    memories of this preview.
     """
 
     def __init__(self, config: ServerConfig) -> None:
@@ -187,7 +188,7 @@ def _forgotten(result: ForgetResult) -> dict[str, Any]:
 
 
 def _secrets(memory: Memory) -> dict[str, list[str]]:
-    """Return a field with the kinds of removed secrets, or no field if nothing was removed."""
+    """Return a reply field with the kinds of secrets removed from a memory, or no field without removed secrets."""
     kinds = kinds_of(memory)
     return {"secretsRemoved": kinds} if kinds else {}
 

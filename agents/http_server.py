@@ -22,7 +22,7 @@ from .toolset import ServedTools, ServerConfig
 ADDRESS: Final = "127.0.0.1"
 PATH: Final = "/mcp"
 _SESSIONS_MAX: Final = 100
-"""Maximum number of open sessions of clients with a handshake."""
+"""Maximum number of open MCP sessions. Only clients of protocol versions with a handshake open one."""
 
 
 def serve_http(
@@ -58,11 +58,14 @@ def serve_http(
 
 
 class _HttpServer(uvicorn.Server):
-    """Server that leaves signals to its command. uvicorn would wait for open streams, which clients never close."""
+    """Server that does not handle signals, so that Ctrl-C ends the command at once.
+
+    The handlers of uvicorn would wait for open streams, which clients never close.
+    """
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Change no signal handler."""
+        """Install no signal handlers."""
         yield
 
 

@@ -1,4 +1,4 @@
-"""Context that toolsets for memories and documents share. Each component is opened on first use."""
+"""Base class of the contexts of toolsets that use memories and documents, which are opened on first use."""
 
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from .toolset import ServerConfig, open_component
 
 
 class MemoryContext:
-    """Memories and documents of one home."""
+    """Memories and documents of one Palaver home."""
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
@@ -23,9 +23,9 @@ class MemoryContext:
         return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
 
     def namespace(self, named: str, *, claim: bool = False) -> str:
-        """Return the namespace for a namespace in a call.
+        """Return the stored namespace for a namespace that a call names.
 
-        The plain namespace of the agent's project selects this project, even if other projects have the same name.
+        `project:NAME` with the name of the agent's project selects this project, even if others have the same name.
         """
         if named != plain_namespace(self.config.project):
             return named
@@ -38,14 +38,14 @@ class MemoryContext:
 
     @cached_property
     def documents(self) -> DocumentLibrary:
-        """Indexed documents. Raises `ServerNotReady`. Opening them embeds chunks that are not embedded yet."""
+        """Indexed documents. The first access starts embedding chunks without vectors. Raises `ServerNotReady`."""
         config = self.config
         documents = open_component(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
         self.embed_waiting(documents.stats())
         return documents
 
     def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
-        """Embed the chunks without vectors in the background, if the server runs a background process."""
+        """Start indexing queued files and embedding chunks in the background, if the server may run such a process."""
         if self.config.background and (waiting.queued or waiting.unembedded):
             self._background_indexer.wake()
 

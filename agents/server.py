@@ -1,4 +1,4 @@
-"""Server of toolsets over the Model Context Protocol, for all protocol versions.
+"""MCP server that offers the toolsets, for all protocol versions.
 
 Only processes that serve tools import this module, because importing it takes about a second, mostly for the SDK.
 """
@@ -22,9 +22,9 @@ from .tool_calls import ToolCalls, ToolContexts
 from .toolset import ServedTools, ServerConfig
 
 _FIXED: Final = CacheHint(ttl_ms=3_600_000)
-"""Hint for what does not change while the server runs. Every hint is private, because the server has one user."""
+"""Cache hint for results that do not change while the server runs: clients may cache them for an hour."""
 _CHANGING: Final = CacheHint(ttl_ms=round(SECONDS * 1000))
-"""Hint for the list of sessions: as long as its changes can stay unnoticed."""
+"""Cache hint for the list of sessions: the server checks it for changes at the same interval."""
 CACHE_HINTS: Final[dict[CacheableMethod, CacheHint]] = {
     "server/discover": _FIXED,
     "tools/list": _FIXED,
@@ -33,7 +33,7 @@ CACHE_HINTS: Final[dict[CacheableMethod, CacheHint]] = {
     "resources/list": _CHANGING,
     "resources/read": CacheHint(),
 }
-"""Seconds for which clients may keep a result. A resource is never kept, because it can be deleted at any time."""
+"""Cache hint for the results of each method. Clients may not cache resources, which can be deleted at any time."""
 
 
 class PalaverServer(Server[Any]):
@@ -67,7 +67,7 @@ def log_to_stderr() -> None:
 
 
 def build(served: ServedTools, config: ServerConfig, version: str = "") -> Server[Any]:
-    """Return a server that is not connected yet."""
+    """Build a server that is not connected to a client yet."""
     contexts = ToolContexts(config)
     calls = ToolCalls(served, config, contexts)
     common: dict[str, Any] = {
@@ -96,7 +96,7 @@ def build(served: ServedTools, config: ServerConfig, version: str = "") -> Serve
 
 
 def watching(watch: SessionWatch) -> Any:
-    """Return the lifespan of a server that watches the latest sessions."""
+    """Return a lifespan function, which watches the latest sessions while the server runs."""
 
     @asynccontextmanager
     async def lifespan(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Notifications to clients when the list of the latest sessions changes, for both protocol eras."""
+"""Notifications to clients when the list of the latest sessions changes, with and without subscriptions."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,13 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 SECONDS: Final = 10.0
-"""Seconds between two looks at the archive. A look takes about 40 ms."""
+"""Seconds between two checks of the archive. A check takes about 40 ms."""
 _CLIENTS_MAX: Final = 100
-"""Maximum number of notified clients with a handshake. The oldest one is dropped."""
+"""Maximum number of clients that are notified without a subscription. Above it, the oldest client is dropped."""
 
 
 class SessionWatch:
-    """Watcher of the addresses of the latest sessions. It starts when a client lists or subscribes to resources."""
+    """Watcher of the latest sessions. It starts when a client lists resources or subscribes to their list."""
 
     def __init__(self, addresses: Callable[[], Awaitable[frozenset[str]]], seconds: float = SECONDS) -> None:
         self._addresses, self._seconds = addresses, seconds
@@ -28,7 +28,7 @@ class SessionWatch:
         self._wanted = anyio.Event()
 
     def listed(self, addresses: frozenset[str], context: ServerRequestContext[Any, Any], *, notify: bool) -> None:
-        """Remember what a client was shown. With `notify`, the client gets a notification of the next change."""
+        """Record the addresses that a client received. With `notify`, the client is notified of changes."""
         if self._known is None:
             self._known = addresses
         if notify:
@@ -43,7 +43,7 @@ class SessionWatch:
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve a subscription. Only changes of the list of resources are sent, and other kinds are not confirmed."""
+        """Serve a subscription to changes of the resource list. Other kinds of changes in it are not confirmed."""
         only = SubscriptionFilter(resources_list_changed=params.notifications.resources_list_changed)
         self._wanted.set()
         return await self._listen(context, params.model_copy(update={"notifications": only}))

@@ -43,7 +43,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 async def _relay(item: SessionMessage | Exception, forward: MemoryObjectSendStream[Any], outgoing: Any) -> None:
-    """Forward a valid message, and answer an invalid line with an error."""
+    """Forward a valid message to the server, or answer an invalid line with an error."""
     if not isinstance(item, ValidationError):
         await forward.send(item)
         return

@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 
 
 class ToolContexts:
-    """Contexts of the toolsets. Each is opened at its first use, and all are used by one thread at a time."""
+    """Contexts of the toolsets. Each is opened on first use. Only one thread at a time uses them."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
@@ -45,7 +45,7 @@ class ToolContexts:
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     async def run(self, toolset: Toolset, function: Callable[[Any], Result]) -> Result:
-        """Return the result of a function of the toolset's context, outside the event loop."""
+        """Call a function with the toolset's context in a worker thread, and return the result."""
         return await anyio.to_thread.run_sync(partial(self._run, toolset, function), limiter=self._one_at_a_time)
 
     def _run(self, toolset: Toolset, function: Callable[[Any], Result]) -> Result:
@@ -130,7 +130,10 @@ def refuse_cursor(params: PaginatedRequestParams | None) -> None:
 
 
 async def _report(context: Context, progress: CallProgress) -> None:
-    """Send the seconds since the start of a call with its stage. Nothing is sent for a call without a token."""
+    """Send a progress notification: the seconds since the start of the call, and its stage.
+
+    Nothing is sent if the request contained no progress token.
+    """
     start = anyio.current_time()
     while True:
         await anyio.sleep(_PROGRESS_SECONDS)
@@ -138,7 +141,7 @@ async def _report(context: Context, progress: CallProgress) -> None:
 
 
 def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTool:
-    """Return a tool in the format for clients. `online` is true if a language model can judge memories."""
+    """Return a tool as clients list it. `online` is true if a language model is configured to judge memories."""
     reads = tool.effect is Effect.READS or (read_only and tool.effect is Effect.RECORDS)
     destroys = tool.effect is Effect.DESTROYS
     return ListedTool(

@@ -30,7 +30,7 @@ TOOLSETS: Final = {
     "rag": ".rag",
     "fabric": ".fabric",
 }
-"""Module of each toolset, loaded on demand. The module contains the toolset as a constant."""
+"""Module that defines each toolset as a constant. The modules are imported on demand."""
 
 Opened = TypeVar("Opened")
 
@@ -67,7 +67,7 @@ class Effect(Enum):
 
     READS = auto()
     RECORDS = auto()
-    """Reads, and records that it did. In read-only mode, the call records nothing."""
+    """Reads, and records the access, such as a use of a memory. In read-only mode, nothing is recorded."""
     WRITES = auto()
     DESTROYS = auto()
 
@@ -291,7 +291,7 @@ _EXPECTED = {
     "string_too_long": "must have at most {max_length:,} characters",
     "too_long": "must have at most {max_length:,} entries",
 }
-"""Expectation for each type of pydantic's errors, with fields of the error's context."""
+"""End of the message for each type of pydantic error. Fields in braces come from the context of the error."""
 
 
 def _fault(detail: ErrorDetails) -> str:

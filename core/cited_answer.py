@@ -24,7 +24,7 @@ class CitedSource(Struct, frozen=True):
 
     Attributes:
         id: Public ID of an observation, exchange or memory. Empty for a citation of lines only.
-        label: First characters of the session ID, which identify the conversation in the answer.
+        label: Short name of the conversation in the answer: the first characters of its session ID.
         path: Path relative to the archive. Empty for a memory.
         exists: False if the archive does not contain the item or the lines.
     """

@@ -19,7 +19,7 @@ class HookEvent(StrEnum):
 
 
 class Injection(Struct, frozen=True):
-    """Injected text, without the text itself.
+    """Record of one injection, without the injected text.
 
     Attributes:
         session_id: ID that the agent gave to the session.
@@ -37,7 +37,7 @@ class Injection(Struct, frozen=True):
 
 
 class InjectionTotal(Struct, frozen=True):
-    """Number of injections at one event, of sessions that got any, and of their tokens."""
+    """Totals for one event: number of injections, number of sessions with an injection, and injected tokens."""
 
     event: str
     injections: int

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Hook of Palaver for coding agents: palaver-hook.sh session-start | prompt | tool | session-end
 #
-# It always succeeds, prints nothing but the reply of `palaver hooks run`, and starts no other program if there is
-# nothing to do. See docs/plugin.md.
+# The script always succeeds and prints only the reply of `palaver hooks run`. If there is nothing to do, it ends
+# without starting another program. See docs/plugin.md.
 
 exec 2>/dev/null
 
@@ -14,7 +14,7 @@ else
     home=${XDG_DATA_HOME:-$HOME/.local/share}/palaver
 fi
 [ -s "$home/palaver.db" ] || exit 0 # Nothing is archived yet.
-[ -z "$PALAVER_OWN_RUN" ] || exit 0 # Palaver itself started this agent.
+[ -z "$PALAVER_OWN_RUN" ] || exit 0 # Palaver itself started this agent, to ask its model.
 
 chosen='session-start' # the default of the setting `hooks`
 if [ -r "$home/config.toml" ]; then
@@ -34,7 +34,7 @@ command -v palaver >/dev/null || exit 0
 if [ "$event" = session-end ]; then
     case ${PALAVER_READ_ONLY:-0} in 0 | false) ;; *) exit 0 ;; esac
     umask 077
-    # One call of `dd` bounds the size. The call is one line of JSON.
+    # The agent sends one line of JSON. A single read by `dd` limits its size.
     call=$(dd bs=8192 count=1)
     case $call in '' | *'
 '*) exit 0 ;; esac

@@ -10,9 +10,9 @@ from ..core.conversation import Exchange, Kind, Speaker, Turn
 from ..core.results import BUDGET
 
 RESULTS_MAX: Final = 4_000
-"""Maximum characters for all tool results of a reply with the default budget.
+"""Maximum characters of all tool results together, in a reply with the default budget.
 
-A larger budget was chosen to see more, so it allows twice as many characters per token.
+A user who chooses a larger budget wants to see more, so a larger budget allows twice as many characters per token.
 """
 RESULT_MIN: Final = 200
 """Minimum characters for each tool result, regardless of their number."""

@@ -10,7 +10,7 @@ from ..core.results import Detail, Hit
 from .quote import brief, line
 
 _SESSION: Final = "session"
-"""Kind of a hit that stands for a whole session."""
+"""Kind of a hit that represents a whole session."""
 _PLURALS: Final[Mapping[str, tuple[str, str]]] = {
     _SESSION: ("session", "sessions"),
     HitKind.OBSERVATION: ("observation", "observations"),

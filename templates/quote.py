@@ -120,7 +120,7 @@ def text_around(text: str, words: Sequence[str]) -> str:
 
 
 def _whole(word: str) -> str:
-    """Return a pattern for a whole word. In scripts without spaces, the pattern matches any occurrence."""
+    """Return a pattern for a whole word. In scripts without spaces between words, it matches any occurrence."""
     return rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else re.escape(word)
 
 

@@ -1,4 +1,4 @@
-"""Explanations of the words in `palaver status`: what happened to each line, and the steps of background work."""
+"""Explanations of the names in `palaver status`: reasons why lines are not indexed, and steps of background work."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -31,7 +31,7 @@ OUTCOMES: Final = {
     "oversized": "lines that are too long to read",
     "too-deep": "lines that are nested too deeply",
 }
-"""Meaning of each outcome of a line other than `parsed`."""
+"""Meaning of each reason why a line of a transcript is not searchable."""
 STEPS: Final = {
     "archive": "archive transcripts",
     "observe": "extract observations by rules",
@@ -44,13 +44,16 @@ STEPS: Final = {
     "verify-copies": "verify the copies",
     "watch": "watch for changes",
 }
-"""Description of each step."""
+"""Description of each step of background work."""
 _TYPES: Final = 3
 """Maximum number of unknown record types to name."""
 
 
 def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Yield the count, the reason and its meaning, the most frequent first. Unknown record types are one reason."""
+    """Yield the number of lines, the reason and its meaning, the most frequent reason first.
+
+    All unknown record types together are one reason.
+    """
     types = {reason.partition(":")[2]: count for reason, count in skipped.items() if reason.startswith("unknown-type")}
     named = [name for name in types if name]
     counts = {reason: count for reason, count in skipped.items() if not reason.startswith("unknown-type")}

@@ -35,7 +35,7 @@ def test_answer_is_printed_with_sources() -> None:
     assert page.splitlines()[1].startswith("**Best answer** (decision, 2026-02-03): Use SQLite, one file")
     assert "[obs-23, 0b6f:13]" in page
     assert "`claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl`" in page
-    assert f"\n~{count(page)} tokens, from ~" in page
+    assert f"\nThis answer: ~{count(page)} tokens. Read for it: ~" in page
 
 
 @pytest.mark.usefixtures("archived")

@@ -268,4 +268,4 @@ def test_each_path_gets_the_namespace_of_its_project(folder: Path) -> None:
 @pytest.mark.parametrize("path", ["/", "//", "/.."])
 def test_the_root_of_the_file_system_is_refused(path: str) -> None:
     """The root of the file system is refused, because it contains the files of all users and programs."""
-    assert "The root of the file system is not indexed" in palaver("index", path, code=2).stderr
+    assert "The root of the file system cannot be indexed" in palaver("index", path, code=2).stderr

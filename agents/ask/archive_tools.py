@@ -1,4 +1,4 @@
-"""The three conversation tools, called by a language model in this process."""
+"""The tools search, get_observations and read, run in this process for a language model."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -17,14 +17,16 @@ _SHOWN: Final = 25
 """Maximum tokens of an argument or an error in a progress message."""
 
 ProgressLine = Callable[[str], None]
-"""Function called with one line for each step."""
+"""Function that gets one line of text for each step."""
 
 
 class ArchiveTools:
-    """Tools of one question. They count what the model read.
+    """Tools for one question, with counts of what the model read.
 
     Attributes:
-        searches: Number of searches. `details` counts the entries read in full, and `reads` the excerpts.
+        searches: Number of searches.
+        details: Number of entries that get_observations returned.
+        reads: Number of transcript excerpts that read returned.
         outputs: Texts of all results, without error messages.
     """
 
@@ -36,16 +38,16 @@ class ArchiveTools:
 
     @property
     def offered(self) -> tuple[OfferedTool, ...]:
-        """Tools in the form for a model."""
+        """Names, descriptions and schemas of the tools, as a provider sends them to a model."""
         return tuple(OfferedTool(tool.name, tool.description, tool.schema) for tool in CONVERSATION.tools)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all results."""
+        """Number of tokens in all results."""
         return sum(map(count, self.outputs))
 
     def run(self, call: ToolCall) -> ToolOutput:
-        """Return the result of a call, which is an error message if the call is invalid."""
+        """Run a tool and return its result. If the call is invalid, the result is an error message."""
         if call.name not in _TOOLS:
             return self._failed(call, f"Unknown tool: {brief(call.name, _SHOWN)}. Tools: {', '.join(_TOOLS)}")
         if call.arguments is None:
@@ -56,7 +58,9 @@ class ArchiveTools:
             return self._failed(call, CONVERSATION.to_error_reply(error).text)
 
     def look_up(self, question: str, most: int) -> tuple[ToolOutput, ...]:
-        """Return the results of a search and of its `most` best hits, before the model is asked.
+        """Search for the question, and return the hits and the full text of the `most` best hits.
+
+        The first request to the model contains these results.
 
         Raises:
             InvalidInput: The question or a filter is invalid.
@@ -79,7 +83,7 @@ class ArchiveTools:
         return ToolOutput(call.id, text, failed=True)
 
     def _counted(self, call: ToolCall, text: str) -> str:
-        """Count a result, and return its size for the progress message."""
+        """Count a result, and return its size for the progress message, such as `3 hits` or `~420 tokens`."""
         match call.name:
             case "search":
                 self.searches += 1
@@ -92,7 +96,7 @@ class ArchiveTools:
 
 
 def _shown(call: ToolCall) -> str:
-    """Return the most important argument of a call, after a space."""
+    """Return a space and the query, IDs or path of a call, or an empty text if the call has none of them."""
     given = call.arguments or {}
     value = given.get("query", given.get("ids", given.get("path", "")))
     values = cast("list[object]", value) if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Check of the citations in a text against the archive."""
+"""Check that the IDs and transcript lines cited in a text exist in the archive."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
 
 UNVERIFIED: Final = "[not in the archive]"
-"""Mark after a citation that does not exist."""
+"""Mark after a citation of an item or of lines that the archive does not contain."""
 _CITATION: Final = re.compile(
     r"(?<![\w/-])(?P<id>(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)"
     r"|(?<![\w/.-])(?P<path>[\w.@+~-]+(?:/[^\s`:\[\](),;]+)+|[\w-]{4,}):(?P<first>\d+)(?:-(?P<last>\d+))?(?![\w.:])"
@@ -26,25 +26,25 @@ _SCHEME: Final = re.compile(r"\w+://\S*")
 
 
 class CheckedText(Struct, frozen=True):
-    """Text whose unknown citations are marked, and its distinct citations in order of appearance."""
+    """Text with a mark after each citation that is not in the archive, and the distinct citations in order."""
 
     text: str
     sources: tuple[CitedSource, ...]
 
     @property
     def missing(self) -> tuple[CitedSource, ...]:
-        """Citations that do not exist."""
+        """Citations that are not in the archive."""
         return tuple(source for source in self.sources if not source.exists)
 
 
 class CitationChecker:
-    """Check of IDs such as `obs-7` and of lines such as `claude-code/x.jsonl:12-14` or, by session ID, `0b6f:12`."""
+    """Checker of cited IDs (`obs-7`) and lines (`claude-code/x.jsonl:12-14`, or `0b6f:12` with a session ID)."""
 
     def __init__(self, archive: "ArchiveSearch") -> None:
         self._archive = archive
 
     def check(self, text: str) -> CheckedText:
-        """Return the text with a mark after each citation that does not exist."""
+        """Return the text with a mark after each citation that is not in the archive."""
         found = list(self._citations(text))
         details = self._details([each["id"] for each in found if each["id"]])
         marked, end = list[str](), 0

@@ -1,4 +1,4 @@
-"""Marks in a model's answer: citations that it never read, and claims without a source."""
+"""Marks in a model's answer, after IDs that no tool returned to the model, and after claims without a source."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -11,24 +11,24 @@ from ...core.ids import canonical
 from .citation_check import UNVERIFIED
 
 NOT_READ: Final = "[not in the results]"
-"""Mark after an ID that exists, but that no tool returned to the model. The model guessed it."""
+"""Mark after an ID that exists in the archive but that no tool returned to the model, so the model guessed it."""
 NO_SOURCE: Final = "[no source]"
 """Mark after a claim without any citation."""
 _ID: Final = re.compile(r"(?<![\w/-])(?:(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)", re.IGNORECASE)
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
-"""Start of a list item or of a table row, which is a claim of its own."""
+"""Start of a list item or of a table row. Each of them is a separate claim."""
 _LAYOUT: Final = re.compile(r"\s*(?:#{1,6}\s|\|[\s:|-]+$|(?:-{3,}|\*{3,}|_{3,})\s*$)")
-"""Headings, lines below a table's header, and rules, which are not claims."""
+"""Lines that are not claims: headings, horizontal rules, and the line below a table's header."""
 _OWN: Final = re.compile(r"\W*(?:Probably|Nothing found)\b")
-"""Start of a conclusion that the model marks as its own, or of the answer that nothing was found."""
+"""Start of a text that needs no source: a conclusion of the model itself, or a report that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
 """Minimum number of words in a claim. Shorter lines are labels."""
 
 
 class MarkedText(Struct, frozen=True):
-    """Text with marks, the number of claims without a source, and the sources that the model read."""
+    """Text with marks, the number of claims without a valid source, and the valid sources."""
 
     text: str
     unsupported: int
@@ -41,9 +41,10 @@ def ids_in(texts: Collection[str]) -> set[str]:
 
 
 def mark_claims(text: str, sources: Sequence[CitedSource], read: Collection[str]) -> MarkedText:
-    """Mark IDs outside `read`, and claims that cite none of the sources.
+    """Mark cited IDs that are not in `read`, and claims without a valid source.
 
-    A claim is a paragraph, a list item or a row of a table.
+    A claim is a paragraph, a list item or a row of a table. A source is valid if it exists and, for
+    an ID, if it is in `read`.
     """
     guessed = {source.id for source in sources if source.exists and source.id and source.id not in read}
     text = _ID.sub(lambda found: f"{found[0]} {NOT_READ}" if canonical(found[0]) in guessed else found[0], text)
@@ -67,7 +68,7 @@ def _pattern(source: CitedSource) -> str:
 
 
 def _claims(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last line of each claim."""
+    """Yield the indexes of the first and the last line of each claim."""
     start = None
     in_code = False
     for number, row in enumerate([*lines, ""]):

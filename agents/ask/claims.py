@@ -1,4 +1,4 @@
-"""Claims: sentences of an entry, each with the lines that contain it."""
+"""Claims: sentences of an archived entry, each with the transcript lines that support it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,19 +15,19 @@ _ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
 _MARK: Final = re.compile(r"\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\|)\s*")
 _LETTER: Final = re.compile(r"\A[A-Z][.)] ")
 _FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
-"""Name of a changed file, which the extraction puts before a fact."""
+"""Name of a changed file at the start of a fact, as in `src/clock.py: `."""
 _DULL: Final = re.compile(
     r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
     r"|All (?:\d+ )?(?:tests|checks)\b)"
 )
 _ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
-"""Row of a table, whose short cells say nothing without their headings."""
+"""Row of a table. Its short cells are not understandable without the headings of the columns."""
 _SHORTEST: Final = 20
 """Minimum characters of a claim."""
 
 
 class Claim(NamedTuple):
-    """Sentence of an entry, and the lines of the transcript that contain it."""
+    """Sentence of an archived entry, and the transcript lines that support it."""
 
     text: str
     start_line: int
@@ -35,12 +35,15 @@ class Claim(NamedTuple):
 
     @property
     def is_request(self) -> bool:
-        """True if the sentence repeats a prompt, which contains the words of a question, but no answer."""
+        """True if the sentence repeats a prompt of the user. Prompts contain questions, not answers."""
         return self.text.startswith(_ASKED)
 
 
 def claims_of(detail: Detail) -> list[Claim]:
-    """Return the sentences of the facts and the narrative, without repetitions and notes about the work itself."""
+    """Return the distinct sentences of an entry's facts and narrative.
+
+    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out.
+    """
     observation = detail.observation
     # The facts of a memory are its statistics.
     facts = () if detail.kind == "memory" else (_LETTER.sub("", strip_markdown(fact)) for fact in observation.facts)
@@ -59,7 +62,10 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[int, int]:
-    """Return the lines of the first evidence that contains a text or is part of it, or else all lines of the entry."""
+    """Return the lines of the first evidence whose quote contains the text or is part of the text.
+
+    Without such evidence, return all lines of the entry.
+    """
     wanted = _plain(_FILE.sub("", text))
     for proof in evidence:
         quote = _plain(strip_markdown(proof.quote))
@@ -69,7 +75,7 @@ def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[i
 
 
 def _sentences(row: str) -> Iterator[str]:
-    """Yield the sentences of a line without markup. A quotation is never split."""
+    """Remove the markup of a line, and yield its sentences. A quotation is never split."""
     plain = strip_markdown(_MARK.sub("", row))
     # Only the end of a quotation can end a sentence.
     masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 3) + found[0][-2:], plain)

@@ -1,4 +1,4 @@
-"""Answers by a language model that searches the archive with the three tools."""
+"""Answers by a language model that searches the archive with the tools search, get_observations and read."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
 
 REASON: Final = "asking"
-"""Purpose under which the ledger lists the calls for questions."""
+"""Purpose that the ledger records for calls of the model that answer questions."""
 _OPENED: Final = 3
-"""Number of hits that are opened before the model is asked."""
+"""Number of hits whose full text is part of the first request to the model."""
 _OUTPUT_TOKENS: Final = 4_000
 """Maximum tokens of the result of one tool call."""
 
@@ -40,9 +40,9 @@ _INSTEAD: Final = "Rules composed this answer instead."
 
 
 class Dispatcher:
-    """Dispatcher of questions to the language model of a configuration, within its budgets.
+    """Dispatcher of questions to the configured language model, within the configured budgets.
 
-    `page` renders the answer, to count its tokens.
+    `page` is the renderer that counts the tokens of the printed answer.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Dispatcher:
     ) -> CitedAnswer:
         """Return the model's answer with checked citations.
 
-        If the model gives no answer, return the result of `otherwise` with a notice that says why.
+        If the model gives no answer, return the result of `otherwise` with a notice that states the reason.
 
         Args:
             question: The question.
-            otherwise: Function that answers without a model.
+            otherwise: Function that returns an answer made without a model.
             filters: Only entries that satisfy these filters are used.
             here: The current project, whose entries rank higher.
             report: Function that gets a line for each step.
@@ -104,7 +104,7 @@ class Dispatcher:
         return self._page.with_answer_tokens(answer)
 
     def _checked(self, question: str, reply: ModelReply, tools: ArchiveTools, spent: AnswerReceipt) -> CitedAnswer:
-        """Return the reply with marks, notices, the cited sessions and the receipt."""
+        """Check the citations of the reply, and return it with marks, notices, cited sessions and the receipt."""
         checked = CitationChecker(self._archive).check(reply.text)
         marked = mark_claims(checked.text, checked.sources, ids_in(tools.outputs))
         sessions = tuple(self._sessions(marked.sources))
@@ -127,7 +127,7 @@ class Dispatcher:
         )
 
     def _sessions(self, sources: Sequence[CitedSource]) -> Iterator[CitedSession]:
-        """Yield each cited conversation once."""
+        """Yield the conversation of each cited transcript, without repetitions."""
         sessions = self._store.sessions
         for path, line in {source.path: source.start_line for source in sources if source.path}.items():
             excerpt = self._archive.read(path, line, line)

@@ -1,4 +1,4 @@
-"""Search for the entries that an answer is composed of."""
+"""Search for the archived entries from which rules compose an answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
@@ -12,21 +12,24 @@ from .metered_archive import MeteredArchive
 from .question_plan import plan
 
 _SESSIONS = 6
-"""Maximum number of conversations of the searches for the question and for its key terms."""
+"""Maximum number of conversations that are taken from the searches for the question and for its key terms together."""
 _SHARE = 0.6
 """Minimum score of a hit, as a share of the best score of its search.
 
-On 519 questions about 98 sessions, a share of 0.6 keeps every correct session of the first six, and 4.6 sessions on
-average. A share of 0.8 loses four correct sessions.
+Measured on 519 questions about 98 sessions: a share of 0.6 keeps every correct session among the first six hits, and
+4.6 sessions on average. A share of 0.8 drops four correct sessions.
 """
 _SHARE_OF_KIND = {False: 0.8, True: 0.4}
-"""Minimum score of a further decision or fix, as a share of the best score, by whether its conversation is cited."""
+"""Minimum score of an additional decision or fix, as a share of the best score.
+
+The key is True if the answer already cites its conversation.
+"""
 
 
 class FoundEvidence(Struct, frozen=True):
     """Entries that answer a question, best first, and the label of each cited conversation by its path.
 
-    `results` are those of the question itself. They explain an empty result.
+    `results` is the reply to the search for the question itself. If there are no entries, it contains the explanation.
     """
 
     details: tuple[Detail, ...]
@@ -37,7 +40,7 @@ class FoundEvidence(Struct, frozen=True):
 def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundEvidence:
     """Return the best entries of different conversations.
 
-    If a later observation replaced an entry, the later one is also returned.
+    If a later observation replaced an entry, that observation is also returned.
 
     Raises:
         InvalidInput: The question or a filter is invalid.
@@ -55,13 +58,16 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits near the best score, without documents and code."""
+    """Return the hits with at least `_SHARE` of the best score, without documents and code."""
     said = [hit for hit in hits if has_transcript(hit) or hit.kind == "memory"]
     return [hit for hit in said if hit.score >= _SHARE * said[0].score]
 
 
 def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
-    """Return the first decision or fix that is not known and is near the best hit, or in a known conversation."""
+    """Return the first new decision or fix in `found` whose score is high enough, or an empty list.
+
+    `hits` are the chosen hits. The required score is lower for a conversation of one of them.
+    """
     known, paths, best = {hit.id for hit in hits}, {hit.path for hit in hits}, hits[0].score if hits else 0.0
     near = (hit for hit in found if hit.id not in known and hit.score >= _SHARE_OF_KIND[hit.path in paths] * best)
     return list(islice(near, 1))
@@ -73,7 +79,7 @@ def _alternating(one: Sequence[Hit], other: Sequence[Hit]) -> Iterator[Hit]:
 
 
 def _distinct_sessions(hits: Iterator[Hit]) -> Iterator[Hit]:
-    """Yield the first hit of each conversation, and all memories."""
+    """Yield the first hit of each conversation, and every distinct memory."""
     seen = set[str]()
     for hit in hits:
         name = hit.path if has_transcript(hit) else hit.id
@@ -83,7 +89,7 @@ def _distinct_sessions(hits: Iterator[Hit]) -> Iterator[Hit]:
 
 
 def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tuple[Detail, ...]:
-    """Add the observations that replaced others, each before the one that it replaced."""
+    """Add the observations that replaced entries, each directly before the entry that it replaced."""
     known = {detail.id for detail in details}
     links = {detail.id: detail.replaced_by.id for detail in details if detail.replaced_by}
     wanted = [public for public in dict.fromkeys(links.values()) if public not in known]
@@ -98,7 +104,7 @@ def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tu
 
 
 def _labels(hits: Sequence[Hit]) -> dict[str, str]:
-    """Return a distinct label for each path: the short session ID, with a number if several transcripts share it."""
+    """Return a distinct label for each path: the short session ID, or `ID#2` for its second transcript."""
     labels: dict[str, str] = {}
     for hit in hits:
         if has_transcript(hit) and hit.path not in labels:

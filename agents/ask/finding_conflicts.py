@@ -9,14 +9,14 @@ from ...core.cited_answer import Finding, FindingKind
 from ...core.results import Detail
 
 _CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
-"""Kinds whose statements are still meant to hold, so that two of them can contradict each other."""
+"""Kinds of findings that state a rule or choice for the future. Two of them can contradict each other."""
 
 
 def with_conflicts(findings: Sequence[Finding], details: Sequence[Detail]) -> list[Finding]:
-    """Return the findings with the IDs of those that replace or contradict them. A replaced finding is never first.
+    """Add to each finding the IDs of the findings that replace or contradict it.
 
-    The archive knows the replacements within a session. The rules that compare memories judge the titles of decisions
-    and patterns of different sessions.
+    Replacements within a session are stored in the archive. For decisions and patterns, the rules that compare memories
+    also judge each pair of titles. A replaced finding is first only if all findings are replaced.
     """
     by_id = {detail.id: detail for detail in details}
     superseded = {one.id: one.replaced_by.id for one in details if one.replaced_by}

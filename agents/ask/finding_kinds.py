@@ -1,4 +1,4 @@
-"""Classification of findings."""
+"""Classification of findings as decisions, fixes, patterns, gotchas or others."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ from ...core.observation import ObservationType
 
 
 def _anywhere(phrases: str) -> re.Pattern[str]:
-    """Compile a pattern that matches one of the phrases as whole words."""
+    """Compile a pattern that finds any of the phrases as whole words. `phrases` are separated by `|`."""
     return re.compile(rf"\b(?:{phrases})\b", re.IGNORECASE)
 
 
@@ -33,7 +33,7 @@ _RULE: Final = _anywhere(
 
 
 def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
-    """Return the kind of a finding: by the type of its observation, or else by the words of its title and its text."""
+    """Return the kind of a finding, from the type of its observation or else from the words of its title and text."""
     if declared in _BY_TYPE:
         return _BY_TYPE[declared]
     if _FIX.match(title) or "root cause" in text.lower():

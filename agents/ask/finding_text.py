@@ -14,7 +14,7 @@ from .relevance import Relevance, repeats
 
 
 class FindingExtent(NamedTuple):
-    """Length of a finding: characters, number of claims, and the least gain of a claim."""
+    """Limits of a finding: maximum characters, maximum number of claims, and minimum gain of each claim."""
 
     characters: int
     claims: int
@@ -23,24 +23,24 @@ class FindingExtent(NamedTuple):
 
 BEST, OTHER = FindingExtent(420, 4, 0), FindingExtent(200, 1, 0.04)
 _ASKED: Final = 140
-"""Maximum characters of a prompt that stands for an exchange without observations."""
+"""Maximum characters of a quoted prompt, which is the title of an exchange without observations."""
 _ANSWER: Final = "? → "
-"""Text between a question and the answer of the user, in the facts of a decision."""
+"""Separator between an agent's question and the user's answer in the facts of a decision."""
 _REQUEST: Final = 0.3
-"""Weight of a sentence that repeats a prompt."""
+"""Factor for the gain of a sentence that repeats a prompt."""
 _REASON: Final = re.compile(
     r"\b(?:root cause|the (?:fix|cause|problem|reason|bug) (?:is|was)|turns? out)\b", re.IGNORECASE
 )
 _REASON_GAIN: Final = 0.1
-"""Gain of a sentence that states a cause or a fix."""
+"""Additional gain of a sentence that states a cause or a fix."""
 _ROOM: Final = 80
-"""Minimum characters of a shortened claim."""
+"""Minimum characters that must be left to add a shortened claim."""
 
 
 def finding_of(
     detail: Detail, claims: Sequence[Claim], relevance: Relevance, labels: Mapping[str, str], extent: FindingExtent
 ) -> Finding:
-    """Return the finding of an entry, with the claims that add most to its title, in their original order."""
+    """Return the finding of an entry: its title and the claims with the highest gain, in their original order."""
     title = _title(detail, claims)
     chosen = _chosen(title, claims, relevance, extent)
     if not (title or chosen):
@@ -68,7 +68,7 @@ def _chosen(title: str, claims: Sequence[Claim], relevance: Relevance, extent: F
 
 
 def _gain(claim: Claim, known: Sequence[str], relevance: Relevance) -> float | None:
-    """Return the value of a claim beside known texts, or None for a repetition."""
+    """Return the relevance that a claim adds to the known texts, or None if it only repeats them."""
     if repeats(claim.text, known) or (claim.is_request and any(repeats(each, [claim.text]) for each in known)):
         return None
     reason = _REASON_GAIN if _REASON.search(claim.text) else 0.0
@@ -78,7 +78,7 @@ def _gain(claim: Claim, known: Sequence[str], relevance: Relevance) -> float | N
 def _title(detail: Detail, claims: Sequence[Claim]) -> str:
     """Return the title of an observation, or the prompt of an exchange.
 
-    The title is empty for answers to questions, because each fact repeats its question.
+    The title is empty for a decision made by answering questions, because each fact repeats its question.
     """
     observation = detail.observation
     if observation.type is ObservationType.DECISION and any(_ANSWER in claim.text for claim in claims):
@@ -89,7 +89,7 @@ def _title(detail: Detail, claims: Sequence[Claim]) -> str:
 
 
 def _sources(detail: Detail, labels: Mapping[str, str], places: Sequence[tuple[int, int]]) -> Iterator[CitedSource]:
-    """Yield a source for each distinct range of lines. All lines of the entry are cited only if no others are."""
+    """Yield a source for each distinct range of lines, or one for the whole entry if no range is more exact."""
     if detail.path not in labels:
         yield CitedSource(id=detail.id, session_id=detail.session_id)
         return

@@ -1,4 +1,4 @@
-"""Plan of the searches for a question."""
+"""Queries that search for the answer to a question."""
 
 import re
 from typing import Final
@@ -18,16 +18,16 @@ _EMPTY: Final = frozenset(
 )
 """Words that say nothing about the topic of a question."""
 _OF_KIND: Final = 3
-"""Maximum hits of the searches for decisions and for fixes."""
+"""Maximum number of hits of the search for decisions, and of the search for fixes."""
 
 
 class QuestionPlan(Struct, frozen=True):
-    """Searches for a question.
+    """Queries for one question.
 
     Attributes:
-        question: Search for the question as it was asked. Without a hit, the other searches are left out.
-        terms: Search for the key terms of the question, or None if the question has no other words.
-        kinds: Searches for decisions and for fixes.
+        question: Query with the question as it was asked. If it has no hit, the other queries are not run.
+        terms: Query with only the key terms, or None if there are none or the question consists of them.
+        kinds: Query for decisions and query for fixes.
     """
 
     question: Query
@@ -36,7 +36,7 @@ class QuestionPlan(Struct, frozen=True):
 
 
 def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
-    """Return the searches for a question. The entries of the project `here` rank higher.
+    """Return the queries for a question. Entries of the project `here` rank higher.
 
     Raises:
         InvalidInput: The question is too short.
@@ -53,5 +53,5 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
 
 
 def key_words(question: str) -> list[str]:
-    """Return the words of a question that say something about its topic."""
+    """Return the words of a question without words such as "the", "how" or "did", which name no topic."""
     return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]

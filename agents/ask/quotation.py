@@ -1,4 +1,4 @@
-"""Quotation from a transcript, for a question that the entry alone does not answer."""
+"""Quotation from the transcript of an entry, for a question that the entry itself does not answer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,19 +10,19 @@ from .metered_archive import MeteredArchive
 from .relevance import Relevance
 
 _ENOUGH = 0.5
-"""Share of a question's words at which a sentence of the entry needs no quotation."""
+"""Minimum share of the question's words in one sentence of the entry. From this share on, no quotation is needed."""
 _BETTER = 0.2
-"""Minimum share of the words that a quotation must contain in addition."""
+"""Minimum difference between a quotation's share of the question's words and the best share in the entry."""
 _LINES = 60
-"""Maximum number of lines that are read."""
+"""Maximum number of transcript lines that are read for a quotation."""
 
 
 def quoted_claim(
     archive: MeteredArchive, detail: Detail, claims: Sequence[Claim], relevance: Relevance
 ) -> Claim | None:
-    """Read the lines of an entry, and return the most relevant sentence that was said there.
+    """Read the transcript lines of an entry, and return the most relevant sentence of a prompt or answer.
 
-    Return None if a sentence of the entry is as relevant, or if the lines cannot be read.
+    Return None if the entry itself is about as relevant, or if the lines cannot be read.
     """
     best = max(relevance.share(text) for text in (detail.observation.title, *(each.text for each in claims)))
     if best >= _ENOUGH or not detail.end_line:
@@ -39,7 +39,7 @@ def quoted_claim(
 
 
 def _said(excerpt: TranscriptExcerpt) -> Iterator[Claim]:
-    """Yield the sentences of prompts and answers."""
+    """Yield each sentence of the prompts and answers, in quotation marks and with its line."""
     for exchange in excerpt.exchanges:
         for turn in exchange.turns:
             if turn.kind in (Kind.PROMPT, Kind.PROSE):

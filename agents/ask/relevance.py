@@ -1,4 +1,4 @@
-"""Relevance of sentences to a question, by their common words."""
+"""Relevance of a sentence to a question, computed from the words that both contain."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ from .question_plan import key_words
 
 
 class Relevance:
-    """Shares of a question that sentences contain. Words that few of the compared sentences contain weigh more."""
+    """Weighted share of a question's words in a text. Words that are rare in the compared texts weigh more."""
 
     def __init__(self, question: str, compared: Iterable[str]) -> None:
         self._wanted = frozenset(terms(" ".join(key_words(question)) or question))
@@ -23,7 +23,10 @@ class Relevance:
         return self._sum(frozenset(terms(text)))
 
     def gain(self, text: str, known: Sequence[str]) -> float:
-        """Return the share that a text adds to known texts, and a tenth of the share that it repeats."""
+        """Return the share of the question's words that a text adds to the known texts.
+
+        Words that the known texts already contain count one tenth.
+        """
         shown = frozenset(term for each in known for term in terms(each))
         own = frozenset(terms(text))
         return self._sum(own - shown) + self._sum(own & shown) / 10
@@ -33,6 +36,6 @@ class Relevance:
 
 
 def repeats(text: str, known: Iterable[str], share: float = 0.7) -> bool:
-    """Return whether at least this share of the words of a text occurs in one of the known texts."""
+    """Return whether one of the known texts contains at least this share of a text's words."""
     own = frozenset(terms(text))
     return any(len(own & frozenset(terms(each))) >= share * len(own) for each in known)

@@ -1,4 +1,4 @@
-"""Part of the archive that a language model may see for one question."""
+"""Search restricted to the part of the archive that a language model may read for one question."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
@@ -17,13 +17,14 @@ _CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
 
 
 class ScopedIndex:
-    """Search index without private projects, in which all searches have the filters of the question.
+    """Search index that applies the filters of the question to every search, and hides private projects.
 
     If there are private projects, only conversations are searched, because documents, code and memories can quote
-    them.
+    private conversations.
 
     Attributes:
-        found: IDs of the hits of the last search. `opened` is the number of entries of the last call of `details`.
+        found: IDs of the hits of the last search.
+        opened: Number of entries that the last call of `details` returned.
     """
 
     def __init__(self, index: SearchIndex, store: Store, scope: Filters, private: Collection[str]) -> None:
@@ -55,7 +56,7 @@ class ScopedIndex:
         return found
 
     def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
-        """See `SearchIndex.details`. Items of private projects count as unknown."""
+        """See `SearchIndex.details`. IDs of items in private projects count as unknown."""
         if self._has_private and (hidden := set(wanted) - self._shared(wanted)):
             raise UnknownIds([each for each in wanted if each in hidden])
         details = self._index.details(wanted)
@@ -71,7 +72,7 @@ class ScopedIndex:
         return excerpt
 
     def _narrowed(self, filters: Filters) -> Filters:
-        """Return the filters of a search, restricted to the filters of the question."""
+        """Combine the filters of a search with the filters of the question, so that both restrict the hits."""
         scope = self._scope
         starts = [each for each in (filters.after, scope.after) if each is not None]
         ends = [each for each in (filters.before, scope.before) if each is not None]
@@ -93,7 +94,7 @@ class ScopedIndex:
         return tuple(hit for hit in hits if hit.id in shared)
 
     def _shared(self, wanted: Iterable[str]) -> set[str]:
-        """Return the IDs of conversations that do not belong to a private project."""
+        """Return the given IDs that belong to a conversation outside private projects."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         exchange_of = {key: item.exchange for key, item in self._store.items.load([*keys.values()]).items()}
         exchanges = self._store.exchanges.load([*exchange_of.values()])

@@ -1,4 +1,4 @@
-"""Bounded conversation in which a language model calls the tools of the archive until it can answer."""
+"""Conversation in which a language model calls the archive's tools until it answers or reaches a limit."""
 
 import itertools
 import time
@@ -31,24 +31,26 @@ from ...observe.llm.tool_turn import (
 from .archive_tools import ArchiveTools, ProgressLine
 
 TOKENS_OUT: Final = 4_000
-"""Maximum tokens of one message of the model."""
+"""Maximum tokens of one message that the model writes."""
 _CALLS_MAX: Final = 8
-"""Maximum number of calls in one message."""
+"""Maximum number of tool calls that are run for one message of the model."""
 _EXCESS: Final = f"Not run: at most {_CALLS_MAX} calls in one message"
 _GROWTH: Final = 3
-"""Money and time are kept for the answer: another search needs this multiple of the next call's cost and this part of
-the time limit.
+"""Reserve for the final answer.
+
+The model may search again if the budget covers three times the maximum cost of the next call, and if at least one third
+of the time limit is left.
 """
 _REFUSALS: Final = {"refusal", "content_filter"}
-"""Stop reasons of a model that declines to answer."""
+"""Stop reasons with which providers report that the model refused to answer."""
 _ANSWER_NOW: Final = "{reason} is almost reached. Call no tool. Write your answer now, from what you found so far."
 
 OpenProvider = Callable[[float], ToolProvider]
-"""Function that opens the provider with a timeout in seconds."""
+"""Function that opens a connection to the provider. Its argument is the timeout of a call in seconds."""
 
 
 class LoopLimits(Struct, frozen=True):
-    """Limits of one question: messages of the model, tokens of all its calls, and seconds."""
+    """Limits of one question: number of the model's messages, tokens of all its calls, and seconds."""
 
     turns: int = 8
     tokens: int = 100_000
@@ -60,17 +62,19 @@ class LoopStopped(PalaverError):
 
 
 class ModelReply(Struct, frozen=True):
-    """Answer of the model. `note` says why it may be incomplete, or is empty."""
+    """Answer of the model. `note` states why the answer may be incomplete, or is empty."""
 
     text: str
     note: str = ""
 
 
 class ToolLoop:
-    """Loop for one question. `calls` books every attempt in the ledger, and `report` gets a line for each step.
+    """Loop of model calls and tool calls for one question.
+
+    `calls` books every call of the model in the ledger, and `report` gets a line for each step.
 
     Attributes:
-        used: Tokens of all answered calls.
+        used: Tokens of all model calls that were answered.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class ToolLoop:
         """Return the model's answer to the first messages.
 
         Raises:
-            LoopStopped: The model refused, called tools up to the limit, or wrote nothing.
+            LoopStopped: The model refused to answer, wrote no text, or reached a limit, or the question was cancelled.
             BudgetExhausted: A budget does not allow the next call.
             ExtractionError: The provider failed.
         """
@@ -119,7 +123,7 @@ class ToolLoop:
         return ModelReply(reply.text.strip(), note)
 
     def _run_all(self, calls: Sequence[ToolCall]) -> ToolOutputs:
-        """Return a result for each call. Calls above the limit get an error."""
+        """Run the tool calls of one message, and return a result for each. Calls above `_CALLS_MAX` get an error."""
         outputs = list[ToolOutput]()
         for number, call in enumerate(calls):
             self._check_stop()
@@ -127,7 +131,7 @@ class ToolLoop:
         return ToolOutputs(tuple(outputs))
 
     def _ask(self, request: ToolRequest) -> ToolTurn:
-        """Make one call, and repeat it after temporary failures. Every attempt is booked."""
+        """Call the model, and repeat the call after temporary failures. Every attempt is booked in the ledger."""
         size = CallSize(request.size(), TOKENS_OUT, sha256(json.encode(request)).hexdigest())
         if self.used + request.tokens() + TOKENS_OUT > self._limits.tokens:
             raise LoopStopped(f"the limit of {self._limits.tokens:,} tokens allows no further call")
@@ -148,7 +152,7 @@ class ToolLoop:
             return reply
 
     def _limit_near(self, turn: int, request: ToolRequest) -> str:
-        """Return the limit that leaves room for one more message only, or an empty text."""
+        """Return the name of a limit that allows only one more message, or an empty text."""
         limits, size = self._limits, CallSize(request.size(), TOKENS_OUT)
         if turn == limits.turns:
             return f"The limit of {limits.turns} turns"
@@ -164,7 +168,7 @@ class ToolLoop:
 
 
 def _last(request: ToolRequest, reason: str) -> ToolRequest:
-    """Return the request with a note that asks for the answer."""
+    """Return the request with a note that asks the model to answer now, and with tools switched off."""
     *before, last = request.messages
     note = _ANSWER_NOW.format(reason=reason)
     match last:

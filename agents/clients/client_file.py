@@ -11,11 +11,11 @@ from ...core.durability import sync, sync_path
 from ...core.errors import ClientConfigUnusable
 
 _BACKUP: Final = ".before-palaver"
-"""Suffix of the backup."""
+"""Suffix that the name of a backup file adds to the name of the configuration file."""
 
 
 def backup_of(path: Path, suffix: str = "") -> Path:
-    """Return the path of the backup of a configuration file. Independent changes of one file have a suffix each."""
+    """Return the path of a configuration file's backup. A second kind of change, such as hooks, has its own suffix."""
     return path.with_name(path.name + _BACKUP + suffix)
 
 

@@ -19,14 +19,14 @@ from .config_format import ConfigFormat, UnusableText, as_table
 from .server_entry import NAME, ServerEntry
 
 Action = Literal["add", "update", "keep", "remove", "absent"]
-"""Kind of a change. `keep` and `absent` change nothing: the entry is already as planned."""
+"""Kind of a change. Two kinds change nothing: `keep` (the entry is current) and `absent` (there is no entry)."""
 
 
 _FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_text, "yaml": yaml_text}
 
 
 class ConfigChange(Struct, frozen=True):
-    """Planned change to a client's configuration file. A content of None means that the file does not exist."""
+    """Planned change to a client's configuration file. `before` or `after` is None if the file does not exist then."""
 
     client: Client
     path: Path
@@ -34,11 +34,11 @@ class ConfigChange(Struct, frozen=True):
     before: bytes | None
     after: bytes | None
     suffix: str = ""
-    """Suffix of the backup."""
+    """Second suffix of the backup file, for changes other than the server's entry."""
 
     @property
     def backup(self) -> Path:
-        """Copy of the previous file beside it. It may be missing."""
+        """Path of the backup in the same folder. The backup may not exist."""
         return backup_of(self.path, self.suffix)
 
     @property
@@ -48,12 +48,12 @@ class ConfigChange(Struct, frozen=True):
 
     @property
     def keeps_backup(self) -> bool:
-        """True if the change leaves a copy of the previous file beside it."""
+        """True if a backup of the previous file exists after the change."""
         return self.action in {"add", "update"} and self.before is not None
 
     @property
     def diff(self) -> list[str]:
-        """Changed rows, with `-` or `+` before each. There is no context, because other lines can contain keys."""
+        """Changed rows, each after `-` or `+`. Unchanged rows are omitted, because they can contain API keys."""
         old, new = ((content or b"").decode().splitlines() for content in (self.before, self.after))
         start = _same_rows(old, new)
         old, new = old[start:][::-1], new[start:][::-1]
@@ -148,7 +148,7 @@ def snippet(client: Client, server: ServerEntry) -> str:
 
 
 def _same_rows(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return the number of equal rows at the start, because difflib takes seconds for large files."""
+    """Return the number of equal rows at the start. Without them, difflib also compares large files quickly."""
     rows = enumerate(zip(old, new, strict=False))
     return next((index for index, (one, other) in rows if one != other), min(len(old), len(new)))
 
@@ -169,7 +169,7 @@ def _entry(known: Mapping[str, Any], client: Client) -> dict[str, Any] | None:
 def _updated(
     form: ConfigFormat, text: str, place: tuple[str, ...], entry: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> str:
-    """Change only the fields that differ."""
+    """Return the text with the wanted entry. Only the fields that differ are edited."""
     for name in entry.keys() - wanted.keys():
         text = form.drop(text, (*place, name))
     for name, value in wanted.items():
@@ -179,14 +179,20 @@ def _updated(
 
 
 def _check(form: ConfigFormat, after: str, expected: Mapping[str, Any], section: str) -> None:
-    """Raise `UnusableText` if the new text does not parse to the expected values. An empty section may be missing."""
+    """Raise `UnusableText` if the new text does not parse to the expected values.
+
+    A missing section counts as an empty one.
+    """
     found = form.read(after)
     if {**found, section: found.get(section) or {}} != expected:
         raise UnusableText("an automatic change would alter other settings")
 
 
 def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry: Mapping[str, Any]) -> bytes | None:
-    """Return a backup with the entry added, or None if this is impossible. A missing backup is an empty file."""
+    """Return the backup's content with the entry added, or None if this is impossible.
+
+    A missing backup counts as an empty file.
+    """
     try:
         text = (backup or b"").decode()
         is_new = _entry(form.read(text), client) is None
@@ -196,7 +202,7 @@ def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry:
 
 
 def _lacks(form: ConfigFormat, backup: bytes | None, section: str) -> bool:
-    """Return whether a backup shows that the section was added with the entry."""
+    """Return whether the backup exists and lacks the section, so that Palaver added the section with its entry."""
     try:
         return backup is not None and section not in form.read(backup.decode())
     except ValueError:

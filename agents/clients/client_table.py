@@ -40,17 +40,17 @@ class Client(Struct, frozen=True):
     shape: EntryShape = _PLAIN
     format: str = "json"
     variable: str = ""
-    """Environment variable that replaces the folder."""
+    """Environment variable whose value, if set, is used instead of the folder."""
     alternative: str = ""
     """Name of another configuration file, used if it exists and `file` does not."""
     signs: tuple[str, ...] = ()
-    """Paths that exist where the client is installed. By default the folder."""
+    """Paths that exist only if the client is installed. If empty, the folder is used."""
     program: str = ""
     """Program of the client, searched on PATH."""
 
     @property
     def path(self) -> Path:
-        """Configuration file. It may be missing."""
+        """Path of the configuration file, which may not exist."""
         folder = _expanded(self.folder)
         if self.variable and os.environ.get(self.variable):
             folder = Path(os.environ[self.variable]).expanduser()
@@ -137,7 +137,7 @@ CLIENTS: Final = (
 
 
 def find_client(name: str) -> Client:
-    """Return the client with a name.
+    """Return the client with this name.
 
     Raises:
         InvalidInput: No client has this name.

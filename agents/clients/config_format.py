@@ -4,30 +4,33 @@ from typing import Any, Protocol, cast
 
 
 class ConfigFormat(Protocol):
-    """Edits of a text that keep everything else in it. A path consists of keys."""
+    """Functions that read and edit a configuration text, and keep everything outside the edited value.
+
+    A path is the sequence of keys from the root to a value.
+    """
 
     def read(self, text: str) -> dict[str, Any]:
-        """Return the values. An empty text has none."""
+        """Parse the text and return its root table. An empty text is an empty table."""
         ...
 
     def put(self, text: str, path: tuple[str, ...], value: object) -> str:
-        """Set a value, and add the tables that contain it."""
+        """Return the text with the value at this path set. Missing tables on the path are added."""
         ...
 
     def drop(self, text: str, path: tuple[str, ...]) -> str:
-        """Remove a value that exists."""
+        """Return the text without the value at this path, which must exist."""
         ...
 
 
 class UnusableText(ValueError):
-    """Error: a text is invalid, or cannot be changed as wanted."""
+    """Error: a configuration text is invalid, or the planned edit is impossible."""
 
 
 def as_table(value: object, name: str) -> dict[str, Any]:
-    """Return a value that has to be a table.
+    """Return the value if it is a table.
 
     Raises:
-        UnusableText: It is not one.
+        UnusableText: The value is not a table. The message contains `name`.
     """
     if not isinstance(value, dict):
         raise UnusableText(f"`{name}` is not a table")

@@ -21,10 +21,10 @@ from .config_format import UnusableText, as_table
 from .server_entry import ServerEntry
 
 BACKUP_SUFFIX: Final = "-hooks"
-"""Suffix of the backup. The file can have another backup, from before the entry of the server."""
+"""Second suffix of the backup file. Without it, the name belongs to the backup made for the server's entry."""
 _END: Final = "2>/dev/null || true"
 _OWN: Final = re.compile(rf" hooks run (?:{'|'.join(HookEvent)}) {re.escape(_END)}\Z")
-"""Pattern for the end of Palaver's command lines. The program can have any name."""
+"""Pattern for the end of a hook's command line that Palaver wrote. The program before it can have any name."""
 _SECTION: Final = "hooks"
 
 
@@ -146,7 +146,7 @@ def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> 
 
 
 def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
-    """Return the groups of each event in a file. Other settings of the section are omitted.
+    """Return the groups of hooks in a file, by event. Other settings of the section are omitted.
 
     Raises:
         UnusableText: The section is not a table, or the value of a needed event is not a list.
@@ -158,7 +158,7 @@ def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
 
 
 def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) -> str:
-    """Return a file with these groups, and without other groups of Palaver for these events."""
+    """Return the text of a file with these groups. Other groups of Palaver for these events are removed."""
     for name in dict.fromkeys([*groups, *events]):
         known = _lists(text).get(name)
         wanted = [*_others(known or []), *([groups[name]] if name in groups else [])]
@@ -171,7 +171,7 @@ def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) 
 
 
 def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | None:
-    """Return the text of the backup if the hooks are the only change since then, or None."""
+    """Return the backup's text if the hooks are the only difference between the backup and the file, or else None."""
     try:
         previous = (backup or b"").decode()
         is_clean = not any(map(_own_groups, _lists(previous).values()))

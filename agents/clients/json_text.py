@@ -130,7 +130,7 @@ def _render(text: str, value: object, indent: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return the indentation of the members of the root."""
+    """Return the indentation of the root object's members. The default is two spaces."""
     plain = _plain(text)
     root = _object(plain, _skip(plain, 0), ())
     return (_base(text, root.members[0].start) if root.members else "") or "  "
@@ -167,7 +167,7 @@ def _skip(plain: str, position: int) -> int:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text is JSON without comments. Large files are, and this check is fast."""
+    """Return whether a text is JSON without comments. This check avoids the slower search for comments."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):

@@ -13,9 +13,9 @@ NAME: Final = "palaver"
 """Name of the server in every client's configuration."""
 HOME_VARIABLE: Final = "PALAVER_HOME"
 IMAGE: Final = "palaver-archive"
-"""Tag of the image that the Dockerfile builds."""
+"""Name of the Docker image that is built with the Dockerfile."""
 _MOUNTED: Final = "/data"
-"""Folder of the home in the image, as the Dockerfile sets it."""
+"""Path of the Palaver home inside the container, as set in the Dockerfile."""
 
 
 class ServerEntry(Struct, frozen=True):
@@ -27,16 +27,16 @@ class ServerEntry(Struct, frozen=True):
 
 
 class EntryShape(Struct, frozen=True):
-    """Names of the fields in which a client stores a server."""
+    """Names of the fields in a client's configuration of an MCP server."""
 
     command: str = "command"
     joined: bool = False
-    """True if the command and its arguments are one list."""
+    """True if the client expects the command and its arguments in one list."""
     env: str = "env"
     fixed: dict[str, Any] = {}
     """Fields with the same value for every server."""
     initial: dict[str, Any] = {}
-    """Fields that only a new entry gets, because the user may change them."""
+    """Fields that are written only into a new entry, because the user may change them later."""
 
     def fields(self, server: ServerEntry) -> dict[str, Any]:
         """Return the fields of a new entry."""
@@ -63,8 +63,8 @@ class EntryShape(Struct, frozen=True):
 def own_server(program: Sequence[str], home: Home, toolset: str = "") -> ServerEntry:
     """Return the entry of the server that `program` starts.
 
-    The environment selects the home if the current environment does. Programs that are not started from a shell have
-    none of its variables.
+    If the current environment selects the home, the entry contains PALAVER_HOME, because a client that was not started
+    from a shell does not inherit the shell's variables.
     """
     selected = os.environ.get(HOME_VARIABLE) or os.environ.get("XDG_DATA_HOME")
     env = {HOME_VARIABLE: str(home.root)} if selected else {}

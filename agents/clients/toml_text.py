@@ -1,4 +1,4 @@
-"""Edits of TOML. A new table is appended; tomlkit keeps order and comments in other edits."""
+"""Edits of TOML. A new table is appended as text. For other edits, tomlkit keeps the order and the comments."""
 
 import tomllib
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, path: Sequence[str], value: object) -> str:
-    """Set a value in an existing table, or append a table of values.
+    """Return the text with a value set in an existing table, or with a new table appended.
 
     Raises:
-        UnusableText: The text is not valid, or the path leads through a value.
+        UnusableText: The text is not valid, a key on the path is not a table, or an inline table cannot be extended.
     """
     holder: Any = read(text)
     for depth, key in enumerate(path):
@@ -53,7 +53,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 
 
 def _without_table(text: str, path: Sequence[str]) -> str:
-    """Return the text without the lines of a table and of the tables in it, and without the empty line before it."""
+    """Return the text without a table, the tables inside it, and the empty line before it."""
     kept, after, is_inside = list[str](), list[str](), False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):

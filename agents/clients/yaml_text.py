@@ -71,7 +71,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 
 
 def _insert(text: str, node: MappingNode, key: str, value: object) -> str:
-    """Insert a key as the last one of a mapping."""
+    """Return the text with a key and its value added at the end of a mapping."""
     if node.flow_style:
         end = _end(node.value[-1][1]) if node.value else node.start_mark.index + 1
         return f"{text[:end]}{', ' if node.value else ''}{json.dumps(key)}: {_flow(value)}{text[end:]}"
@@ -80,7 +80,7 @@ def _insert(text: str, node: MappingNode, key: str, value: object) -> str:
 
 
 def _append(text: str, path: Sequence[str], value: object, column: int) -> str:
-    """Append a mapping in block style."""
+    """Return the text with the value at a path of keys appended in block style, indented by `column`."""
     for key in reversed(path):
         value = {key: value}
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -107,7 +107,7 @@ def _index(node: MappingNode, key: str) -> int:
 
 
 def _end(node: Node) -> int:
-    """Return the end of a node without the comments and empty lines after it."""
+    """Return the position at which a node ends, before the comments and empty lines that follow."""
     if isinstance(node, MappingNode) and not node.flow_style and node.value:
         return _end(node.value[-1][1])
     if isinstance(node, SequenceNode) and not node.flow_style and node.value:
@@ -117,7 +117,7 @@ def _end(node: Node) -> int:
 
 
 def _line_end(text: str, position: int) -> int:
-    """Return the start of the line after a position. A position at the start of a line is one."""
+    """Return the start of the next line, or the position itself if it is at the start of a line."""
     if position == 0 or text[position - 1] == "\n":
         return position
     found = text.find("\n", position)

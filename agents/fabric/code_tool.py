@@ -29,7 +29,7 @@ _UNITS: Final[dict[str, tuple[str, ...]]] = {
 }
 _KINDS: Final = {"constant": "const"}
 _EXPORTS: Final = 50
-"""Number of units in which exported ones are searched."""
+"""Number of search results among which exported symbols are selected."""
 
 
 def search_code(
@@ -75,7 +75,10 @@ def search_code(
 
 
 def _refreshed(fabric: FabricContext, root: Path) -> tuple[CodeStatus, dict[str, str]]:
-    """Index the project on first use, and its changes later. Return its status, and a note if this is impossible."""
+    """Index the project on first use, and update the index if files changed.
+
+    Return the status of the index, and a field `note` if the index is incomplete.
+    """
     known = fabric.documents.code_status(root)
     if fabric.config.home.read_only or (known.files and root in fabric.indexed and not known.is_stale):
         return known, {}
@@ -109,7 +112,7 @@ def _status_row(status: CodeStatus) -> dict[str, Any]:
 def _symbol_rows(
     fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the units with a name, each with its signature."""
+    """Return a row for each code unit with this name, after the signature of the unit."""
     rows: list[tuple[str, dict[str, Any]]] = []
     for each in fabric.documents.code.symbols(query, wanted, limit=limit).symbols:
         symbol = _symbol(each.name, each.unit, each.signature, (each.start_line, each.end_line), each.doc)
@@ -124,7 +127,7 @@ def _symbol_rows(
 def _line_rows(
     fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the lines with a text, each with the line itself."""
+    """Return a row for each line of code that contains the text, after the text of the line."""
     rows: list[tuple[str, dict[str, Any]]] = []
     for each in fabric.documents.code.lines(query, wanted, limit=limit).lines:
         row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
@@ -141,7 +144,7 @@ def _line_rows(
 def _unit_rows(
     fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, threshold: float, *, content: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the units that match a question, each with its signature."""
+    """Return a row for each code unit that matches a question, after the signature of the unit."""
     rows: dict[tuple[Path, int], tuple[str, dict[str, Any]]] = {}
     for each in fabric.documents.code.units(query, wanted, limit=limit):
         stored, chunk = each.stored, each.stored.chunk

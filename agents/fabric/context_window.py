@@ -1,4 +1,4 @@
-"""Context window of a session: its working memories, and the memories of its project that apply now."""
+"""Context of a session: its working memories, and the memories that are relevant to the open file or command."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,16 +22,16 @@ from .fabric_context import FabricContext
 from .fabric_replies import dated_row
 
 _WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 50
-"""Maximum numbers of working, recent, matching and pattern memories, and of patterns that are ranked."""
+"""Maximum numbers of working memories, recent memories, matching memories, returned patterns and ranked patterns."""
 _RELEVANT: Final = 0.7
 _DAY: Final = 86_400_000
 _SUGGESTED, _GHOST = 40, 60
-"""Maximum tokens of a suggestion and of a ghost message."""
+"""Maximum tokens of a suggestion, and of a ghost message (text for the model that the user does not see)."""
 _WORDS: Final = re.compile(r"[^\W_]+")
 
 
 class Situation(Struct, frozen=True):
-    """State of the client: its project, open file and command, and filters for patterns."""
+    """State of the client: its project, its open file and command, and the language and path for patterns."""
 
     folder: Path
     file: str = ""
@@ -41,12 +41,12 @@ class Situation(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """Words of the command and of the name of the file."""
+        """Search query: the command, and the words in the file's name."""
         return " ".join([self.command, *_WORDS.findall(PurePath(self.file).name)]).strip()
 
 
 def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
-    """Return the context of the current session. Every entry states its reason."""
+    """Return the context of the current session. Each memory has a reason why it is included."""
     working = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(1, now.folder)), limit=_WORKING)
     project = fabric.namespaces(2, now.folder)
     current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())
@@ -72,7 +72,7 @@ def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
 
 
 def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
-    """Return the memories of the project and of all projects that match the command and the file."""
+    """Return memories that match the command and the file: those of the project, and global ones."""
     query = redacted(now.query, fabric.config.home)
     if not query.strip():
         return []
@@ -81,7 +81,7 @@ def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> li
 
 
 def _patterns(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[tuple[StoredMemory, str]]:
-    """Return the patterns for the language and the path, best first, each with the reason."""
+    """Return the patterns that best fit the language and the path, best first, each with a reason."""
     types = tuple(name for name, family in FAMILIES.items() if family is Family.PATTERN)
     at = fabric.clock()
     stored = fabric.core.page(replace(wanted, types=types), limit=_CANDIDATES)
@@ -92,7 +92,7 @@ def _patterns(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> li
 
 
 def _pattern_score(stored: StoredMemory, now: Situation, at: Milliseconds) -> float:
-    """Return the sum of the shares of language, path, use and age, 0 to 0.9."""
+    """Return a score from 0 to 1: the sum of scores for language, path, number of uses and recent change."""
     language = 0.3 if now.language and _language(stored).lower() == now.language.lower() else 0.0
     path = min(0.3, 0.1 * _shared_parts(_path(stored), now.pattern_path))
     return language + path + min(0.2, 0.02 * stored.accesses) + max(0.0, 0.2 - 0.01 * (at - stored.updated) / _DAY)
@@ -119,7 +119,7 @@ def _pattern_row(stored: StoredMemory, reason: str) -> dict[str, Any]:
 
 
 def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemory]) -> list[dict[str, Any]]:
-    """Return at most two decisions, two patterns and two errors, or advice for a project without memories."""
+    """Return up to two decisions, two patterns and two errors, or one hint if there are no memories."""
     decisions, errors = _of(memories, Family.DECISION)[:2], _of(memories, Family.ISSUE)[:2]
     rows = [
         *(_suggestion("decision", each, 0.8, f"decided on {show_day(each.created)}") for each in decisions),
@@ -141,9 +141,9 @@ def _suggestion(kind: str, stored: StoredMemory, confidence: float, reason: str)
 
 
 def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
-    """Return messages that a client can add to the conversation without showing them.
+    """Return messages that a client can add to the model's input without showing them to the user.
 
-    Memories with low trust are left out, because clients send these messages as their own.
+    Memories with low trust are left out, because clients send these messages with the role `system`.
     """
     memories = [each for each in memories if each.memory.origin.trust > Trust.LOW]
     files = [str(each.memory.metadata.get("file", "")) for each in working]
@@ -180,12 +180,15 @@ def _path(stored: StoredMemory) -> str:
 
 
 def _place(stored: StoredMemory, name: str) -> dict[str, str]:
-    """Return the texts of an object in the metadata of a memory. Other toolsets can store any value."""
+    """Return the text fields of the object `name` in a memory's metadata.
+
+    Other values are ignored, because other toolsets can store any value under this name.
+    """
     value = stored.memory.metadata.get(name)
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     return {field: each for field, each in fields.items() if isinstance(each, str)}
 
 
 def _shared_parts(one: str, other: str) -> int:
-    """Return the number of folders and names that two paths share."""
+    """Return the number of distinct folder and file names that occur in both paths."""
     return len(set(PurePath(one).parts) & set(PurePath(other).parts) - {"/", "."})

@@ -1,4 +1,4 @@
-"""Earlier errors: memories of errors that resemble a new one, and what fixed them in archived conversations."""
+"""Earlier errors: memories of similar errors, and the fixes of similar errors in archived conversations."""
 
 from typing import Any, Final
 
@@ -27,18 +27,18 @@ _NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
 class EarlierErrors(Struct, frozen=True):
-    """Similar errors in memories, and fixes in archived conversations, the most frequent first."""
+    """Memories of similar errors, and known fixes from archived conversations, the most frequent first."""
 
     memories: tuple[StoredMemory, ...]
     fixes: tuple[KnownFix, ...]
 
     @property
     def total(self) -> int:
-        """Number of similar errors: reported ones in memories, and sessions with a fix."""
+        """Number of similar errors: how often the memories were reported, plus the sessions with a fix."""
         return sum(map(_reported, self.memories)) + sum(fix.sessions for fix in self.fixes)
 
     def summary(self, at: Milliseconds) -> str:
-        """Return a sentence with the number of errors, their latest time, and what fixed them."""
+        """Return one or two sentences: the number of errors, the time since the latest one, and a fix."""
         if not self.total:
             return "Found no similar error."
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
@@ -50,7 +50,7 @@ class EarlierErrors(Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Fields of a reply."""
+        """Fields `similarErrors` and `knownFixes` of a reply."""
         memories = [
             {
                 "id": uuid_of(each),
@@ -97,7 +97,7 @@ def _reported(stored: StoredMemory) -> int:
 
 
 def _remedy(fix: KnownFix) -> str:
-    """Return what fixed an error, as in `npm ci` or `editing a.py`."""
+    """Return a phrase that names the fix of an error, such as `npm ci` or `editing a.py`."""
     if fix.files:
         return clean(f"editing {', '.join(fix.files)}")
     return brief(fix.worked, _TEXT) if fix.worked else _NO_EDIT.get(fix.remedy, "")

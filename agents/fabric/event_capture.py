@@ -1,4 +1,4 @@
-"""Captures: the memories that an event becomes, by the type of the event."""
+"""Conversion of a client's events, such as a failed command, into memories."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,11 @@ _NO_FAILURE: Final = re.compile(r"\b(?:0|no|without) (?:errors?|failures?|failed
 
 
 class Capture(Struct, frozen=True):
-    """Memory of an event. `error` is the text of an error, or empty. `ttl` is in milliseconds."""
+    """Memory to store for an event.
+
+    `action` is the name of what was done, for the reply. `error` is the text of an error, or empty. `ttl` is the
+    lifetime in milliseconds, or None.
+    """
 
     type: str
     layer: Layer
@@ -36,7 +40,7 @@ class Capture(Struct, frozen=True):
 
 
 def captures(event: Event) -> list[Capture]:
-    """Return the memories that an event becomes. A failed command becomes two: the command and the error."""
+    """Return the memories to store for an event. A failed command has two: the command and the error."""
     given = event.payload
     match event.type:
         case "file_opened":
@@ -62,7 +66,7 @@ def captures(event: Event) -> list[Capture]:
 
 
 def looks_failed(given: Mapping[str, Any]) -> bool:
-    """Return whether a command failed: by its exit code, or without one by words in its output."""
+    """Return whether a command failed, by its exit code or, without one, by words such as `error` in its output."""
     code = given.get("exitCode", given.get("exit_code"))
     if isinstance(code, int):
         return code != 0
@@ -108,7 +112,7 @@ def _feedback(given: Mapping[str, Any]) -> str:
 
 
 def _joined(given: Mapping[str, Any], *names: str) -> str:
-    """Return the texts of these fields, or the whole payload if none is given."""
+    """Return the texts of these fields as sentences, or the whole payload as JSON if all of them are missing."""
     texts = [text for name in (*names, "content") if (text := _first(given, name))]
     return ". ".join(text.removesuffix(".") for text in dict.fromkeys(texts)) or _whole(given)
 
@@ -119,5 +123,5 @@ def _first(given: Mapping[str, Any], *names: str) -> str:
 
 
 def _whole(given: Mapping[str, Any]) -> str:
-    """Return a payload without known fields as JSON."""
+    """Return the whole payload as JSON, truncated to `_ERROR` characters."""
     return orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode()[:_ERROR] if given else "no details"

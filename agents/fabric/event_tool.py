@@ -1,4 +1,4 @@
-"""Fabric tool for events of a client. An event becomes a memory."""
+"""Fabric tool that stores a client's events as memories."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from .fabric_replies import stored_fields
 
 _TAG = "auto_capture"
 _FROM_TOOLS = {"command_executed", "error_occurred"}
-"""Events with the output of tools, which can contain foreign text."""
+"""Types of events that contain output of tools, which other people may have written."""
 _MESSAGES = {
     "file_opened": "File recorded.",
     "command_executed": "Command recorded.",

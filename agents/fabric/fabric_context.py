@@ -19,9 +19,9 @@ from ..memory_uuid import find_by_uuid
 from ..toolset import ServerConfig, ToolReply, open_component
 
 TTL: Final = 3_600_000
-"""Milliseconds until a memory of layer 1 expires, unless it has its own time-to-live."""
+"""Milliseconds until a memory of layer 1 (one session) expires, unless it has its own time-to-live."""
 SESSION_MAX: Final = 1_000
-"""Maximum number of memories in layer 1 of a session."""
+"""Maximum number of memories that one session can have in layer 1."""
 
 
 class FabricContext(MemoryContext):
@@ -35,7 +35,7 @@ class FabricContext(MemoryContext):
         super().__init__(config)
         self.clock = clock
         self.decayed_at: Milliseconds = 0
-        """Time of the last archiving of unused memories by this server."""
+        """Time at which this server last archived unused memories, or 0."""
         self.indexed = set[Path]()
         """Projects whose code this server has indexed."""
         self._session = ""
@@ -58,7 +58,7 @@ class FabricContext(MemoryContext):
         super().close()
 
     def enter(self, session_id: str) -> None:
-        """Use a session for the following calls that name none."""
+        """Remember the session ID of a call, for the following calls without one."""
         self._session = session_id
 
     def folder(self, path: str | None) -> Path:
@@ -75,19 +75,22 @@ class FabricContext(MemoryContext):
         return identity_of(root_of(folder))
 
     def namespaces(self, layer: int, folder: Path) -> tuple[str, ...]:
-        """Return the namespaces of a layer. Without a session ID, layer 1 has only memories stored without one."""
+        """Return the namespaces whose memories belong to a layer.
+
+        If no call has named a session, layer 1 contains only the memories that were stored without a session ID.
+        """
         if layer == 1:
             return tuple(dict.fromkeys((self.session(folder), self._unnamed(folder))))
         return (self.core.projects.namespace(folder),) if layer == 2 else GLOBAL_NAMESPACES
 
     def target(self, layer: int, folder: Path) -> str:
-        """Return the namespace for a new memory, and reserve it for the project."""
+        """Return the namespace for a new memory of a layer. A project's namespace is reserved for this project."""
         if layer == 1:
             return self.session(folder)
         return self.core.projects.claim(folder) if layer == 2 else "global"
 
     def session(self, folder: Path) -> str:
-        """Return the namespace of the session of the last call that named one."""
+        """Return the namespace of the current session: the one that was last named in a call."""
         return session_namespace(self._session) if self._session else self._unnamed(folder)
 
     def find(self, memory_id: str) -> StoredMemory:
@@ -101,7 +104,7 @@ class FabricContext(MemoryContext):
         return stored
 
     def evict(self, newest: StoredMemory) -> None:
-        """Forget the least recently used unpinned memories of a full session."""
+        """Forget the least recently used memories of a session with too many. Pinned memories and `newest` are kept."""
         wanted = MemoryFilter(namespaces=(newest.memory.namespace,), valid_at=self.clock())
         excess = self.core.count(wanted) - SESSION_MAX
         if excess <= 0:
@@ -116,7 +119,7 @@ class FabricContext(MemoryContext):
         return json_reply(truncated(fields, budget))
 
     def _unnamed(self, folder: Path) -> str:
-        """Return the namespace of calls in a project before any of them names a session."""
+        """Return the namespace for calls in a project when no call has named a session yet."""
         name = project_namespace(str(folder)).rpartition(":")[2]
         return session_namespace(f"without-id {name} {self.identity(folder)}")
 

@@ -1,4 +1,4 @@
-"""Parameters of the fabric tools that are objects, or that several tools share."""
+"""Parameters of the fabric tools: those that are objects, and those that several tools have."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -37,7 +37,7 @@ Offset: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 0
 
 
 class _Fields(BaseModel):
-    """Object whose fields have the names of JSON, such as `projectPath`."""
+    """Object whose JSON field names are in camel case, such as `projectPath`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, serialize_by_alias=True)
 
@@ -110,7 +110,7 @@ class SummaryOptions(_Fields):
 
 
 class Event(_Fields):
-    """Event of a client."""
+    """Event in a client, such as a command that was run."""
 
     type: EventName
     payload: dict[str, Any]

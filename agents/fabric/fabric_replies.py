@@ -1,4 +1,4 @@
-"""Replies of the fabric toolset: rows of memories."""
+"""Parts of the fabric toolset's replies that describe memories."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..memory_uuid import uuid_of
 
 
 def memory_row(stored: StoredMemory) -> dict[str, Any]:
-    """Return the row of a memory, with times in milliseconds."""
+    """Return the fields of a memory, with times in milliseconds."""
     memory = stored.memory
     row = {
         "id": uuid_of(stored),
@@ -29,7 +29,7 @@ def memory_row(stored: StoredMemory) -> dict[str, Any]:
 
 
 def dated_row(stored: StoredMemory) -> dict[str, Any]:
-    """Return the row of a memory in a context or a search result, with times in ISO 8601."""
+    """Return the fields of a memory in a context or a search result, with times in ISO 8601."""
     row = {
         "id": uuid_of(stored),
         "type": stored.memory.type,
@@ -42,7 +42,7 @@ def dated_row(stored: StoredMemory) -> dict[str, Any]:
 
 
 def metadata_of(stored: StoredMemory) -> dict[str, Any]:
-    """Return the metadata of a memory. The fields that every toolset knows come from the memory itself."""
+    """Return the metadata of a memory, including tags, title, source, project path and weight."""
     memory = stored.memory
     optional = {"title": memory.title, "source": memory.source, "projectPath": memory.project}
     known = {name: value for name, value in optional.items() if value}
@@ -50,7 +50,7 @@ def metadata_of(stored: StoredMemory) -> dict[str, Any]:
 
 
 def stored_fields(remembered: RememberResult) -> dict[str, Any]:
-    """Return the fields of a reply that report what storing a memory changed."""
+    """Return the reply's fields about a stored memory: duplicate, removed secrets, and superseded memories."""
     superseded = [uuid_of(each) for each in remembered.superseded]
     secrets = kinds_of(remembered.stored.memory)
     return {
@@ -61,7 +61,7 @@ def stored_fields(remembered: RememberResult) -> dict[str, Any]:
 
 
 def _marks(stored: StoredMemory) -> dict[str, Any]:
-    """Return marks for a memory with low trust, and for one that another memory replaces."""
+    """Return `untrusted` for a memory with low trust, and `superseded` for a memory that was replaced."""
     return {
         **({"untrusted": True} if stored.memory.origin.trust is Trust.LOW else {}),
         **({"superseded": True} if stored.state is MemoryState.SUPERSEDED else {}),

@@ -1,4 +1,4 @@
-"""Router: the choice of a layer for a new memory. The first rule that matches decides."""
+"""Choice of a layer (session, project or all projects) for a new memory, by the first rule that matches."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
@@ -31,7 +31,10 @@ class Route(Struct, frozen=True):
 
 
 def route(memory_type: str, tags: Iterable[str], layer: Layer | None, ttl: float | None) -> Route:
-    """Return the layer for a memory: as requested, or by its tags, its time-to-live or its type. Tags ignore case."""
+    """Return the requested layer, or else the layer that follows from the tags, the time-to-live or the type.
+
+    Upper and lower case of tags make no difference.
+    """
     if layer is not None:
         return Route(layer, "requested layer", 1.0)
     lowered = {tag.strip().lower() for tag in tags}

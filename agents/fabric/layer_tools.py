@@ -39,7 +39,7 @@ from .layer_router import route
 
 _MODES = {"hybrid": Mode.BOTH, "semantic": Mode.VECTOR, "keyword": Mode.TEXT}
 _OWN_FIELDS = {"tags", "title", "source", "projectPath", "weight"}
-"""Metadata fields that are fields of a memory."""
+"""Fields of the parameter `metadata` that are stored in columns of the memory itself."""
 
 
 def store(
@@ -156,7 +156,7 @@ def update(
 
 
 def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
-    """Delete a memory from every surface. The user can undo it."""
+    """Delete a memory. No tool or search returns it afterwards. The user can undo it."""
     fabric.folder(project_path)
     stored = fabric.find(memory_id)
     if forget_with_files(fabric.core, [stored.id], reason="context.delete").protected:
@@ -167,7 +167,7 @@ def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath
 
 
 def context_delete_question(fabric: FabricContext, *, memory_id: str, project_path: str | None) -> str:
-    """Return the question before `delete`. It is empty if the memory is protected."""
+    """Return the question to the user before `delete`, or an empty text if the memory is protected."""
     fabric.folder(project_path)
     stored = fabric.find(memory_id)
     return forget_question([] if stored.protected else [stored])
@@ -196,7 +196,7 @@ def list_memories(
 
 
 def _counts(fabric: FabricContext, layers: Mapping[int, tuple[str, ...]]) -> dict[str, Any]:
-    """Return the number of memories of each layer, and of pinned memories in layers 2 and 3."""
+    """Return the number of memories in each layer, and the number of pinned memories in layers 2 and 3."""
     filters = {f"l{number}": MemoryFilter(namespaces=names) for number, names in layers.items()}
     counts = {name: fabric.core.count(wanted) for name, wanted in filters.items()}
     pinned = {name: fabric.core.count(replace(filters[name], pinned=True)) for name in ("l2", "l3")}
@@ -235,6 +235,6 @@ def _revision(
 
 
 def _other_fields(metadata: MetadataChange | NewMetadata) -> dict[str, Any]:
-    """Return the metadata that are not fields of a memory."""
+    """Return the metadata fields that are not stored in columns of the memory itself."""
     given = metadata.model_dump(by_alias=True, exclude_none=True)
     return {name: value for name, value in given.items() if name not in _OWN_FIELDS}

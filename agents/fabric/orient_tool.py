@@ -20,7 +20,7 @@ from .layer_decay import archive_unused
 
 _RECENT = 5
 _HERE = 30_000
-"""Milliseconds after a visit for which the summary does not call it an absence."""
+"""Maximum milliseconds since the last visit at which the summary reads "You were just here"."""
 _DECAY_EVERY = 3_600_000
 
 
@@ -61,7 +61,7 @@ def orient(
 
 
 def _visit(fabric: FabricContext, folder: Path, at: Milliseconds) -> Milliseconds | None:
-    """Record a visit of a project, and return the previous one."""
+    """Record the time of this visit to a project, and return the time of the previous one."""
     store, project = fabric.core.store, fabric.identity(folder)
     if store.is_read_only:
         return store.visits.last(project)

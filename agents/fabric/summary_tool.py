@@ -25,7 +25,7 @@ _MAX: Final = 1_000
 """Maximum number of memories that one call condenses."""
 _SNIPPETS: Final = 5
 _SNIPPET: Final = 40
-"""Maximum tokens of a snippet in a summary."""
+"""Maximum tokens that a summary quotes from one memory."""
 
 
 def summarize(
@@ -86,7 +86,7 @@ def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
 
 
 def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
-    """Return the numbers of memories by type, and the beginnings of the first ones, within a number of tokens."""
+    """Return a summary of at most `tokens`: the number of memories by type, and the beginnings of the oldest ones."""
     counts = Counter(each.memory.type for each in old)
     numbers = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"

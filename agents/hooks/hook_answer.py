@@ -30,7 +30,7 @@ class HookAnswer(Struct, frozen=True):
 
 
 class QuotedLine(Struct, frozen=True):
-    """Line about an item of the archive."""
+    """One line to inject about an item of the archive, with the item's ID and time."""
 
     id: str
     at: Milliseconds | None
@@ -38,11 +38,12 @@ class QuotedLine(Struct, frozen=True):
 
 
 class HookPlace(Struct, frozen=True):
-    """Archive, project and session in which a hook was called.
+    """Archive, project and session for which a hook was called.
 
     Attributes:
+        namespace: Namespace of the project.
         root: Folder of the project.
-        shown: IDs of the items that the session already contains.
+        shown: IDs of the items that hooks already injected into the session.
     """
 
     home: Home
@@ -93,7 +94,7 @@ def answer(
 
 
 def quoted(place: HookPlace, lead: str, lines: Sequence[QuotedLine], budget: int) -> HookAnswer:
-    """Return as many of the first lines as the budget allows, between markers and below a sentence about them."""
+    """Return the sentence `lead` and as many of the first lines as the budget allows, between quotation markers."""
     renderer = Renderer(place.home.templates, at_shell=True)
     for number in range(len(lines), 0, -1):
         text = renderer.fill("hook_lines", lead=lead, lines=lines[:number], line_tokens=_LINE_TOKENS)
@@ -103,13 +104,13 @@ def quoted(place: HookPlace, lead: str, lines: Sequence[QuotedLine], budget: int
 
 
 def _shown(earlier: Sequence[Injection]) -> frozenset[str]:
-    """Return the items that the session still contains: those since its last start or compaction."""
+    """Return the IDs of the items that were injected since the session last started or was compacted."""
     starts = [place for place, each in enumerate(earlier) if each.event is HookEvent.SESSION_START]
     return frozenset(item for each in earlier[starts[-1] if starts else 0 :] for item in each.items)
 
 
 def _is_off(store: Store, projects: Collection[str], cwd: str, namespace: str) -> bool:
-    """Return whether a project is switched off by its name, its folder or a folder above."""
+    """Return whether `projects` contains the project's name, its folder or a parent of its folder."""
     names = {name for name in projects if "/" not in name}
     here = PurePath(cwd)
     return any(namespace in store.projects.namesakes(name) for name in names) or not {

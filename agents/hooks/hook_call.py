@@ -14,9 +14,9 @@ from ...archiver.formats.json_values import first_string, mapping, string
 from ...core.injection import HookEvent
 
 INPUT_MAX: Final = 1 << 20
-"""Maximum bytes of a call. A longer call is not answered."""
+"""Maximum bytes of the JSON object. A longer one gets no reply."""
 _PROMPT_MAX: Final = 2_000
-"""Characters of a prompt that are searched."""
+"""Number of characters at the start of a prompt that are used as a search query."""
 _LINE_MAX: Final = 4_000
 _NAMES: Final = {
     HookEvent.SESSION_START: ("SessionStart",),
@@ -71,6 +71,6 @@ class HookCall(Struct, frozen=True):
         )
 
     def reply(self, text: str) -> str:
-        """Return the line on standard output that adds a text to the session."""
+        """Return the JSON line that makes the agent add a text to the session."""
         output = {"hookEventName": self.name, "additionalContext": text}
         return orjson.dumps({"hookSpecificOutput": output}).decode()

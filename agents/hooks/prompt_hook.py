@@ -16,12 +16,12 @@ SCORE_MIN: Final = 0.25
 _LEAD: Final = "Past sessions of this project that may help, found by Palaver (details: `palaver show ID`)."
 _HITS: Final = 3
 _WORDS_MIN: Final = 4
-"""Minimum number of words of a prompt that is searched. Shorter prompts, such as "go on", name no topic."""
+"""Minimum number of words in a prompt for a search. Shorter prompts, such as "go on", name no topic."""
 _OPERATORS: Final = re.compile(r'["“”„*`]')
 
 
 def prompt_text(call: HookCall, place: HookPlace) -> HookAnswer:
-    """Return up to three relevant observations by the user or the assistant that the session does not contain yet."""
+    """Return up to three observations that are relevant to the prompt and were not injected into the session yet."""
     lines = [QuotedLine(hit.id, hit.at, hit.title) for hit in relevant_hits(call, place) if hit.score >= SCORE_MIN]
     return quoted(place, _LEAD, lines[:_HITS], BUDGETS[HookEvent.PROMPT])
 

@@ -1,4 +1,4 @@
-"""Hook before a shell command or an edit: one line about what this command or file already cost."""
+"""Hook before a shell command or an edit: one line about earlier failures of this command or after such edits."""
 
 from typing import Final
 
@@ -11,7 +11,10 @@ _LEAD: Final = "From past sessions of this project (details: `palaver show ID`).
 
 
 def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
-    """Return a known failure of the command, or of checks after edits of the file. A line is shown once a session."""
+    """Return one line about a known failure of the command, or of checks that followed edits of the file.
+
+    Each line is shown once per session.
+    """
     sessions = latest_sessions(place.store, place.namespace) if call.command or call.file else []
     if call.command:
         found, least = command_cost(place.store, sessions, call.command, call.cwd), SIMILARITY_MIN

@@ -141,14 +141,14 @@ def refuse_injection(text: str) -> None:
 
 
 def _matching(text: str) -> list[tuple[str, str]]:
-    """Return the kind and the pattern of each match, in the order of the list."""
+    """Return the kind and the regular expression of each pattern that matches, in the order of the list."""
     patterns, combined = _compiled()
     return [patterns[number] for number in sorted(combined.Match(text) or ())]
 
 
 @cache
 def _compiled() -> tuple[list[tuple[str, str]], Any]:
-    """Return all patterns, and one automaton that finds the matching ones in a single pass over a text."""
+    """Return all patterns, and an automaton that finds the matching patterns in one pass over a text."""
     re2 = import_module("re2")  # The library has no type information, and its patterns take linear time.
     patterns = [(kind, f"(?im){pattern}") for kind, several in _PATTERNS.items() for pattern in several]
     combined = re2.Set.SearchSet()

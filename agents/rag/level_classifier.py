@@ -67,9 +67,9 @@ _CATEGORY_BOOST: Final[Mapping[Category, tuple[ContextLevel, float]]] = {
 }
 _STRONG_BOOST, _CODE_BOOST, _REQUEST_BOOST = 0.2, 0.3, 0.2
 _ALL_MATCH: Final = 0.3
-"""Share of the keywords of a level whose presence gives the full score."""
+"""Share of a level's keywords that a text must contain to get the full score of 1."""
 _MIN: Final = 0.3
-"""Minimum score. Below it, the category determines the level."""
+"""Minimum score of the best level. If no level reaches it, the category determines the level."""
 _CODE: Final = r"```|^\s*(?:def|class|function|import|from|const|let|var|fn|func|public)\s+\w+[^.\n]*[({;:]"
 _REQUEST: Final = r"\s*(?:let'?s|please|can you)\b"
 

@@ -95,7 +95,7 @@ def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
 
 
 def _below(pattern: str) -> str:
-    """Return a pattern whose final `*` also matches files in subfolders, as in the specification's `*/auth/*`."""
+    """Return the pattern with `**` for a final `*`, so that `*/auth/*` also matches files in subfolders."""
     return f"{pattern}*" if pattern.endswith("/*") else pattern
 
 

@@ -17,7 +17,7 @@ _NAME: Final = "Give a name with letters or digits, such as my-app."
 
 
 class RagContext(MemoryContext):
-    """Memories and documents of one home. Replies are truncated to `budget` tokens, unless it is None."""
+    """Memories and documents of one Palaver home. Replies are truncated to `budget` tokens, unless it is None."""
 
     def __init__(self, config: ServerConfig, budget: int | None = BUDGET) -> None:
         super().__init__(config)
@@ -25,7 +25,7 @@ class RagContext(MemoryContext):
 
     @property
     def has_documents(self) -> bool:
-        """True if a call has opened the documents."""
+        """True if an earlier call has opened the documents."""
         return "documents" in self.__dict__
 
     def reply(self, fields: Mapping[str, object]) -> ToolReply:

@@ -37,8 +37,8 @@ def store_memory(
     rag: RagContext,
     content: Annotated[str, Field(min_length=1, max_length=50_000, description="The text to remember")],
     category: Annotated[CategoryName, Field(description="Kind of memory")],
-    scope: Annotated[ScopeName, Field(description="All projects, or one: then give project_name")] = "global",
-    project_name: Annotated[str | None, Field(description="Project that it belongs to or names")] = None,
+    scope: Annotated[ScopeName, Field(description="global, or project: only project_name")] = "global",
+    project_name: Annotated[str | None, Field(description="Project that the memory is about")] = None,
     importance: Annotated[float, Field(ge=0, le=1, description="0.0-1.0")] = 0.5,
     tags: Annotated[list[str] | None, Field(max_length=20, description="Keywords")] = None,
     metadata: Annotated[dict[str, Any] | None, Field(description="Any values to store with it")] = None,
@@ -149,7 +149,10 @@ def delete_memory(
 
 
 def delete_memory_question(rag: RagContext, *, memory_id: str) -> str:
-    """Return the question before `delete_memory`. It is empty if the memory is protected or already deleted."""
+    """Return the question to the user before `delete_memory`.
+
+    The text is empty if the memory is protected or already deleted.
+    """
     stored = find_by_uuid(rag.core, memory_id)
     kept = stored.protected or stored.state is MemoryState.ARCHIVED
     return forget_question([] if kept else [stored])
@@ -161,7 +164,10 @@ def _not_deleted(rag: RagContext, memory_id: str) -> ToolReply:
 
 
 def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *, latest: bool = False) -> ToolReply:
-    """Return the relevant memories, or else the nearest as weak. With `latest`, the newest are the last resort."""
+    """Return the relevant memories. Without any, return the nearest ones, marked as weak.
+
+    With `latest`, return the newest memories if nothing else is found.
+    """
     rag.refuse_injection(query)
     query = redacted(without_controls(query), rag.config.home)
     found = rag.core.recall(query, wanted, limit=limit)

@@ -1,4 +1,4 @@
-"""Parameters that several rag tools share, and the cleaning of texts and metadata that callers send."""
+"""Parameters that several rag tools have, and functions that clean the texts and metadata of callers."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ MemoryLimit: TypeAlias = Annotated[int, Field(ge=1, le=100, description="Maximum
 CodeLimit: TypeAlias = Annotated[int, Field(ge=1, le=50, description="Maximum number of results"), WHOLE]
 
 _KEY_MAX, _VALUE_MAX = 100, 1_000
-"""Maximum characters of a key and of a value of metadata. Longer ones are cut."""
+"""Maximum characters of a metadata key, and of a metadata value. Longer texts are truncated."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -34,7 +34,7 @@ def lower_tags(tags: list[str] | None) -> tuple[str, ...]:
 
 
 def flat_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return metadata with short keys, and with texts in place of nested values. Long texts are cut."""
+    """Return metadata without nesting: nested values become texts. Long keys and texts are truncated."""
     return {without_controls(name)[:_KEY_MAX]: _flat(value) for name, value in (metadata or {}).items()}
 
 

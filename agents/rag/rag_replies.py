@@ -1,4 +1,4 @@
-"""Replies of the rag toolset: their shapes, rows of memories and chunks, and errors with a type."""
+"""Replies of the rag toolset: their types, the rows for memories, and the error replies."""
 
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
@@ -28,10 +28,10 @@ class StoredReply(TypedDict):
 
 
 class MemoryRow(TypedDict):
-    """Memory.
+    """Memory in a reply.
 
-    `untrusted` marks text from outside, `risk` text that looks like an injection, and `weak` a retrieved memory below
-    the relevance threshold.
+    `untrusted` is set if the text comes from outside, such as a web page. `risk` lists the kinds of injection that the
+    text looks like. `weak` is set if a retrieved memory is below the relevance threshold.
     """
 
     memory_id: str
@@ -111,7 +111,7 @@ class IndexedReply(TypedDict):
 
 
 class CacheReply(TypedDict):
-    """Use of the cache of query embeddings since the server started."""
+    """Statistics of the query embedding cache since the server started."""
 
     hits: int
     misses: int

@@ -18,7 +18,7 @@ from .theo_context import TheoContext
 from .theo_replies import success_reply
 
 _RESTORED = "Indexing the files again restores it."
-"""Note of a question before deleting documents."""
+"""Note in the question to the user before documents are deleted."""
 Namespace = Annotated[str, Field(description="Groups documents that belong together")]
 
 
@@ -76,7 +76,7 @@ def delete_chunks(
 
 
 def delete_chunks_question(theo: TheoContext, *, ids: list[str]) -> str:
-    """Return the question before `delete_chunks`, which lists the chunks."""
+    """Return the question to the user before `delete_chunks`. It lists the chunks."""
     items = [f"{chunk.id} in {chunk.source_file}" for chunk in theo.documents.get(ids)]
     return delete_question("Delete 1 chunk" if len(items) == 1 else f"Delete {len(items):,} chunks", items, _RESTORED)
 
@@ -89,7 +89,7 @@ def delete_file(
 
 
 def delete_file_question(_theo: TheoContext, *, source_file: str) -> str:
-    """Return the question before `delete_file`."""
+    """Return the question to the user before `delete_file`."""
     return delete_question("Delete all chunks of this file from the index", [source_file], _RESTORED)
 
 
@@ -102,7 +102,10 @@ def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="M
 
 
 def clear_index_question(theo: TheoContext, *, confirm: bool) -> str:
-    """Return the question before `clear_index`, with the number of files. It is empty if the agent did not confirm."""
+    """Return the question to the user before `clear_index`, with the number of files.
+
+    The text is empty if the agent did not set `confirm`, because the call then fails.
+    """
     files = len(theo.documents.stats().source_files) if confirm else 0
     return delete_question("Delete all documents from the index", [f"{files:,} files"], _RESTORED) if files else ""
 

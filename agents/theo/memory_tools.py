@@ -143,7 +143,7 @@ def memory_forget_question(
     n_results: int,
     force: bool,
 ) -> str:
-    """Return the question before `memory_forget`, which lists the memories."""
+    """Return the question to the user before `memory_forget`. It lists the memories."""
     given = (memory_id, query, input_value)
     chosen, _ = _to_forget(theo.core, given, namespace, n_results, force=force)
     return forget_question([stored for stored in chosen if force or not stored.protected])
@@ -288,7 +288,7 @@ def _to_forget(
 ) -> tuple[list[StoredMemory], list[StoredMemory]]:
     """Return the memories that a call selects, and the pinned ones that it keeps.
 
-    `named` are the memory ID, the query, and the text that is one of both. Exactly one must be given.
+    `named` contains the memory ID, the query, and a text that can be either. Exactly one of the three must be given.
     """
     memory_id, query, _ = named
     limit, given = checked_count(n_results), [value for value in named if value is not None]

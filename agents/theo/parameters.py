@@ -1,4 +1,4 @@
-"""Parameters that several Theo tools share, and their checks."""
+"""Parameters that several Theo tools have, and their checks."""
 
 from typing import Annotated, Any, TypeAlias
 

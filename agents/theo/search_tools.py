@@ -39,7 +39,7 @@ Filters = Annotated[
 
 
 class _SearchScope(Struct, frozen=True):
-    """Filter for documents and filter for memories. None excludes this kind of item."""
+    """Filters of a search: one for documents, one for memories. None excludes documents or memories."""
 
     documents: DocumentFilter | None
     memories: MemoryFilter | None

@@ -8,7 +8,7 @@ from ..toolset import ServerConfig, open_component
 
 
 class TheoContext(MemoryContext):
-    """Memories, documents and code traces of one home.
+    """Memories, documents and code traces of one Palaver home.
 
     `backfilled_to` maps a namespace to the last memory of its latest backfill. The next backfill continues there.
     """

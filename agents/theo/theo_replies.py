@@ -35,7 +35,7 @@ def instant(at: Milliseconds | None) -> str | None:
 
 
 def rounded(similarity: float | None) -> float | None:
-    """Return a number rounded to four decimals. Return None for None."""
+    """Return the similarity rounded to four decimals, or None if there is none."""
     return None if similarity is None else round(similarity, 4)
 
 

@@ -1,4 +1,4 @@
-"""Chunks of source code: one for each unit, and others for the lines between units."""
+"""Chunks of source code: one for each unit (such as a function), and others for the lines between units."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from .code_units import CONTAINERS, CodeUnit, units
 from .text_windows import windows
 
 _TOKENS: Final = 512
-"""Approximate maximum of the tokens of a chunk. A larger function is split into its units, or else into blocks."""
+"""Approximate maximum tokens of a chunk. A larger unit is split into its inner units, or else into blocks."""
 _BLOCK: Final = 100
 """Maximum lines of a block."""
 _CHARACTERS: Final = 4_000
@@ -25,7 +25,7 @@ _CLOSING: Final = re.compile(r"(?:[\s)}\];,]|\bend\b)*")
 def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
     """Return the chunks of a file. Together they contain every line that is not blank.
 
-    A file without a unit that is too large or has syntax errors is split like prose. Its chunks have no `unit`.
+    If no unit is found, a file that is too large or has syntax errors is split like prose. Its chunks have no `unit`.
     """
     found, whole = units(text, language) if len(text) <= _PARSED else ([], False)
     if not (found or whole):
@@ -36,12 +36,12 @@ def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
 
 
 def text_chunks(text: str) -> list[Chunk]:
-    """Return the chunks of code that is split like prose."""
+    """Split code like prose into overlapping chunks, for code that cannot be parsed."""
     return [Chunk(piece, ChunkKind.CODE, start, end) for piece, start, end in windows(text)]
 
 
 class _Rows:
-    """Lines of a file."""
+    """Lines of a file, with the length and the token count of any range of lines."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -54,7 +54,10 @@ class _Rows:
         return self._lengths[end] - self._lengths[start]
 
     def tokens(self, start: int, end: int) -> int:
-        """Return the tokens of lines, or an upper bound if they are few: code has at most one for two characters."""
+        """Return the number of tokens in a range of lines.
+
+        For a short range, return an upper bound: code has at most one token per two characters.
+        """
         length = self.length(start, end)
         return length // 2 if length <= 2 * _TOKENS else tokens.count(self.join(start, end))
 
@@ -62,8 +65,8 @@ class _Rows:
 def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[CodeUnit]:
     """Return units that cover `whole` completely.
 
-    They are the given units and, for each gap between them, a copy of `whole` limited to that gap. A gap that only
-    closes blocks belongs to the unit before it. A unit within the lines of the previous one is left out.
+    For each gap between the found units, a copy of `whole` with the lines of the gap is added. A gap that contains only
+    closing brackets is added to the unit before it. A unit inside the lines of the previous unit is left out.
     """
     covering: list[CodeUnit] = []
     start, doc = whole.start, whole.doc
@@ -112,9 +115,9 @@ def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
 
 
 def _blocks(unit: CodeUnit, size: int, rows: _Rows) -> Iterator[tuple[int, int]]:
-    """Yield the row range of a unit of `size` tokens, split into blocks. A block has at least one row.
+    """Split a unit of `size` tokens into blocks of at least one row, and yield the range of rows of each block.
 
-    The blocks are within the limits if the tokens are evenly distributed.
+    The number of tokens of a block is estimated from its number of characters.
     """
     longest = rows.length(unit.start, unit.end) * _TOKENS // max(size, 1)
     start = unit.start

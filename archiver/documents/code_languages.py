@@ -26,7 +26,7 @@ _QUERIES: Final = Path(__file__).with_name("units")
 
 
 class CodeLanguage(NamedTuple):
-    """Programming language: its name, the package and function of its grammar, and the names of its queries."""
+    """Programming language: its name, the Python package and function with its grammar, and its query files."""
 
     name: str
     package: str
@@ -73,4 +73,4 @@ _LANGUAGES: Final = {
     CodeLanguage("bash", "tree_sitter_bash", ("bash",)): ".sh .bash",
 }
 CODE_LANGUAGES: Final = {suffix: language for language, suffixes in _LANGUAGES.items() for suffix in suffixes.split()}
-"""Languages by the suffix of their files."""
+"""Language of each file suffix, such as `.py`."""

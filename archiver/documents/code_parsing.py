@@ -63,7 +63,7 @@ class CodeParser(Closing):
         self._threads = ThreadPoolExecutor(len(self._parsers), thread_name_prefix="palaver-parser")
 
     def submit(self, path: Path, data: bytes) -> Callable[[], ParsedDocument]:
-        """Begin to parse a file, and return a function that returns the result or raises `DocumentUnreadable`."""
+        """Begin to parse a file. Return a function that waits for the result, or raises `DocumentUnreadable`."""
         return self._threads.submit(self._parse, path, data).result
 
     def _parse(self, path: Path, data: bytes) -> ParsedDocument:

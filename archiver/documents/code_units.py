@@ -22,7 +22,7 @@ _SIGNATURE: Final = 300
 _DOC: Final = 4_000
 """Maximum characters of a signature and of a documentation comment."""
 _BROKEN: Final = 5_000
-"""Maximum number of nodes directly below a syntax error. With unclosed brackets, a query takes quadratic time."""
+"""Maximum number of child nodes of a syntax error. In a file with more, a query would take quadratic time."""
 _DEPTH: Final = 32
 """Maximum depth of nested units. Deeper units belong to their parent."""
 _END_SIGN: Final = re.compile(r"\s*(?:=>|[:=;])$")
@@ -32,10 +32,10 @@ _STRING: Final = re.compile(r"""[A-Za-z]*('{3}|"{3}|'|")(.*)\1""", re.DOTALL)
 
 
 class CodeUnit(NamedTuple):
-    """Unit of code with its rows, 0-based with an exclusive end, and the units inside it.
+    """Unit of code, such as a function, and the units inside it.
 
-    `lines` are the first and the last line of the whole unit, 1-based, even if `start` and `end` are only those of a
-    part.
+    `start` and `end` are rows, 0-based, and `end` is exclusive. If a unit is split, they are the rows of the part.
+    `lines` are always the first and the last line of the whole unit, 1-based.
     """
 
     start: int
@@ -58,7 +58,7 @@ class _Candidate(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """Unit whose inner units are not complete yet, and the byte at which it ends."""
+    """Unit whose inner units are still being collected, and the position at which the unit ends."""
 
     unit: CodeUnit
     end_byte: int
@@ -66,7 +66,7 @@ class _Open(NamedTuple):
 
 
 def units(text: str, language: CodeLanguage) -> tuple[list[CodeUnit], bool]:
-    """Return the outermost units of a file, and whether the whole file was parsed without a syntax error."""
+    """Return the outermost units of a file, and True if the file has no syntax error."""
     from tree_sitter import QueryCursor
 
     parser, query = language.load()
@@ -108,7 +108,7 @@ def _nested(candidates: Iterable[_Candidate], source: "_Source") -> list[CodeUni
 
 
 def _separate(candidate: _Candidate, parent: CodeUnit) -> bool:
-    """Return whether a unit inside another one is a unit of its own. Values of an enumeration are not."""
+    """Return whether a unit inside another one is stored as a separate unit. Values of an enumeration are not."""
     return parent.kind not in {"type", "constant"} and (candidate.kind, parent.kind) != ("constant", "enum")
 
 
@@ -120,10 +120,10 @@ class _Source:
         self._lines = data.split(b"\n")
         self._documented: dict[tuple[int, int], Node] = {}
         self._preceding: dict[int, tuple[int, Node, bool]] = {}
-        """By last row: the first row of a comment or attribute, its node, and true for a comment."""
+        """Comments and attributes by their last row: first row, node, and True for a comment."""
 
     def note(self, captures: "Mapping[str, list[Node]]") -> None:
-        """Record a match that is not a unit."""
+        """Record the comments, attributes and documentation strings in a match, which later describe units."""
         for node in captures.get("documented", ()):
             self._documented[node.start_byte, node.end_byte] = captures["doc"][0]
         for name in ("comment", "attribute"):
@@ -157,7 +157,10 @@ class _Source:
         return _comment_text("\n".join(self._text(each).rstrip() for each in comments))
 
     def _name(self, captures: "Mapping[str, list[Node]]") -> tuple[str, str]:
-        """Return the name of a unit, with its owner, and the owner, or "" if the unit is not outside its owner."""
+        """Return the name of a unit, and its owner if the unit is defined outside the owner, or else "".
+
+        With an owner, the name is `OWNER.NAME`, as for the C++ method `Clock::tick`.
+        """
         name = _TYPE_ARGUMENTS.sub("", self._text(captures["name"][0])).strip("\"'")
         *scopes, _ = name.split("::")
         owner = ".".join([self._text(node) for node in captures.get("owner", ())] or scopes)
@@ -165,7 +168,7 @@ class _Source:
         return (f"{owner}.{plain}" if owner else plain), owner
 
     def _with_preceding(self, start: int) -> "tuple[int, list[Node]]":
-        """Return the first row of a unit with the comments and attributes above it, and the comments."""
+        """Return the first row of the comments and attributes directly above a unit, and the comments."""
         comments: list[Node] = []
         while (above := self._preceding.get(start - 1)) is not None:
             start, node, is_comment = above
@@ -187,7 +190,7 @@ class _Source:
 
 
 def _outer(node: "Node") -> "Node":
-    """Return the node of a unit with the nodes that wrap this unit only."""
+    """Return the outermost node that contains only this unit, such as its decorators or its `export`."""
     while (parent := node.parent) is not None and parent.type in _WRAPPERS and _end(parent) == _end(node):
         node = parent
     return node
@@ -198,7 +201,7 @@ def _body_children(node: "Node") -> "Iterator[Node]":
 
 
 def _end(node: "Node") -> int:
-    """Return the row after a node. Some grammars include the line break after a comment."""
+    """Return the row after a node. A line break that a grammar includes in a comment is not counted."""
     row, column = node.end_point
     return row if column == 0 and row > node.start_point.row else row + 1
 

@@ -1,4 +1,4 @@
-"""Ingest of documents, which stores files as chunks. An unchanged file is read, but not indexed again."""
+"""Ingest of documents: files are read, split into chunks and stored. Unchanged files are not stored again."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +35,7 @@ _ERRORS: Final = (DocumentUnreadable, DocumentNotFound, DocumentOutsideRoots)
 
 
 class _FileResult(NamedTuple):
-    """File that was read, and the result.
+    """Result of reading one file.
 
     A changed file has a `document` and either its `former` path, if it was moved, or its `parsed` content. A file that
     cannot be read is `failed`, and a skipped file has a `reason`. An unchanged file has none of these.
@@ -157,7 +157,7 @@ class DocumentIngest:
         report: Callable[[int], None],
         should_stop: Callable[[], bool],
     ) -> int:
-        """Index files, and count the outcomes. Return the number of files indexed before `should_stop` returned True.
+        """Index files, and count the results in `done`. Return the number of files processed before a stop.
 
         While one batch is stored, other processes parse the source files of the next one.
         """
@@ -214,7 +214,7 @@ class DocumentIngest:
             return found._replace(failed=_failed(found.file, problem))
 
     def _settle(self, found: _FileResult, done: IndexedDirectory) -> None:
-        """Store the result of one file, and count it."""
+        """Store the result of reading one file, and count it in `done`."""
         documents, file, document = self._store.documents, found.file, found.document
         if found.failed is not None:
             done.failed.append(found.failed)

@@ -13,8 +13,8 @@ def removed(
 ) -> list[Path]:
     """Return the known files of a folder that its scan did not find.
 
-    Files in unreadable folders are kept, and files of another watched folder below this one, unless they were deleted.
-    If the scan found no file at all, every file is kept, because the folder can be an empty mount point.
+    Files in unreadable folders are kept. Files in another watched folder below this one are kept, unless they were
+    deleted. If the scan found no file at all, every file is kept, because the folder can be an empty mount point.
     """
     if found.is_empty:
         return []

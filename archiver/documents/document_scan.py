@@ -16,10 +16,10 @@ _Files: TypeAlias = dict[Path, Stat]
 
 
 class DocumentChanges(Struct):
-    """Counts of queued files and of deleted files.
+    """Number of queued files and of deleted files. A moved file counts as both.
 
-    `waiting` is true if deleted files stay indexed until all queued files are read. A moved file is both, and keeps its
-    chunks only if its new path is read before its old path is removed.
+    `waiting` is true if deleted files stay indexed until all queued files are read. This order lets a moved file keep
+    its chunks.
     """
 
     queued: int = 0
@@ -28,10 +28,10 @@ class DocumentChanges(Struct):
 
 
 class DocumentScan:
-    """Record of the state of each document in the watched folders."""
+    """Scanner that remembers the state of each file in the watched folders, and finds the changes."""
 
     def __init__(self, store: Store, without: Sequence[Path]) -> None:
-        """Create a record without files. Files below the folders in `without`, such as Palaver's home, are skipped."""
+        """Create a scanner. Files below the folders in `without`, such as Palaver's home, are skipped."""
         self._store, self._without = store, without
         self._known: dict[DocumentFolder, _Files] = {}
 

@@ -16,7 +16,7 @@ from .document_reader import DocumentContent, Section
 from .outline import SectionBuilder
 
 _PART_BYTES: Final = 64 << 20
-"""Maximum size of a part after decompression."""
+"""Maximum bytes of an XML part after decompression."""
 _BODY: Final = (r"word/document\d*\.xml", r"word/footnotes\d*\.xml", r"word/endnotes\d*\.xml")
 _STYLES: Final = r"word/styles\d*\.xml"
 _PROPERTIES: Final = r"docProps/core\.xml"
@@ -26,10 +26,10 @@ _HEADING: Final = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 """First bytes of an encrypted file and of a file of Word 2003 or older."""
 _IGNORED: Final = frozenset({"Fallback", "moveFrom"})
-"""Elements that repeat text: alternatives for older programs, and the former place of moved text."""
+"""Elements whose text also occurs elsewhere: alternatives for older programs, and the old position of moved text."""
 _CHARACTERS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _BASES: Final = 20
-"""Maximum number of styles from which a style inherits its level."""
+"""Maximum number of base styles that are followed to find the heading level of a style."""
 
 
 def content(data: bytes, path: Path) -> DocumentContent:
@@ -132,7 +132,7 @@ class _BodyParser:
 
 
 def _heading_levels(part: bytes) -> dict[str, int]:
-    """Return the level of each style of headings. The level of the document title is 0."""
+    """Return the heading level of each style that has one. The level of the document title is 0."""
     levels, bases = dict[str, int](), dict[str, str]()
     for event, style in _elements(part):
         if event == "start" or _local(style.tag) != "style":

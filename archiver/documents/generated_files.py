@@ -19,7 +19,7 @@ _GENERATED_HEADER: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _HEADER: Final = 1_500
-"""Bytes at the beginning of a file that may contain the header."""
+"""Number of bytes at the beginning of a file in which a "generated" comment is searched."""
 _MINIFIED_BYTES: Final = 2_000
 _MINIFIED_LINE: Final = 300
 """Minimum size, and minimum average bytes per line, of minified code."""

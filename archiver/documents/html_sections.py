@@ -31,7 +31,7 @@ _META: Final = {
 }
 _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _CHARSET_BYTES: Final = 1_024
-"""Number of bytes that declare the encoding, according to the HTML standard."""
+"""Number of bytes at the beginning in which the HTML standard searches the declaration of the encoding."""
 _ANCHORS: Final = "\u00a7\u00b6\uf0c1"
 """Texts of the links that documentation generators add to headings and definitions."""
 
@@ -46,7 +46,7 @@ def content(data: bytes, path: Path) -> DocumentContent:
 
 
 class _Parser(HTMLParser):
-    """Parser that builds no tree, so nested elements cost nothing."""
+    """Parser that builds no tree, so deeply nested elements need no memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class _Parser(HTMLParser):
         self._line: list[str] = []
 
     def content(self) -> DocumentContent:
-        """Return the content of the page after its end."""
+        """Return the content of the page, after all of it was parsed."""
         self._break("body")
         return DocumentContent(self._found.sections(), self._metadata)
 

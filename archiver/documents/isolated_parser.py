@@ -19,7 +19,7 @@ from ...core.errors import DocumentUnreadable
 from .document_reader import DocumentContent, ParsedDocument
 
 HEADER: Final = 8
-"""Bytes of the size before each request and reply."""
+"""Length in bytes of the header of each request and reply, which contains the size of the message."""
 _COMMAND: Final = (sys.executable, "-P", "-m", f"{__package__}.parser_process")
 _SECONDS: Final = 60.0
 """Maximum seconds of one document. The process itself limits the CPU time and the memory."""
@@ -47,7 +47,7 @@ class Parsed(msgspec.Struct, frozen=True):
 
 
 class IsolatedParser(Closing):
-    """Parser that starts its process for the first document, and again after a document that ended it."""
+    """Parser that starts its process for the first document, and a new one after a document ended the process."""
 
     def __init__(self, command: Sequence[str] = _COMMAND, seconds: float = _SECONDS) -> None:
         self._command, self._seconds = command, seconds
@@ -128,6 +128,6 @@ class IsolatedParser(Closing):
 
 
 def _exactly(file: IO[bytes], size: int) -> bytes | None:
-    """Read this number of bytes, or return None if the file ends before."""
+    """Read exactly `size` bytes, or return None if the file has fewer."""
     found = file.read(size)
     return found if len(found) == size else None

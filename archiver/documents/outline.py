@@ -23,7 +23,7 @@ class HeadingStack:
         self._above: list[tuple[int, str]] = []
 
     def enter(self, level: int, title: str) -> None:
-        """Add a heading. It ends all sections of its own and deeper levels."""
+        """Add a heading. It replaces the headings of the same level and of deeper levels."""
         self._above = [*(each for each in self._above if each[0] < level), (level, title)]
 
     @property

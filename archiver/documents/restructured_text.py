@@ -1,7 +1,7 @@
 """Headings and docinfo of reStructuredText.
 
-Only titles and the field list below the document title are parsed, so directives never run and unknown ones of Sphinx
-do no harm.
+Only titles and the field list below the document title are parsed. Directives never run, and unknown directives, such
+as those of Sphinx, cause no errors.
 """
 
 import re
@@ -14,7 +14,7 @@ from .outline import Heading
 _ADORNMENT: Final = re.compile(r"([!-/:-@\[-`{-~])\1*\s*")
 _FIELD: Final = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?![ `]))+):(?:\s+(.*)|\s*)$")
 _SHORT: Final = 4
-"""Minimum length of an adornment that is shorter than its title. docutils reports a warning and accepts the title."""
+"""Minimum length of an underline that is shorter than its title. docutils accepts such a title with a warning."""
 
 
 def headings(text: str) -> Iterator[Heading]:

@@ -15,7 +15,7 @@ _LATE: Final = 0.5
 """Minimum share of the window size at which a window may end.
 
 If a paragraph ends after this share of the window, the window ends there. Otherwise it ends at the last line that fits.
-A longer line is split into sentences. Otherwise, a heading before it could fill a window alone.
+Very long lines are split into sentences, so that a heading before such a line does not become a window of its own.
 """
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 

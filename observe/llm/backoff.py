@@ -7,22 +7,22 @@ from typing import Final
 from .model_errors import ModelBusy
 
 _BUSY_MAX: Final = 3
-"""Consecutive temporary failures that end a run."""
+"""Number of consecutive temporary failures after which a run ends."""
 _WAIT_MAX: Final = 60.0
 """Maximum seconds that a run waits before a retry."""
 
 
 class Backoff:
-    """Number of temporary failures in a row, and the wait after each of them."""
+    """Counter of consecutive temporary failures that waits after each of them."""
 
     def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
         self._sleep, self._failures = sleep, 0
 
     def wait(self, error: ModelBusy, most: float = _WAIT_MAX) -> None:
-        """Wait after a failure: as long as the provider asked, or else twice as long as before.
+        """Wait after a failure: as long as the provider requested, or else 2 s, then 4 s.
 
         Raises:
-            ModelBusy: This was the third failure in a row, or the wait would take more than `most` seconds.
+            ModelBusy: This was the third consecutive failure, or the wait would exceed `most` or 60 seconds.
         """
         self._failures += 1
         seconds = error.after if error.after is not None else 2.0**self._failures
@@ -31,5 +31,5 @@ class Backoff:
         self._sleep(seconds)
 
     def reset(self) -> None:
-        """Record that a call succeeded."""
+        """Set the number of failures to 0, after a successful call."""
         self._failures = 0

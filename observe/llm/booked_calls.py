@@ -1,4 +1,4 @@
-"""Calls of a language model that are booked in the ledger before they are made."""
+"""Calls of a language model. The ledger reserves the maximum cost of each call before the call is made."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -29,7 +29,10 @@ Reply = TypeVar("Reply", bound=Charged)
 
 
 class CallSize(Struct, frozen=True):
-    """Maximum size of a call: bytes of the request, and tokens of the reply. `digest` identifies the request."""
+    """Maximum size of a call: bytes of the request (`size`) and tokens of the reply.
+
+    `digest` identifies the request.
+    """
 
     size: int
     tokens_out: int
@@ -37,7 +40,7 @@ class CallSize(Struct, frozen=True):
 
 
 class BookedCalls:
-    """Calls of one run for one purpose, which the ledger lists as `reason`."""
+    """Model calls of one run. `reason` is the purpose that the ledger records for them."""
 
     def __init__(self, store: Store, config: Config, reason: str, clock: Callable[[], Milliseconds] = now) -> None:
         """Prepare a run. Raises `ConfigInvalid` if the price of the model is unknown."""
@@ -46,10 +49,10 @@ class BookedCalls:
         self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
 
     def make(self, planned: CallSize, call: Callable[[], Reply]) -> Reply:
-        """Make one call and settle its cost. If the call fails but may be charged, its reservation remains.
+        """Make one call, and book its actual cost, or its maximum cost if it failed but may have been charged.
 
         Raises:
-            BudgetExhausted: The call could exceed a budget. It was not made.
+            BudgetExhausted: The call was not made, because it could exceed a budget.
             ExtractionError: The call failed.
         """
         cost = self.maximum_cost(planned)
@@ -71,7 +74,7 @@ class BookedCalls:
         return self._price.maximum_cost(planned.size, planned.tokens_out)
 
     def allows(self, cost: int, calls: int) -> bool:
-        """Return whether the budgets allow this cost and the limits this number of calls."""
+        """Return whether the remaining budgets cover `cost`, and the limit of calls allows `calls` more calls."""
         left, possible = self._ledger.left(), self._ledger.calls_left(self._model)
         return all(cost <= each for each in left.values()) and (possible is None or calls <= possible)
 

@@ -1,4 +1,4 @@
-"""Conversations with tools for a provider that has none, such as the user's own agent.
+"""Conversations with tool calls for a provider without support for tools, such as the user's own agent.
 
 The prompt describes the tools and contains the whole conversation. The model replies with one JSON object: its answer,
 or the calls that Palaver should make for it.
@@ -53,7 +53,7 @@ def converse_in_json(provider: Provider, request: ToolRequest) -> ToolTurn:
 
 
 def json_request(request: ToolRequest) -> ModelRequest:
-    """Return the conversation as one question, whose reply is a JSON object."""
+    """Return a request whose prompt contains the whole conversation, and whose reply must be a JSON object."""
     tools = "" if request.last else f"{_TOOLS}\n\n{_described(request)}\n\n"
     conversation = "\n\n".join(map(_shown, request.messages))
     text = f"{tools}{conversation}{f'{chr(10)}{chr(10)}{_LAST}' if request.last else ''}"

@@ -10,7 +10,7 @@ from ...core.tokens import count
 from .provider import Provider
 
 _FRAME: Final = 3_000
-"""Maximum number of bytes that a provider adds to a request, including its own instructions about tools."""
+"""Maximum number of bytes that a provider adds to a request, including the provider's instructions about tools."""
 _MESSAGE_FRAME: Final = 200
 """Maximum number of bytes that a provider adds to a message."""
 
@@ -67,7 +67,7 @@ Message: TypeAlias = UserMessage | ModelMessage | ToolOutputs
 
 
 class ToolRequest(Struct, frozen=True):
-    """Conversation so far, which the model continues.
+    """Request to continue a conversation: all messages so far, and the tools that the model may call.
 
     With `last`, the model must answer without calling a tool. `tokens_out` is the maximum length of its message.
     """
@@ -89,7 +89,7 @@ class ToolRequest(Struct, frozen=True):
 
 
 class ToolTurn(Struct, frozen=True):
-    """Reply that the provider charged for: a text, or calls of tools with an optional text.
+    """Reply of the model: a text, or tool calls with an optional text.
 
     If the reply is incomplete, `truncated` is the stop reason. Otherwise it is empty. `content` is the whole message
     for the next request.

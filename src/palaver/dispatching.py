@@ -1,4 +1,4 @@
-"""Answers to questions by the language model that the user configured, or else by rules."""
+"""Answers to questions, written by the configured language model or else composed by rules."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from palaver.templates.render import Renderer
 COST_MAX: Final = 0.50
 """Default maximum cost of a question in US dollars."""
 LIMITS: Final = LoopLimits()
-"""Default limits of a question."""
+"""Default limits of the model for one question: messages, tokens and seconds."""
 
 
 def dispatch(
@@ -77,7 +77,7 @@ def dispatch(
 
 
 class QuestionAsker:
-    """Opened archive that answers questions. `page` renders the answers, to count their tokens."""
+    """Answers to questions from an open archive. `page` is the renderer that counts the tokens of each answer."""
 
     def __init__(self, archive: ArchiveSearch, home: Home, config: Config, page: Renderer) -> None:
         self._archive, self._home, self._config, self._page = archive, home, config, page
@@ -92,7 +92,7 @@ class QuestionAsker:
         report: Callable[[str], None],
         should_stop: Callable[[], bool] = never,
     ) -> CitedAnswer:
-        """Return the answer of the language model, or else of the rules. See `dispatch` for the arguments."""
+        """Return an answer by the language model or else by rules. See `dispatch` for the arguments."""
         rules = partial(extractive_answer, self._archive, self._page, question, filters, here)
         config, off = _within_cost(self._config, max_cost)
         if off and max_cost is not None:
@@ -109,9 +109,9 @@ class QuestionAsker:
 
 
 def _within_cost(config: Config, max_cost: float | None) -> tuple[Config, str]:
-    """Return the settings with a maximum cost for one question, and the reason why the model is off, if it is.
+    """Return the settings with a maximum cost for one question, and the reason why the model is off, or an empty text.
 
-    A given `max_cost` is a budget. The default only limits a model that the settings allow.
+    A given `max_cost` counts as a budget, so it can enable the model. The default `COST_MAX` cannot.
     """
     if max_cost is not None:
         config = replace(config, budget_run=max_cost)

@@ -37,11 +37,11 @@ from .search import open_layers
     type=click.IntRange(1),
     default=100_000,
     show_default=True,
-    help="Tokens that the model reads and writes.",
+    help="Maximum tokens that the model reads and writes.",
 )
-@click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="Cost of the model.  [default: 0.50]")
+@click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="Maximum cost.  [default: 0.50]")
 @click.option(
-    "--timeout", type=click.FloatRange(1), default=180, show_default=True, metavar="SECONDS", help="Time of the model."
+    "--timeout", type=click.FloatRange(1), default=180, show_default=True, metavar="SECONDS", help="Maximum time."
 )
 @as_json
 def ask(
@@ -63,8 +63,9 @@ def ask(
     Each finding cites an observation and lines of a transcript. `palaver show ID` and `palaver read SESSION LINES`
     print them.
 
-    The language model of `palaver observe` searches the archive itself, if config.toml sets a budget for it, or your
-    own agent or server. Without one, and if the model fails, rules compose the answer. --max-cost is a budget, too.
+    The language model of `palaver observe` searches the archive and writes the answer, if config.toml sets a budget,
+    your own agent or your own server. --max-cost also sets a budget. Without a model, or if the model fails, rules
+    compose the answer.
     """
     places = [place for project in projects for place in places_of(project)]
     filters = Filters.parse(after=after, before=before, projects=places)
@@ -90,6 +91,6 @@ def ask(
 
 
 def _may_use_model(config: Config, max_cost: float | None) -> bool:
-    """Return whether the settings may allow a language model. `why_off` decides, but loads slow modules."""
+    """Return whether the settings may allow a language model. This check avoids loading the modules of `why_off`."""
     budgets = (max_cost, config.budget_run, config.budget_hour, config.budget_day, config.budget_month)
     return config.llm == "command" or config.llm_price == (0.0, 0.0) or any(each is not None for each in budgets)

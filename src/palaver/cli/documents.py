@@ -176,7 +176,7 @@ def _documents(targets: Sequence[Path]) -> DocumentLibrary:
     """Open the document library. Paths given on the command line may always be read."""
     home = Home.find()
     if any(target.resolve().parent == target.resolve() for target in targets):
-        raise InvalidInput("The root of the file system is not indexed", hint="Give a folder or a file.")
+        raise InvalidInput("The root of the file system cannot be indexed", hint="Give a folder or a file.")
     roots = [target if target.is_dir() else target.absolute().resolve().parent for target in targets]
     return DocumentLibrary.open(home, roots, Config.read(home.config).model)
 

@@ -22,7 +22,7 @@ from .output import print_json, print_page, renderer
 from .program import program_words
 
 SECONDS: Final = 5.0
-"""Maximum seconds of a hook. After them, it ends without a reply."""
+"""Maximum duration of a hook in seconds. A hook that takes longer ends without a reply."""
 _SESSION_END: Final = "session-end"
 _LOCK_WAIT: Final = 30.0
 _MONTH: Final = 30 * 24 * 3_600_000
@@ -175,7 +175,7 @@ def _is_read_only() -> bool:
 
 
 def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]:
-    """Return the home and its settings, which are about to change."""
+    """Create the home if it is missing, and return it with its settings. Events and a project exclude each other."""
     if events and project is not None:
         raise click.UsageError("--project concerns all hooks. Leave out the events.")
     home = Home.find()

@@ -34,7 +34,7 @@ _SERVICE: Final = "service"
 _HOOKS: Final = "hooks"
 _HOOK_CLIENTS: Final = {hooks.client.name: hooks for hooks in HOOK_CLIENTS}
 _TEXTS: Final = ("generic", "docker")
-"""Names that print text to copy, instead of a change."""
+"""Arguments for which the command prints text to copy, instead of changing a file."""
 _NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
 _PLANNED: Final = {
     "add": "add to {}",
@@ -260,7 +260,7 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
 
 
 def _diff(change: ConfigChange) -> list[str]:
-    """Return the rows of the diff without secrets, which the same line of a file can contain."""
+    """Return the rows of a diff. Secrets are redacted, because a changed line can also contain other settings."""
     if not change.is_needed:
         return []
     redactor = Redactor(secrets.token_bytes(32))

@@ -46,7 +46,7 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
 
 
 def refuse_others(usable: Container[str], option: str) -> None:
-    """Raise `UsageError` if the command line has an option that cannot be combined with `option`."""
+    """Raise `UsageError` for an option outside `usable`, because it cannot be combined with `option`."""
     command = click.get_current_context()
     given = {name for name in command.params if command.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     for each in command.command.params:
