@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.query import Filters
 from ...core.results import Detail, Hit, Results
@@ -30,31 +31,45 @@ class FoundEvidence(Struct, frozen=True):
     """Entries that answer a question, best first, and the label of each cited conversation by its path.
 
     `results` is the reply to the search for the question itself. If there are no entries, it contains the explanation.
+    `has_user_filters` is true if the user restricted the search.
     """
 
     details: tuple[Detail, ...]
     labels: Mapping[str, str]
     results: Results
+    has_user_filters: bool = False
 
 
 def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundEvidence:
     """Return the best entries of different conversations.
 
-    If a later observation replaced an entry, that observation is also returned.
+    If a later observation replaced an entry, that observation is also returned. If the question names a time, such as
+    "last week", only entries of that time are returned.
 
     Raises:
         InvalidInput: The question or a filter is invalid.
     """
     searches = plan(question, filters, here)
     results = archive.find(searches.question)
-    if not results.hits:
-        return FoundEvidence((), {}, results)
+    dated = _with_time(filters, results)
+    if dated != filters:
+        searches = plan(question, dated, here)
+        results = archive.find(searches.question)
+    if not results.hits or results.empty_times:
+        return FoundEvidence((), {}, results, bool(filters))
     by_terms = archive.find(searches.terms).hits if searches.terms else ()
     hits = list(_distinct_sessions(_alternating(_best(results.hits), _best(by_terms))))[:_SESSIONS]
     for query in searches.kinds:
         hits += _of_kind(archive.find(query).hits, hits)
     details = archive.details([hit.id for hit in hits]) if hits else ()
-    return FoundEvidence(_with_replacements(archive, details), _labels(hits), results)
+    return FoundEvidence(_with_replacements(archive, details), _labels(hits), results, bool(filters))
+
+
+def _with_time(filters: Filters, results: Results) -> Filters:
+    """Return the filters with the time range that the question names, unless they already have a time range."""
+    if not results.times or filters.after is not None or filters.before is not None:
+        return filters
+    return replace(filters, after=results.times[0].after, before=results.times[0].before)
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.errors import InvalidInput
 from ...core.observation import ObservationType
 from ...core.query import Filters, Query
 
@@ -39,9 +40,11 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
     """Return the queries for a question. Entries of the project `here` rank higher.
 
     Raises:
-        InvalidInput: The question is too short.
+        InvalidInput: The question is too short, or none of its words names a topic.
     """
     asked = replace(Query.parse(question), filters=filters)
+    if not key_words(question):
+        raise InvalidInput("The question names no topic", hint="Name a subject, a file, a command or an error message.")
     if asked.prefers_project:
         asked = replace(asked, here=here)
     words = " ".join(key_words(question))

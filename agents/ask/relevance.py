@@ -15,6 +15,7 @@ class Relevance:
         self._wanted = frozenset(terms(" ".join(key_words(question)) or question))
         texts = [frozenset(terms(text)) for text in compared]
         found = Counter(term for text in texts for term in text & self._wanted)
+        self._found = frozenset(found)
         self._weights = {term: math.log(1 + (len(texts) + 1) / (found[term] + 0.5)) for term in self._wanted}
         self._total = sum(self._weights.values()) or 1.0
 
@@ -30,6 +31,11 @@ class Relevance:
         shown = frozenset(term for each in known for term in terms(each))
         own = frozenset(terms(text))
         return self._sum(own - shown) + self._sum(own & shown) / 10
+
+    def unknown(self, question: str) -> list[str]:
+        """Return the words of the question that none of the compared texts contains."""
+        words = dict.fromkeys(key_words(question))
+        return [word for word in words if (own := frozenset(terms(word))) and not own & self._found]
 
     def _sum(self, found: frozenset[str]) -> float:
         return sum(self._weights[term] for term in found & self._wanted) / self._total

@@ -12,6 +12,7 @@ from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answe
 from palaver.agents.ask.question_plan import plan
 from palaver.archiver.store import Store
 from palaver.core.cited_answer import CitedAnswer, FindingKind
+from palaver.core.clock import show_day
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
 from palaver.core.results import Detail, Results, TranscriptExcerpt
@@ -29,7 +30,7 @@ QUESTIONS = (
     "cursor or offset for the catalogue",
 )
 WORDS = (
-    "sqlite json cursor offset plant names summer time utc readings tests why how fix decided error catalogue".split()
+    "sqlite json cursor offset plant names summer time utc readings tests fix decided error catalogue".split()
 )
 
 
@@ -216,3 +217,29 @@ def test_quoted_citation_is_not_a_source(hostile: ArchiveSearch, renderer: Rende
 
     assert "obs-999999" not in {source.id for source in answer.sources}
     assert all(source.exists for source in answer.sources)
+
+
+def test_a_date_in_the_question_limits_the_answer(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If a question names a time, all findings are from that time."""
+    answer = extractive_answer(archive, renderer, "what did we decide about the clock in march 2026")
+
+    assert answer.findings
+    assert {finding.at is not None and show_day(finding.at)[:7] for finding in answer.findings} == {"2026-03"}
+
+
+def test_a_time_without_entries_is_named(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If nothing is from the time in the question, the answer says so, and names the day of the newest entry."""
+    answer = extractive_answer(archive, renderer, "what did we decide about sqlite in march 2001")
+
+    assert not answer.findings
+    assert any(each.startswith("Nothing is from 2001-03-01 to 2001-03-31 (`") for each in answer.suggestions)
+    assert any("The newest entry is from 2026-" in each for each in answer.suggestions)
+
+
+def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If the best finding contains few words of the question, it is marked as weak, and absent words are named."""
+    answer = extractive_answer(archive, renderer, "which zebra vendor pays sqlite invoices")
+
+    assert answer.findings
+    assert answer.weak
+    assert answer.notices == ("The cited entries do not contain: zebra, vendor, pays, invoices.",)

@@ -1,6 +1,9 @@
 """Plan of the searches for a question."""
 
+import pytest
+
 from palaver.agents.ask.question_plan import key_words, plan
+from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters
 
 
@@ -15,9 +18,15 @@ def test_plan_has_four_searches() -> None:
 
 
 def test_key_terms_are_not_searched_twice() -> None:
-    """A question that consists of key terms, or of none, is searched once."""
+    """A question that consists of key terms is searched once."""
     assert plan("sqlite readings", Filters()).terms is None
-    assert plan("how did we do it", Filters()).terms is None
+
+
+@pytest.mark.parametrize("question", ["the", "how did we do it"])
+def test_a_question_without_topic_is_an_error(question: str) -> None:
+    """A question whose words name no topic is not searched."""
+    with pytest.raises(InvalidInput, match="names no topic"):
+        plan(question, Filters())
 
 
 def test_filters_apply_to_every_search() -> None:
