@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ...core.cited_answer import CitedSource
 from ...core.ids import canonical
+from ...core.sentences import sentences
 from .citation_check import UNVERIFIED
 
 NOT_READ: Final = "[not in the results]"
@@ -20,11 +21,15 @@ _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
 """Start of a list item or of a table row, which is a claim of its own."""
 _LAYOUT: Final = re.compile(r"\s*(?:#{1,6}\s|\|[\s:|-]+$|(?:-{3,}|\*{3,}|_{3,})\s*$)")
 """Headings, lines below a table's header, and rules, which are not claims."""
-_OWN: Final = re.compile(r"\W*(?:Probably|Nothing found)\b")
-"""Start of a conclusion that the model marks as its own, or of the answer that nothing was found."""
+_OWN: Final = re.compile(r"(?:\d+[.)]\s)?\W*(?:Probably|Nothing found)\b")
+"""Start of a conclusion that the model marks as its own, or of the statement that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
-"""Minimum number of words in a claim. Shorter lines are labels."""
+"""Minimum number of words in a claim. Shorter lines are labels, and shorter sentences with a full stop need one less."""
+_STOP: Final = re.compile(r"[.!?](?!\w)")
+_AFTER_STOP: Final = re.compile(r"(?:\s*[\[(](?:[^\[\]()\n]|\[[^\]\n]*\])*[\])][.,;]?(?=\s|$))+")
+"""Brackets after a sentence. They belong to it if they contain a citation."""
+_REFERENCE: Final = re.compile(rf"{_ID.pattern}|:\d+", re.IGNORECASE)
 
 
 class MarkedText(Struct, frozen=True):
@@ -43,22 +48,39 @@ def ids_in(texts: Collection[str]) -> set[str]:
 def mark_claims(text: str, sources: Sequence[CitedSource], read: Collection[str]) -> MarkedText:
     """Mark IDs outside `read`, and claims that cite none of the sources.
 
-    A claim is a paragraph, a list item or a row of a table.
+    A claim is a sentence, or a row of a table. A citation supports its sentence. In the last sentence of a paragraph
+    or list item, it supports all sentences of it. A code fence around the whole text is removed.
     """
     guessed = {source.id for source in sources if source.exists and source.id and source.id not in read}
     text = _ID.sub(lambda found: f"{found[0]} {NOT_READ}" if canonical(found[0]) in guessed else found[0], text)
     valid = tuple(source for source in sources if source.exists and source.id not in guessed)
-    if not valid and text.lstrip().startswith("Nothing found"):
-        return MarkedText(text, 0, valid)
     cited = re.compile("|".join(map(_pattern, valid)) or r"(?!)", re.IGNORECASE)
-    lines, unsupported = text.split("\n"), 0
-    for first, last in _claims(lines):
-        claim = "\n".join(lines[first : last + 1])
-        if not cited.search(claim):
+    lines, unsupported = unwrapped(text).split("\n"), 0
+    for first, last in _blocks(lines):
+        block = "\n".join(lines[first : last + 1]).rstrip()
+        claims = list(_claims(block))
+        if not claims or cited.search(block[slice(*claims[-1])]):
+            continue
+        for start, end in reversed(claims):
+            claim = block[start:end]
+            if not _is_claim(claim) or cited.search(claim):
+                continue
             unsupported += 1
             if UNVERIFIED not in claim and NOT_READ not in claim:
-                lines[last] = f"{lines[last].rstrip()} {NO_SOURCE}"
+                block = f"{block[:end]} {NO_SOURCE}{block[end:]}"
+        lines[first : last + 1] = block.split("\n")
     return MarkedText("\n".join(lines), unsupported, valid)
+
+
+def unwrapped(text: str) -> str:
+    """Return a text without the code fence around it, if there is one."""
+    lines = text.strip().split("\n")
+    fences = [number for number, row in enumerate(lines) if _FENCE.match(row)]
+    if not fences or fences[0] != 0:
+        return text
+    if len(fences) == 1:
+        return "\n".join(lines[1:])
+    return "\n".join(lines[1:-1]) if fences[-1] == len(lines) - 1 and len(fences) % 2 == 0 else text
 
 
 def _pattern(source: CitedSource) -> str:
@@ -66,15 +88,16 @@ def _pattern(source: CitedSource) -> str:
     return rf"(?<![\w/-]){re.escape(named)}(?!\w)"
 
 
-def _claims(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last line of each claim."""
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last line of each paragraph, list item and row of a table."""
     start = None
     in_code = False
     for number, row in enumerate([*lines, ""]):
         is_fence = _FENCE.match(row) is not None
         ends = in_code or is_fence or not row.strip() or _LAYOUT.match(row) or _ALONE.match(row)
         if start is not None and ends:
-            if _is_claim(lines, start, number):
+            is_header = lines[start].lstrip().startswith("|") and _LAYOUT.match(row)
+            if not is_header:
                 yield start, number - 1
             start = None
         in_code ^= is_fence
@@ -82,7 +105,22 @@ def _claims(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             start = number
 
 
-def _is_claim(lines: Sequence[str], start: int, end: int) -> bool:
-    text = " ".join(lines[start:end]).strip()
-    is_header = text.startswith("|") and end < len(lines) and _LAYOUT.match(lines[end])
-    return not (is_header or text.endswith(":") or _OWN.match(text)) and len(_WORD.findall(text)) >= _WORDS_MIN
+def _claims(block: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence with the citations after it. A row of a table is one sentence."""
+    if block.lstrip().startswith("|"):
+        yield 0, len(block)
+        return
+    end = 0
+    for start, stop in sentences(block):
+        if stop <= end:
+            continue
+        begins = max(start, end)
+        after = _AFTER_STOP.match(block, stop)
+        end = after.end() if after and _REFERENCE.search(after[0]) else stop
+        yield begins, end
+
+
+def _is_claim(text: str) -> bool:
+    if text.endswith(":") or _OWN.match(text.lstrip()):
+        return False
+    return len(_WORD.findall(text)) >= _WORDS_MIN - bool(_STOP.search(text))
