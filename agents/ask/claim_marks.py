@@ -1,7 +1,7 @@
 """Marks in a model's answer: citations that it never read, and claims without a source."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from ...core.sentences import sentences
 from .citation_check import UNVERIFIED
 
 NOT_READ: Final = "[not in the results]"
-"""Mark after an ID that exists, but that no tool returned to the model. The model guessed it."""
+"""Mark after an ID or lines that exist, but that no tool returned to the model. The model guessed them."""
 NO_SOURCE: Final = "[no source]"
 """Mark after a claim without any citation."""
 _ID: Final = re.compile(r"(?<![\w/-])(?:(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)", re.IGNORECASE)
@@ -25,7 +25,7 @@ _OWN: Final = re.compile(r"(?:\d+[.)]\s)?\W*(?:Probably|Nothing found)\b")
 """Start of a conclusion that the model marks as its own, or of the statement that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
-"""Minimum number of words in a claim. Shorter lines are labels, and shorter sentences with a full stop need one less."""
+"""Minimum number of words in a claim, without a full stop. Shorter lines are labels. Sentences need one word less."""
 _STOP: Final = re.compile(r"[.!?](?!\w)")
 _AFTER_STOP: Final = re.compile(r"(?:\s*[\[(](?:[^\[\]()\n]|\[[^\]\n]*\])*[\])][.,;]?(?=\s|$))+")
 """Brackets after a sentence. They belong to it if they contain a citation."""
@@ -45,16 +45,16 @@ def ids_in(texts: Collection[str]) -> set[str]:
     return {canonical(found[0]) for text in texts for found in _ID.finditer(text)}
 
 
-def mark_claims(text: str, sources: Sequence[CitedSource], read: Collection[str]) -> MarkedText:
-    """Mark IDs outside `read`, and claims that cite none of the sources.
+def mark_claims(text: str, sources: Sequence[CitedSource], is_read: Callable[[CitedSource], bool]) -> MarkedText:
+    """Mark sources that were not read, and claims that cite none of the sources.
 
     A claim is a sentence, or a row of a table. A citation supports its sentence. In the last sentence of a paragraph
     or list item, it supports all sentences of it. A code fence around the whole text is removed.
     """
-    guessed = {source.id for source in sources if source.exists and source.id and source.id not in read}
-    text = _ID.sub(lambda found: f"{found[0]} {NOT_READ}" if canonical(found[0]) in guessed else found[0], text)
-    valid = tuple(source for source in sources if source.exists and source.id not in guessed)
-    cited = re.compile("|".join(map(_pattern, valid)) or r"(?!)", re.IGNORECASE)
+    existing = [source for source in sources if source.exists]
+    valid = tuple(filter(is_read, existing))
+    text = _any_of([source for source in existing if source not in valid]).sub(rf"\g<0> {NOT_READ}", text)
+    cited = _any_of(valid)
     lines, unsupported = unwrapped(text).split("\n"), 0
     for first, last in _blocks(lines):
         block = "\n".join(lines[first : last + 1]).rstrip()
@@ -83,9 +83,18 @@ def unwrapped(text: str) -> str:
     return "\n".join(lines[1:-1]) if fences[-1] == len(lines) - 1 and len(fences) % 2 == 0 else text
 
 
+def _any_of(sources: Iterable[CitedSource]) -> re.Pattern[str]:
+    """Return the pattern of these citations."""
+    return re.compile("|".join(map(_pattern, sources)) or r"(?!)", re.IGNORECASE)
+
+
 def _pattern(source: CitedSource) -> str:
-    named = source.id or f"{source.label}:{source.start_line}"
-    return rf"(?<![\w/-]){re.escape(named)}(?!\w)"
+    if source.id:
+        kind, digits = source.id[: -len(source.id.lstrip("abcdefghijklmnopqrstuvwxyz_-"))], source.id
+        return rf"(?<![\w/-]){re.escape(kind)}0*{digits.removeprefix(kind)}(?!\w)"
+    last = f"-{source.end_line}"
+    lines = f"{source.start_line}(?:{last})?" if source.start_line == source.end_line else f"{source.start_line}{last}"
+    return rf"(?<![\w/.-]){re.escape(source.label)}:{lines}(?!\w|-\d)"
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -100,16 +100,24 @@ class Dispatcher:
             spent = replace(answer.receipt, cost=calls.spent(), model=self._config.llm_name, model_tokens=loop.used)
             answer = replace(answer, notices=(*answer.notices, notice), receipt=spent)
         else:
-            answer = self._checked(question, reply, tools, AnswerReceipt(cost=calls.spent(), model_tokens=loop.used))
+            answer = self._checked(question, reply, tools, index, calls.spent(), loop.used)
         return self._page.with_answer_tokens(answer)
 
-    def _checked(self, question: str, reply: ModelReply, tools: ArchiveTools, spent: AnswerReceipt) -> CitedAnswer:
+    def _checked(
+        self, question: str, reply: ModelReply, tools: ArchiveTools, index: ScopedIndex, cost: int, used: int
+    ) -> CitedAnswer:
         """Return the reply with marks, notices, the cited sessions and the receipt."""
         checked = CitationChecker(self._archive).check(reply.text)
-        marked = mark_claims(checked.text, checked.sources, ids_in(tools.outputs))
+        known = ids_in(tools.outputs)
+
+        def is_read(source: CitedSource) -> bool:
+            return source.id in known if source.id else index.has_read(source.path, source.start_line, source.end_line)
+
+        marked = mark_claims(checked.text, checked.sources, is_read)
         sessions = tuple(self._sessions(marked.sources))
-        receipt = replace(
-            spent,
+        receipt = AnswerReceipt(
+            cost=cost,
+            model_tokens=used,
             read_tokens=tools.tokens,
             transcript_tokens=sum(self._archive.conversation_tokens(session.path) for session in sessions),
             searches=tools.searches,

@@ -31,6 +31,7 @@ class ScopedIndex:
         self._has_private, self._private = bool(private), PrivateProjects(store, private)
         self.found: tuple[str, ...] = ()
         self.opened = 0
+        self._read = list[tuple[str, int, int]]()
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`."""
@@ -52,6 +53,7 @@ class ScopedIndex:
             shared = self._shared(match.id for match in found.matches)
             found = replace(found, matches=tuple(match for match in found.matches if match.id in shared))
         self.found = tuple(match.id for match in found.matches)
+        self._read += [(match.path, match.line, match.line) for match in found.matches]
         return found
 
     def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
@@ -60,6 +62,8 @@ class ScopedIndex:
             raise UnknownIds([each for each in wanted if each in hidden])
         details = self._index.details(wanted)
         self.opened = len(details)
+        # Details of a session show none of its lines.
+        self._read += [(each.path, each.start_line, each.end_line) for each in details if each.kind != "session"]
         return details
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
@@ -68,7 +72,13 @@ class ScopedIndex:
         folders = [excerpt.cwd, *(exchange.cwd for exchange in excerpt.exchanges)]
         if self._private.includes_place(excerpt.project, *folders):
             raise InvalidInput("This conversation belongs to a private project", hint="Read another one.")
+        self._read.append((excerpt.path, excerpt.start_line, excerpt.end_line))
         return excerpt
+
+    def has_read(self, path: str, start_line: int, end_line: int) -> bool:
+        """Return whether details, excerpts or matches in tool output contained all these lines."""
+        ranges = [(first, last) for read, first, last in self._read if read == path]
+        return all(any(first <= line <= last for first, last in ranges) for line in range(start_line, end_line + 1))
 
     def _narrowed(self, filters: Filters) -> Filters:
         """Return the filters of a search, restricted to the filters of the question."""

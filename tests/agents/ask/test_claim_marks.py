@@ -11,11 +11,17 @@ KNOWN = (
     CitedSource("obs-7", path="claude-code/x.jsonl", start_line=1, end_line=2),
     CitedSource(label="claude-code/x.jsonl", path="claude-code/x.jsonl", start_line=12, end_line=14),
     CitedSource("obs-9", exists=False),
+    CitedSource(label="claude-code/x.jsonl", path="claude-code/x.jsonl", start_line=12, end_line=90),
+    CitedSource(label="claude-code/y.jsonl", path="claude-code/y.jsonl", start_line=3, end_line=3),
 )
 
 
+def is_read(source: CitedSource) -> bool:
+    return source.id == "obs-7" or source.end_line == 14
+
+
 def marked(text: str) -> str:
-    return mark_claims(text, KNOWN, {"obs-7"}).text
+    return mark_claims(text, KNOWN, is_read).text
 
 
 @pytest.mark.parametrize(
@@ -76,21 +82,30 @@ def test_supported_claims_and_layout_are_not_marked(text: str) -> None:
 def test_claims_without_a_source_are_marked(text: str, expected: str) -> None:
     """A sentence or table row without a valid citation is marked, except before a citation that ends its block."""
     assert marked(text) == expected
-    assert mark_claims(text, KNOWN, {"obs-7"}).unsupported == 1
+    assert mark_claims(text, KNOWN, is_read).unsupported == 1
 
 
 def test_unread_ids_are_marked() -> None:
     """An ID that exists, but was not read, is marked, and supports no claim."""
-    found = mark_claims("The cache was cold today. [obs-7]", KNOWN, set[str]())
+    found = mark_claims("The cache was cold today. [obs-7]", KNOWN, lambda _: False)
 
     assert found.text == f"The cache was cold today. [obs-7 {NOT_READ}]"
     assert found.unsupported == 1
     assert KNOWN[0] not in found.sources
 
 
+@pytest.mark.parametrize("lines", ["claude-code/y.jsonl:3", "claude-code/x.jsonl:12-90"])
+def test_unread_lines_are_marked(lines: str) -> None:
+    """Lines that exist, but were not read, are marked, and support no claim."""
+    found = mark_claims(f"The cache was cold today. [{lines}]", KNOWN, is_read)
+
+    assert found.text == f"The cache was cold today. [{lines} {NOT_READ}]"
+    assert found.unsupported == 1
+
+
 def test_every_sentence_after_a_citation_is_judged() -> None:
     """Each sentence without a source counts as one claim."""
-    found = mark_claims("It uses SQLite [obs-7]. The boss hated it. It cost a million.", KNOWN, {"obs-7"})
+    found = mark_claims("It uses SQLite [obs-7]. The boss hated it. It cost a million.", KNOWN, is_read)
 
     assert found.text.count(NO_SOURCE) == found.unsupported == 2
 
@@ -108,7 +123,7 @@ def test_ids_are_found_in_every_form() -> None:
 @given(st.text(alphabet="aB1 -*#|`~\n[]obs7.:", max_size=200))
 def test_marks_only_add_text(text: str) -> None:
     """Without its marks, a marked text has the same words as before."""
-    found = mark_claims(text, KNOWN, {"obs-7"})
+    found = mark_claims(text, KNOWN, is_read)
 
     assert found.text.replace(NO_SOURCE, "").split() == unwrapped(text).split()
     assert found.text.count(NO_SOURCE) == found.unsupported

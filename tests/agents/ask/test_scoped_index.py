@@ -97,3 +97,29 @@ def test_explanations_quote_no_private_project(scoped: Open, tmp_path: Path) -> 
 
     assert found.hits == ()
     assert found.explanation is None or not (found.explanation.weak or found.explanation.unknown)
+
+
+def test_only_lines_in_results_are_read(scoped: Open) -> None:
+    """Lines count as read if details or excerpts contained all of them."""
+    index = scoped()
+    [hit, *_] = index.find(Query.parse("sqlite or json files")).hits
+    before = index.has_read(hit.path, hit.start_line, hit.end_line)
+
+    index.details([hit.id])
+    excerpt = index.read(hit.path, 1, 2)
+
+    assert not before
+    assert index.has_read(hit.path, hit.start_line, hit.end_line)
+    assert index.has_read(excerpt.path, 1, 2)
+    assert not index.has_read(hit.path, hit.start_line, hit.end_line + 1000)
+    assert not index.has_read("claude-code/other.jsonl", 1, 2)
+
+
+def test_details_of_a_session_read_no_lines(scoped: Open) -> None:
+    """The list of a session's observations shows none of its lines."""
+    index = scoped()
+    [hit, *_] = index.find(Query.parse("sqlite or json files")).hits
+
+    index.details([hit.short_session_id])
+
+    assert not index.has_read(hit.path, 1, 1)
