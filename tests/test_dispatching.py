@@ -250,6 +250,20 @@ def test_invented_and_guessed_citations_are_marked(asker: Asker) -> None:
     )
 
 
+def test_lines_that_no_result_contained_are_marked(asker: Asker) -> None:
+    """Existing lines of a conversation that the model did not open are no source."""
+    seen = _first_results(asker)
+    with ArchiveSearch(asker.home) as archive:
+        paths = {archive.details([public])[0].path for public in asker.ids()}
+    path = next(path for path in sorted(paths) if path not in seen)
+    asker.provider.script = [Sent(body=message(f"- Nobody liked the first version. [{path}:1]"))]
+
+    answer = asker.ask()
+
+    assert answer.text == f"- Nobody liked the first version. [{path}:1 [not in the results]]"
+    assert answer.sessions == ()
+
+
 def _first_results(asker: Asker) -> str:
     asker.provider.script = [Sent(body=message("Nothing found."))]
     asker.ask()
@@ -437,6 +451,19 @@ def test_private_projects_are_never_sent(asker: Asker) -> None:
     assert "plug is pulled" not in sent
     assert "SQLAlchemy" not in sent
     assert [result["is_error"] for result in asker.results(1)] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("private", ["tide-clock", "/home/demo/tide-clock", "/home/demo"])
+def test_private_current_project_is_not_named(asker: Asker, tmp_path: Path, private: str) -> None:
+    """The model does not learn the current project if it is private by name or by folder."""
+    asker.configure(private_projects=[private])
+    asker.provider.script = [Sent(body=message("Nothing found."))]
+    folder = tmp_path / "tide-clock"
+    folder.mkdir()
+
+    asker.ask(project=folder)
+
+    assert "The current project is" not in str(asker.provider.calls[0]["messages"])
 
 
 def test_secrets_in_the_question_are_not_sent(asker: Asker) -> None:

@@ -90,8 +90,8 @@ def _any_of(sources: Iterable[CitedSource]) -> re.Pattern[str]:
 
 def _pattern(source: CitedSource) -> str:
     if source.id:
-        kind, digits = source.id[: -len(source.id.lstrip("abcdefghijklmnopqrstuvwxyz_-"))], source.id
-        return rf"(?<![\w/-]){re.escape(kind)}0*{digits.removeprefix(kind)}(?!\w)"
+        kind = source.id.rstrip("0123456789")
+        return rf"(?<![\w/-]){re.escape(kind)}0*{source.id.removeprefix(kind)}(?!\w)"
     last = f"-{source.end_line}"
     lines = f"{source.start_line}(?:{last})?" if source.start_line == source.end_line else f"{source.start_line}{last}"
     return rf"(?<![\w/.-]){re.escape(source.label)}:{lines}(?!\w|-\d)"

@@ -76,7 +76,7 @@ class Dispatcher:
             question: The question.
             otherwise: Function that answers without a model.
             filters: Only entries that satisfy these filters are used.
-            here: The current project, whose entries rank higher.
+            here: The current project, whose entries rank higher. A private project counts as none.
             report: Function that gets a line for each step.
             should_stop: Function that returns True to cancel. It is called between steps.
 
@@ -86,6 +86,7 @@ class Dispatcher:
         """
         calls = BookedCalls(self._store, self._config, REASON)
         index = ScopedIndex(self._archive, self._store, filters, self._config.private_projects)
+        here = "" if index.is_private(here) else here
         renderer = Renderer(self._home.templates, budget=_OUTPUT_TOKENS)
         tools = ArchiveTools(index, renderer, here, report)
         loop = ToolLoop(calls, self._open, tools, self._limits, report, should_stop=should_stop)

@@ -1,6 +1,7 @@
 """Part of the archive that a language model may see for one question."""
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import PurePath
 from typing import Final
 
 from msgspec.structs import replace
@@ -79,6 +80,15 @@ class ScopedIndex:
         """Return whether details, excerpts or matches in tool output contained all these lines."""
         ranges = [(first, last) for read, first, last in self._read if read == path]
         return all(any(first <= line <= last for first, last in ranges) for line in range(start_line, end_line + 1))
+
+    def is_private(self, project: str) -> bool:
+        """Return whether a project, given by name or folder, is private or has a session that is."""
+        place = PurePath(project)
+        return self._private.includes_place(place.name, project) or any(
+            self._private.includes_place(name, folder)
+            for name, folder in self._store.sessions.projects()
+            if project in (name, folder)
+        )
 
     def _narrowed(self, filters: Filters) -> Filters:
         """Return the filters of a search, restricted to the filters of the question."""
