@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core import ids
-from ...core.errors import InvalidInput, UnknownIds
-from ...core.query import Filters, HitKind, Query
-from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt
+from ...core.errors import InvalidInput, UnknownIds, UnknownProject
+from ...core.query import LIMIT_MAX, Filters, HitKind, Query
+from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
 from ...observe.llm.private_projects import PrivateProjects
 from ...search.search_index import SearchIndex
 
+_PAGES_MAX: Final = 4
+"""Maximum number of pages that are searched for hits outside private projects."""
 _CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
 
 
@@ -36,23 +38,50 @@ class ScopedIndex:
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`."""
-        results = self._index.find(replace(query, filters=self._narrowed(query.filters)), snippets=snippets)
-        if self._has_private:
-            hits, why = self._shared_hits(results.hits), results.explanation
-            if why is not None:
-                why = replace(why, weak=self._shared_hits(why.weak), unknown=(), without=(), earlier=None, later=None)
-            results = replace(results, hits=hits, total=len(hits), explanation=why)
+        query = replace(query, filters=self._narrowed(query.filters))
+        find = self._find_shared if self._has_private else self._index.find
+        results = find(query, snippets=snippets)
         self.found = tuple(hit.id for hit in results.hits)
         return results
+
+    def _find_shared(self, query: Query, *, snippets: bool) -> Results:
+        """Return the first hits outside private projects, without the words and counts of the whole index."""
+        hits, page, results = list[Hit](), replace(query, limit=LIMIT_MAX), None
+        for _ in range(_PAGES_MAX):
+            try:
+                found = self._index.find(page, snippets=snippets)
+            except UnknownProject as error:
+                raise UnknownProject(error.name) from None
+            results = results or found
+            hits += self._shared_hits(found.hits)
+            if len(hits) >= query.limit or not found.cursor:
+                break
+            page = replace(page, cursor=found.cursor)
+        assert results is not None
+        why = ZeroResultExplanation()
+        if results.explanation is not None:
+            why = replace(why, weak=self._shared_hits(results.explanation.weak)[: query.limit])
+        shown = tuple(hits[: query.limit])
+        return replace(
+            results,
+            query=replace(results.query, limit=query.limit),
+            hits=shown,
+            total=len(shown),
+            cursor="",
+            explanation=None if shown else why,
+            corrections=(),
+            newest=None,
+        )
 
     def find_output(
         self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
     ) -> OutputMatches:
         """See `SearchIndex.find_output`."""
-        found = self._index.find_output(text, self._narrowed(filters), limit=limit, context=context, seconds=seconds)
+        most = LIMIT_MAX if self._has_private else limit
+        found = self._index.find_output(text, self._narrowed(filters), limit=most, context=context, seconds=seconds)
         if self._has_private:
             shared = self._shared(match.id for match in found.matches)
-            found = replace(found, matches=tuple(match for match in found.matches if match.id in shared))
+            found = replace(found, matches=tuple(match for match in found.matches if match.id in shared)[:limit])
         self.found = tuple(match.id for match in found.matches)
         self._read += [(match.path, match.line, match.line) for match in found.matches]
         return found

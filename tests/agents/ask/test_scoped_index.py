@@ -1,17 +1,19 @@
 """The part of the archive that a model may see for one question."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from palaver.agents.ask.scoped_index import ScopedIndex
 from palaver.archiver.store import Store
-from palaver.core.errors import InvalidInput, UnknownIds
+from palaver.core.errors import InvalidInput, UnknownIds, UnknownProject
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
+from palaver.core.results import ZeroResultExplanation
 from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.render import Renderer
 
 from ... import demo
 
@@ -89,14 +91,37 @@ def test_only_conversations_are_searched_beside_private_projects(scoped: Open) -
         index.find(Query.parse("catalogue", kinds=["memory"]))
 
 
-def test_explanations_quote_no_private_project(scoped: Open, tmp_path: Path) -> None:
-    """The explanation of an empty result names nothing of a private project."""
-    index = scoped(private=("tide-clock", "seed-library", str(tmp_path)))
+@pytest.mark.parametrize("text", ["plug", "plgu", "zzqx plug", "xylophone zebra", "cyanotype"])
+def test_explanations_quote_no_private_project(scoped: Open, text: str) -> None:
+    """The page of a search has no words, corrections and counts of private projects."""
+    query, renderer = Query.parse(text), Renderer()
 
-    found = index.find(Query.parse("plug", projects=["tide-clock"]))
+    found = scoped(private=("/home/demo",)).find(query)
+    page = renderer.search(found)
 
-    assert found.hits == ()
-    assert found.explanation is None or not (found.explanation.weak or found.explanation.unknown)
+    assert (found.hits, found.corrections, found.total) == ((), (), 0)
+    assert found.explanation == ZeroResultExplanation()
+    assert "No observations found" in page
+    assert not {"plug", "spell"} & set(re.findall(r"\w+", page))
+    assert page != renderer.search(scoped().find(query))
+
+
+def test_unknown_projects_suggest_no_names(scoped: Open) -> None:
+    """The error for an unknown project names no private project."""
+    with pytest.raises(UnknownProject) as raised:
+        scoped(private=("tide-clock",)).find(Query.parse("plug", projects=["tide-clokc"]))
+
+    assert raised.value.near == ()
+
+
+def test_private_hits_do_not_displace_shared_hits(scoped: Open) -> None:
+    """A shared hit below private hits is found with any limit."""
+    private = scoped().find(Query.parse("the clock shows", limit=50)).hits
+    index = scoped(private=("tide-clock",))
+    shared = [hit.id for hit in private if hit.project != "tide-clock"]
+
+    assert shared
+    assert [hit.id for hit in index.find(Query.parse("the clock shows", limit=1)).hits] == shared[:1]
 
 
 def test_only_lines_in_results_are_read(scoped: Open) -> None:
