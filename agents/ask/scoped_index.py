@@ -1,6 +1,7 @@
 """Part of the archive that a language model may see for one question."""
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from pathlib import PurePath
 from typing import Final
 
@@ -8,10 +9,12 @@ from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core import ids
+from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, UnknownIds, UnknownProject
 from ...core.query import LIMIT_MAX, Filters, HitKind, Query
 from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
 from ...observe.llm.private_projects import PrivateProjects
+from ...search.query.tokenizer import label, project_labels
 from ...search.search_index import SearchIndex
 
 _PAGES_MAX: Final = 4
@@ -20,7 +23,7 @@ _CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
 
 
 class ScopedIndex:
-    """Search index without private projects, in which all searches have the filters of the question.
+    """Search index without private projects and without entries outside the filters of the question.
 
     If there are private projects, only conversations are searched, because documents, code and memories can quote
     them.
@@ -33,6 +36,7 @@ class ScopedIndex:
         self._index, self._store, self._scope = index, store, scope
         self._has_private, self._private = bool(private), PrivateProjects(store, private)
         self.found: tuple[str, ...] = ()
+        self._listed = set[str]()
         self.opened = 0
         self._read = list[tuple[str, int, int]]()
 
@@ -42,6 +46,7 @@ class ScopedIndex:
         find = self._find_shared if self._has_private else self._index.find
         results = find(query, snippets=snippets)
         self.found = tuple(hit.id for hit in results.hits)
+        self._listed.update(self.found)
         return results
 
     def _find_shared(self, query: Query, *, snippets: bool) -> Results:
@@ -87,21 +92,29 @@ class ScopedIndex:
         return found
 
     def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
-        """See `SearchIndex.details`. Items of private projects count as unknown."""
+        """See `SearchIndex.details`. Items outside the filters and of private projects count as unknown."""
         if self._has_private and (hidden := set(wanted) - self._shared(wanted)):
             raise UnknownIds([each for each in wanted if each in hidden])
         details = self._index.details(wanted)
+        if outside := [each.id for each in details if not (each.id in self._listed or self._includes(each))]:
+            raise UnknownIds(outside)
         self.opened = len(details)
         # Details of a session show none of its lines.
         self._read += [(each.path, each.start_line, each.end_line) for each in details if each.kind != "session"]
         return details
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. Raises `InvalidInput` for a conversation of a private project."""
+        """See `SearchIndex.read`. Raises `InvalidInput` for private projects and outside the filters."""
         excerpt = self._index.read(path, start_line, end_line)
         folders = [excerpt.cwd, *(exchange.cwd for exchange in excerpt.exchanges)]
         if self._private.includes_place(excerpt.project, *folders):
             raise InvalidInput("This conversation belongs to a private project", hint="Read another one.")
+        times = [(each.started, each.ended) for each in excerpt.exchanges]
+        in_project = self._in_projects(excerpt.session_id, excerpt.project, excerpt.cwd)
+        if not in_project or not all(self._in_dates(*each) for each in times):
+            raise InvalidInput(
+                "These lines are outside the projects or dates of the question", hint="Read the lines of a hit."
+            )
         self._read.append((excerpt.path, excerpt.start_line, excerpt.end_line))
         return excerpt
 
@@ -109,6 +122,19 @@ class ScopedIndex:
         """Return whether details, excerpts or matches in tool output contained all these lines."""
         ranges = [(first, last) for read, first, last in self._read if read == path]
         return all(any(first <= line <= last for first, last in ranges) for line in range(start_line, end_line + 1))
+
+    def _includes(self, detail: Detail) -> bool:
+        """Return whether an entry has a project and a date that the filters of the question allow."""
+        return self._in_projects(detail.session_id, detail.project) and self._in_dates(detail.observation.at)
+
+    def _in_projects(self, session_id: str, *places: str) -> bool:
+        wanted = self._scope.projects
+        places = (*places, *chain.from_iterable(self._store.sessions.projects(session_id) if session_id else ()))
+        return not wanted or not {*project_labels(wanted)}.isdisjoint(map(label, filter(None, places)))
+
+    def _in_dates(self, first: Milliseconds | None, last: Milliseconds | None = None) -> bool:
+        after, before, first = self._scope.after, self._scope.before, first or 0
+        return (after is None or (last or first) >= after) and (before is None or first < before)
 
     def is_private(self, project: str) -> bool:
         """Return whether a project, given by name or folder, is private or has a session that is."""

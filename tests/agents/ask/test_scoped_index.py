@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -148,3 +149,33 @@ def test_details_of_a_session_read_no_lines(scoped: Open) -> None:
     index.details([hit.short_session_id])
 
     assert not index.has_read(hit.path, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"projects": ["seed-library"]}, {"projects": ["/home/demo/seed-library"]}, {"after": "2026-06-01"}],
+)
+def test_entries_outside_the_filters_cannot_be_opened(scoped: Open, filters: dict[str, Any]) -> None:
+    """Entries and lines of other projects and dates than those of the question are unknown."""
+    [hit, *_] = [hit for hit in scoped().find(Query.parse("sqlite or json files")).hits if hit.project == "tide-clock"]
+    index = scoped(Filters.parse(**filters))
+
+    with pytest.raises(UnknownIds):
+        index.details([hit.id])
+    with pytest.raises(UnknownIds):
+        index.details([hit.short_session_id])
+    with pytest.raises(InvalidInput, match="outside the projects or dates"):
+        index.read(hit.path, hit.start_line, hit.end_line)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"projects": ["tide-clock"]}, {"projects": ["/home/demo/tide-clock"]}, {"before": "2026-06-01"}],
+)
+def test_entries_within_the_filters_can_be_opened(scoped: Open, filters: dict[str, Any]) -> None:
+    """Entries and lines of the projects and dates of the question are opened, even without a search."""
+    [hit, *_] = [hit for hit in scoped().find(Query.parse("sqlite or json files")).hits if hit.project == "tide-clock"]
+    index = scoped(Filters.parse(**filters))
+
+    assert [detail.id for detail in index.details([hit.id])] == [hit.id]
+    assert index.read(hit.path, hit.start_line, hit.end_line).path == hit.path
