@@ -188,9 +188,11 @@ def test_endless_loop_ends_with_an_answer(asker: Asker) -> None:
     assert [source.id for source in answer.sources] == [asker.id]
 
 
-def test_model_that_only_calls_tools_is_cut_off(asker: Asker) -> None:
-    """If the model calls tools in its last turn, too, the loop ends, and rules compose the answer."""
-    asker.provider.default = lambda _: Sent(body=tool_use(("search", {"query": "SQLite"})))
+@pytest.mark.parametrize("preamble", [[], [{"type": "text", "text": "Let me search for more."}]])
+def test_model_that_only_calls_tools_is_cut_off(asker: Asker, preamble: list[dict[str, str]]) -> None:
+    """If the model calls tools in its last turn, too, the loop ends. Text before a call is no answer."""
+    called = tool_use(("search", {"query": "SQLite"}))
+    asker.provider.default = lambda _: Sent(body=called | {"content": [*preamble, *called["content"]]})
 
     answer = asker.ask(max_turns=4)
 

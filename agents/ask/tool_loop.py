@@ -110,7 +110,7 @@ class ToolLoop:
         raise AssertionError("unreachable")
 
     def _finished(self, reply: ToolTurn, reason: str) -> ModelReply:
-        if not reply.text.strip():
+        if reply.calls or not reply.text.strip():
             cause = f"{reason} was reached before the model answered" if reason else "the model returned no text"
             raise LoopStopped(cause)
         note = f"{reason} ended the search early" if reason else ""
