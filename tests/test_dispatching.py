@@ -338,11 +338,24 @@ def test_budget_reached_in_the_middle(asker: Asker) -> None:
         Sent(body=message(CITED.format(asker.id.removeprefix("obs-")))),
     ]
 
-    answer = asker.ask(max_cost=0.19)
+    answer = asker.ask(max_cost=0.17)
 
     assert [call["tool_choice"]["type"] for call in asker.provider.calls] == ["auto", "none"]
     assert answer.notices == ("The answer may be incomplete: The budget ended the search early.",)
-    assert asker.spent().cost <= 190_000_000
+    assert asker.spent().cost <= 170_000_000
+
+
+def test_default_budget_lets_expensive_models_search(asker: Asker) -> None:
+    """Another search needs the estimated cost of its call, and the maximum cost of the answer."""
+    asker.configure(llm_price=[5, 25])
+    asker.provider.script = [
+        Sent(body=tool_use(("search", {"query": "SQLite"}))),
+        Sent(body=message(CITED.format(asker.id.removeprefix("obs-")))),
+    ]
+
+    asker.ask()
+
+    assert asker.provider.calls[0]["tool_choice"]["type"] == "auto"
 
 
 def test_exhausted_budget_falls_back_to_rules(asker: Asker) -> None:

@@ -36,9 +36,9 @@ _CALLS_MAX: Final = 8
 """Maximum number of calls in one message."""
 _EXCESS: Final = f"Not run: at most {_CALLS_MAX} calls in one message"
 _GROWTH: Final = 3
-"""Money and time are kept for the answer: another search needs this multiple of the next call's cost and this part of
-the time limit.
-"""
+"""Part of the time limit that is kept for the answer."""
+_RESULT_BYTES: Final = 20_000
+"""Bytes by which a search is expected to lengthen the next request."""
 _REFUSALS: Final = {"refusal", "content_filter"}
 """Stop reasons of a model that declines to answer."""
 _ANSWER_NOW: Final = "{reason} is almost reached. Call no tool. Write your answer now, from what you found so far."
@@ -149,14 +149,17 @@ class ToolLoop:
 
     def _limit_near(self, turn: int, request: ToolRequest) -> str:
         """Return the limit that leaves room for one more message only, or an empty text."""
-        limits, size = self._limits, CallSize(request.size(), TOKENS_OUT)
+        limits = self._limits
         if turn == limits.turns:
             return f"The limit of {limits.turns} turns"
         if self.used + 2 * (request.tokens() + TOKENS_OUT) > limits.tokens:
             return f"The limit of {limits.tokens:,} tokens"
         if (self._end - time.monotonic()) * _GROWTH < limits.seconds:
             return f"The time limit of {limits.seconds:g} s"
-        return "" if self._calls.allows(_GROWTH * self._calls.maximum_cost(size), 2) else "The budget"
+        # Both calls are reserved at their maximum cost, but the first one is settled before the second is made.
+        now = self._calls.maximum_cost(CallSize(request.tokens(), TOKENS_OUT))
+        answer = self._calls.maximum_cost(CallSize(request.size() + _RESULT_BYTES, TOKENS_OUT))
+        return "" if self._calls.allows(now + answer, 2) else "The budget"
 
     def _check_stop(self) -> None:
         if self._should_stop():
