@@ -9,13 +9,12 @@ from msgspec import Struct
 from ...core.cited_answer import CitedSource
 from ...core.ids import canonical
 from ...core.sentences import sentences
-from .citation_check import UNVERIFIED
+from .citation_check import PUBLIC_ID, UNVERIFIED
 
 NOT_READ: Final = "[not in the results]"
 """Mark after an ID or lines that exist, but that no tool returned to the model. The model guessed them."""
 NO_SOURCE: Final = "[no source]"
 """Mark after a claim without any citation."""
-_ID: Final = re.compile(r"(?<![\w/-])(?:(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)", re.IGNORECASE)
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
 """Start of a list item or of a table row, which is a claim of its own."""
@@ -29,7 +28,7 @@ _WORDS_MIN: Final = 4
 _STOP: Final = re.compile(r"[.!?](?!\w)")
 _AFTER_STOP: Final = re.compile(r"(?:\s*[\[(](?:[^\[\]()\n]|\[[^\]\n]*\])*[\])][.,;]?(?=\s|$))+")
 """Brackets after a sentence. They belong to it if they contain a citation."""
-_REFERENCE: Final = re.compile(rf"{_ID.pattern}|:\d+", re.IGNORECASE)
+_REFERENCE: Final = re.compile(rf"{PUBLIC_ID}|:\d+")
 
 
 class MarkedText(Struct, frozen=True):
@@ -42,7 +41,7 @@ class MarkedText(Struct, frozen=True):
 
 def ids_in(texts: Collection[str]) -> set[str]:
     """Return all IDs in these texts."""
-    return {canonical(found[0]) for text in texts for found in _ID.finditer(text)}
+    return {canonical(found[0]) for text in texts for found in re.finditer(PUBLIC_ID, text)}
 
 
 def mark_claims(text: str, sources: Sequence[CitedSource], is_read: Callable[[CitedSource], bool]) -> MarkedText:
