@@ -273,7 +273,7 @@ def _first_results(asker: Asker) -> str:
 
 
 def test_overload_is_retried(asker: Asker) -> None:
-    """After status 529 or 429 the same request is sent again, and both attempts are booked."""
+    """After status 529 or 429 the same request is sent again. Only the answered call is booked."""
     asker.provider.script = [
         failing(529, "overloaded_error", retry_after="0"),
         failing(429, "rate_limit_error", retry_after="0"),
@@ -586,6 +586,17 @@ def test_failing_agent_falls_back_to_rules(
 
     assert reason in answer.notices[0]
     assert answer.findings
+
+
+def test_many_calls_of_the_agent_are_limited(asker: Asker, agent: Callable[..., list[dict[str, Any]]]) -> None:
+    """At most eight calls of one reply run. The agent gets an error for each of the others."""
+    calls = [{"tool": "search", "arguments": {"query": f"SQLite {number}"}} for number in range(10)]
+    agent(json.dumps({"calls": calls, "answer": ""}), json.dumps({"calls": [], "answer": "Nothing found."}))
+
+    assert asker.ask().receipt.searches == 9
+    first, second = agent()
+    assert "Write at most 8 calls." in first["prompt"]
+    assert second["prompt"].count("Not run: at most 8 calls in one message") == 2
 
 
 def test_daily_calls_of_the_agent_are_limited(asker: Asker, agent: Callable[..., list[dict[str, Any]]]) -> None:

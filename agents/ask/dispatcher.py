@@ -22,8 +22,9 @@ from .agent_definition import agent_definition
 from .archive_tools import ArchiveTools, ProgressLine
 from .citation_check import CheckedText, CitationChecker
 from .claim_marks import MarkedText, ids_in, mark_claims
+from .loop_limits import LoopLimits
 from .scoped_index import ScopedIndex
-from .tool_loop import LoopLimits, LoopStopped, ModelReply, OpenProvider, ToolLoop
+from .tool_loop import LoopStopped, ModelReply, OpenProvider, ToolLoop
 
 if TYPE_CHECKING:
     from ...archiver.store import Store

@@ -18,6 +18,7 @@ from ...observe.llm.backoff import Backoff
 from ...observe.llm.booked_calls import BookedCalls, CallSize
 from ...observe.llm.model_errors import ModelBusy
 from ...observe.llm.tool_turn import (
+    CALLS_MAX,
     Message,
     ModelMessage,
     ToolCall,
@@ -29,12 +30,11 @@ from ...observe.llm.tool_turn import (
     UserMessage,
 )
 from .archive_tools import ArchiveTools, ProgressLine
+from .loop_limits import LoopLimits
 
 TOKENS_OUT: Final = 4_000
 """Maximum tokens of one message of the model."""
-_CALLS_MAX: Final = 8
-"""Maximum number of calls in one message."""
-_EXCESS: Final = f"Not run: at most {_CALLS_MAX} calls in one message"
+_EXCESS: Final = f"Not run: at most {CALLS_MAX} calls in one message"
 _GROWTH: Final = 3
 """Part of the time limit that is kept for the answer."""
 _RESULT_BYTES: Final = 20_000
@@ -45,14 +45,6 @@ _ANSWER_NOW: Final = "{reason} is almost reached. Call no tool. Write your answe
 
 OpenProvider = Callable[[float], ToolProvider]
 """Function that opens the provider with a timeout in seconds."""
-
-
-class LoopLimits(Struct, frozen=True):
-    """Limits of one question: messages of the model, tokens of all its calls, and seconds."""
-
-    turns: int = 8
-    tokens: int = 100_000
-    seconds: float = 180.0
 
 
 class LoopStopped(PalaverError):
@@ -67,7 +59,7 @@ class ModelReply(Struct, frozen=True):
 
 
 class ToolLoop:
-    """Loop for one question. `calls` books every attempt in the ledger, and `report` gets a line for each step.
+    """Loop for one question. `calls` books the answered calls in the ledger, and `report` gets a line for each step.
 
     Attributes:
         used: Tokens of all answered calls.
@@ -123,11 +115,11 @@ class ToolLoop:
         outputs = list[ToolOutput]()
         for number, call in enumerate(calls):
             self._check_stop()
-            outputs.append(self._tools.run(call) if number < _CALLS_MAX else ToolOutput(call.id, _EXCESS, failed=True))
+            outputs.append(self._tools.run(call) if number < CALLS_MAX else ToolOutput(call.id, _EXCESS, failed=True))
         return ToolOutputs(tuple(outputs))
 
     def _ask(self, request: ToolRequest) -> ToolTurn:
-        """Make one call, and repeat it after temporary failures. Every attempt is booked."""
+        """Make one call, and repeat it after temporary failures, whose reservations are released."""
         size = CallSize(request.size(), TOKENS_OUT, sha256(json.encode(request)).hexdigest())
         if self.used + request.tokens() + TOKENS_OUT > self._limits.tokens:
             raise LoopStopped(f"the limit of {self._limits.tokens:,} tokens allows no further call")
