@@ -188,9 +188,11 @@ def test_endless_loop_ends_with_an_answer(asker: Asker) -> None:
     assert [source.id for source in answer.sources] == [asker.id]
 
 
-def test_model_that_only_calls_tools_is_cut_off(asker: Asker) -> None:
-    """If the model calls tools in its last turn, too, the loop ends, and rules compose the answer."""
-    asker.provider.default = lambda _: Sent(body=tool_use(("search", {"query": "SQLite"})))
+@pytest.mark.parametrize("preamble", [[], [{"type": "text", "text": "Let me search for more."}]])
+def test_model_that_only_calls_tools_is_cut_off(asker: Asker, preamble: list[dict[str, str]]) -> None:
+    """If the model calls tools in its last turn, too, the loop ends. Text before a call is no answer."""
+    called = tool_use(("search", {"query": "SQLite"}))
+    asker.provider.default = lambda _: Sent(body=called | {"content": [*preamble, *called["content"]]})
 
     answer = asker.ask(max_turns=4)
 
@@ -250,6 +252,20 @@ def test_invented_and_guessed_citations_are_marked(asker: Asker) -> None:
     )
 
 
+def test_lines_that_no_result_contained_are_marked(asker: Asker) -> None:
+    """Existing lines of a conversation that the model did not open are no source."""
+    seen = _first_results(asker)
+    with ArchiveSearch(asker.home) as archive:
+        paths = {archive.details([public])[0].path for public in asker.ids()}
+    path = next(path for path in sorted(paths) if path not in seen)
+    asker.provider.script = [Sent(body=message(f"- Nobody liked the first version. [{path}:1]"))]
+
+    answer = asker.ask()
+
+    assert answer.text == f"- Nobody liked the first version. [{path}:1 [not in the results]]"
+    assert answer.sessions == ()
+
+
 def _first_results(asker: Asker) -> str:
     asker.provider.script = [Sent(body=message("Nothing found."))]
     asker.ask()
@@ -257,7 +273,7 @@ def _first_results(asker: Asker) -> str:
 
 
 def test_overload_is_retried(asker: Asker) -> None:
-    """After status 529 or 429 the same request is sent again, and both attempts are booked."""
+    """After status 529 or 429 the same request is sent again. Only the answered call is booked."""
     asker.provider.script = [
         failing(529, "overloaded_error", retry_after="0"),
         failing(429, "rate_limit_error", retry_after="0"),
@@ -322,11 +338,24 @@ def test_budget_reached_in_the_middle(asker: Asker) -> None:
         Sent(body=message(CITED.format(asker.id.removeprefix("obs-")))),
     ]
 
-    answer = asker.ask(max_cost=0.19)
+    answer = asker.ask(max_cost=0.17)
 
     assert [call["tool_choice"]["type"] for call in asker.provider.calls] == ["auto", "none"]
     assert answer.notices == ("The answer may be incomplete: The budget ended the search early.",)
-    assert asker.spent().cost <= 190_000_000
+    assert asker.spent().cost <= 170_000_000
+
+
+def test_default_budget_lets_expensive_models_search(asker: Asker) -> None:
+    """Another search needs the estimated cost of its call, and the maximum cost of the answer."""
+    asker.configure(llm_price=[5, 25])
+    asker.provider.script = [
+        Sent(body=tool_use(("search", {"query": "SQLite"}))),
+        Sent(body=message(CITED.format(asker.id.removeprefix("obs-")))),
+    ]
+
+    asker.ask()
+
+    assert asker.provider.calls[0]["tool_choice"]["type"] == "auto"
 
 
 def test_exhausted_budget_falls_back_to_rules(asker: Asker) -> None:
@@ -439,6 +468,19 @@ def test_private_projects_are_never_sent(asker: Asker) -> None:
     assert [result["is_error"] for result in asker.results(1)] == [False, False, True, True, True]
 
 
+@pytest.mark.parametrize("private", ["tide-clock", "/home/demo/tide-clock", "/home/demo"])
+def test_private_current_project_is_not_named(asker: Asker, tmp_path: Path, private: str) -> None:
+    """The model does not learn the current project if it is private by name or by folder."""
+    asker.configure(private_projects=[private])
+    asker.provider.script = [Sent(body=message("Nothing found."))]
+    folder = tmp_path / "tide-clock"
+    folder.mkdir()
+
+    asker.ask(project=folder)
+
+    assert "The current project is" not in str(asker.provider.calls[0]["messages"])
+
+
 def test_secrets_in_the_question_are_not_sent(asker: Asker) -> None:
     """A secret in the question is replaced before the model sees it."""
     secret = "sk-ant-api03-" + "Ab9_" * 23 + "AAA"
@@ -544,6 +586,17 @@ def test_failing_agent_falls_back_to_rules(
 
     assert reason in answer.notices[0]
     assert answer.findings
+
+
+def test_many_calls_of_the_agent_are_limited(asker: Asker, agent: Callable[..., list[dict[str, Any]]]) -> None:
+    """At most eight calls of one reply run. The agent gets an error for each of the others."""
+    calls = [{"tool": "search", "arguments": {"query": f"SQLite {number}"}} for number in range(10)]
+    agent(json.dumps({"calls": calls, "answer": ""}), json.dumps({"calls": [], "answer": "Nothing found."}))
+
+    assert asker.ask().receipt.searches == 9
+    first, second = agent()
+    assert "Write at most 8 calls." in first["prompt"]
+    assert second["prompt"].count("Not run: at most 8 calls in one message") == 2
 
 
 def test_daily_calls_of_the_agent_are_limited(asker: Asker, agent: Callable[..., list[dict[str, Any]]]) -> None:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 UNVERIFIED: Final = "[not in the archive]"
 """Mark after a citation of an item or of lines that the archive does not contain."""
+PUBLIC_ID: Final = r"(?<![\w/-])(?i:(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)"
+"""Pattern of an ID in a text, in any case."""
 _CITATION: Final = re.compile(
-    r"(?<![\w/-])(?P<id>(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)"
+    rf"(?P<id>{PUBLIC_ID})"
     r"|(?<![\w/.-])(?P<path>[\w.@+~-]+(?:/[^\s`:\[\](),;]+)+|[\w-]{4,}):(?P<first>\d+)(?:-(?P<last>\d+))?(?![\w.:])"
 )
 _SCHEME: Final = re.compile(r"\w+://\S*")

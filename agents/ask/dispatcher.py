@@ -22,8 +22,9 @@ from .agent_definition import agent_definition
 from .archive_tools import ArchiveTools, ProgressLine
 from .citation_check import CheckedText, CitationChecker
 from .claim_marks import MarkedText, ids_in, mark_claims
+from .loop_limits import LoopLimits
 from .scoped_index import ScopedIndex
-from .tool_loop import LoopLimits, LoopStopped, ModelReply, OpenProvider, ToolLoop
+from .tool_loop import LoopStopped, ModelReply, OpenProvider, ToolLoop
 
 if TYPE_CHECKING:
     from ...archiver.store import Store
@@ -76,7 +77,7 @@ class Dispatcher:
             question: The question.
             otherwise: Function that returns an answer made without a model.
             filters: Only entries that satisfy these filters are used.
-            here: The current project, whose entries rank higher.
+            here: The current project, whose entries rank higher. A private project counts as none.
             report: Function that gets a line for each step.
             should_stop: Function that returns True to cancel. It is called between steps.
 
@@ -86,6 +87,7 @@ class Dispatcher:
         """
         calls = BookedCalls(self._store, self._config, REASON)
         index = ScopedIndex(self._archive, self._store, filters, self._config.private_projects)
+        here = "" if index.is_private(here) else here
         renderer = Renderer(self._home.templates, budget=_OUTPUT_TOKENS)
         tools = ArchiveTools(index, renderer, here, report)
         loop = ToolLoop(calls, self._open, tools, self._limits, report, should_stop=should_stop)
@@ -100,16 +102,24 @@ class Dispatcher:
             spent = replace(answer.receipt, cost=calls.spent(), model=self._config.llm_name, model_tokens=loop.used)
             answer = replace(answer, notices=(*answer.notices, notice), receipt=spent)
         else:
-            answer = self._checked(question, reply, tools, AnswerReceipt(cost=calls.spent(), model_tokens=loop.used))
+            answer = self._checked(question, reply, tools, index, calls.spent(), loop.used)
         return self._page.with_answer_tokens(answer)
 
-    def _checked(self, question: str, reply: ModelReply, tools: ArchiveTools, spent: AnswerReceipt) -> CitedAnswer:
+    def _checked(
+        self, question: str, reply: ModelReply, tools: ArchiveTools, index: ScopedIndex, cost: int, used: int
+    ) -> CitedAnswer:
         """Check the citations of the reply, and return it with marks, notices, cited sessions and the receipt."""
         checked = CitationChecker(self._archive).check(reply.text)
-        marked = mark_claims(checked.text, checked.sources, ids_in(tools.outputs))
+        known = ids_in(tools.outputs)
+
+        def is_read(source: CitedSource) -> bool:
+            return source.id in known if source.id else index.has_read(source.path, source.start_line, source.end_line)
+
+        marked = mark_claims(checked.text, checked.sources, is_read)
         sessions = tuple(self._sessions(marked.sources))
-        receipt = replace(
-            spent,
+        receipt = AnswerReceipt(
+            cost=cost,
+            model_tokens=used,
             read_tokens=tools.tokens,
             transcript_tokens=sum(self._archive.conversation_tokens(session.path) for session in sessions),
             searches=tools.searches,

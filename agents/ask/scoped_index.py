@@ -1,23 +1,29 @@
 """Search restricted to the part of the archive that a language model may read for one question."""
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from pathlib import PurePath
 from typing import Final
 
 from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core import ids
-from ...core.errors import InvalidInput, UnknownIds
-from ...core.query import Filters, HitKind, Query
-from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput, UnknownIds, UnknownProject
+from ...core.query import LIMIT_MAX, Filters, HitKind, Query
+from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
 from ...observe.llm.private_projects import PrivateProjects
+from ...search.query.tokenizer import label, project_labels
 from ...search.search_index import SearchIndex
 
+_PAGES_MAX: Final = 4
+"""Maximum number of pages that are searched for hits outside private projects."""
 _CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
 
 
 class ScopedIndex:
-    """Search index that applies the filters of the question to every search, and hides private projects.
+    """Search index without private projects and without entries outside the filters of the question.
 
     If there are private projects, only conversations are searched, because documents, code and memories can quote
     private conversations.
@@ -31,45 +37,114 @@ class ScopedIndex:
         self._index, self._store, self._scope = index, store, scope
         self._has_private, self._private = bool(private), PrivateProjects(store, private)
         self.found: tuple[str, ...] = ()
+        self._listed = set[str]()
         self.opened = 0
+        self._read = list[tuple[str, int, int]]()
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`."""
-        results = self._index.find(replace(query, filters=self._narrowed(query.filters)), snippets=snippets)
-        if self._has_private:
-            hits, why = self._shared_hits(results.hits), results.explanation
-            if why is not None:
-                why = replace(why, weak=self._shared_hits(why.weak), unknown=(), without=(), earlier=None, later=None)
-            results = replace(results, hits=hits, total=len(hits), explanation=why)
+        query = replace(query, filters=self._narrowed(query.filters))
+        find = self._find_shared if self._has_private else self._index.find
+        results = find(query, snippets=snippets)
         self.found = tuple(hit.id for hit in results.hits)
+        self._listed.update(self.found)
         return results
+
+    def _find_shared(self, query: Query, *, snippets: bool) -> Results:
+        """Return the first hits outside private projects, without the words and counts of the whole index."""
+        hits, page, results = list[Hit](), replace(query, limit=LIMIT_MAX), None
+        for _ in range(_PAGES_MAX):
+            try:
+                found = self._index.find(page, snippets=snippets)
+            except UnknownProject as error:
+                raise UnknownProject(error.name) from None
+            results = results or found
+            hits += self._shared_hits(found.hits)
+            if len(hits) >= query.limit or not found.cursor:
+                break
+            page = replace(page, cursor=found.cursor)
+        assert results is not None
+        why = ZeroResultExplanation()
+        if results.explanation is not None:
+            why = replace(why, weak=self._shared_hits(results.explanation.weak)[: query.limit])
+        shown = tuple(hits[: query.limit])
+        return replace(
+            results,
+            query=replace(results.query, limit=query.limit),
+            hits=shown,
+            total=len(shown),
+            cursor="",
+            explanation=None if shown else why,
+            corrections=(),
+            newest=None,
+        )
 
     def find_output(
         self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
     ) -> OutputMatches:
         """See `SearchIndex.find_output`."""
-        found = self._index.find_output(text, self._narrowed(filters), limit=limit, context=context, seconds=seconds)
+        most = LIMIT_MAX if self._has_private else limit
+        found = self._index.find_output(text, self._narrowed(filters), limit=most, context=context, seconds=seconds)
         if self._has_private:
             shared = self._shared(match.id for match in found.matches)
-            found = replace(found, matches=tuple(match for match in found.matches if match.id in shared))
+            found = replace(found, matches=tuple(match for match in found.matches if match.id in shared)[:limit])
         self.found = tuple(match.id for match in found.matches)
+        self._read += [(match.path, match.line, match.line) for match in found.matches]
         return found
 
     def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
-        """See `SearchIndex.details`. IDs of items in private projects count as unknown."""
+        """See `SearchIndex.details`. Items outside the filters and of private projects count as unknown."""
         if self._has_private and (hidden := set(wanted) - self._shared(wanted)):
             raise UnknownIds([each for each in wanted if each in hidden])
         details = self._index.details(wanted)
+        if outside := [each.id for each in details if not (each.id in self._listed or self._includes(each))]:
+            raise UnknownIds(outside)
         self.opened = len(details)
+        # Details of a session show none of its lines.
+        self._read += [(each.path, each.start_line, each.end_line) for each in details if each.kind != "session"]
         return details
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. Raises `InvalidInput` for a conversation of a private project."""
+        """See `SearchIndex.read`. Raises `InvalidInput` for private projects and outside the filters."""
         excerpt = self._index.read(path, start_line, end_line)
         folders = [excerpt.cwd, *(exchange.cwd for exchange in excerpt.exchanges)]
         if self._private.includes_place(excerpt.project, *folders):
             raise InvalidInput("This conversation belongs to a private project", hint="Read another one.")
+        times = [(each.started, each.ended) for each in excerpt.exchanges]
+        in_project = self._in_projects(excerpt.session_id, excerpt.project, excerpt.cwd)
+        if not in_project or not all(self._in_dates(*each) for each in times):
+            raise InvalidInput(
+                "These lines are outside the projects or dates of the question", hint="Read the lines of a hit."
+            )
+        self._read.append((excerpt.path, excerpt.start_line, excerpt.end_line))
         return excerpt
+
+    def has_read(self, path: str, start_line: int, end_line: int) -> bool:
+        """Return whether details, excerpts or matches in tool output contained all these lines."""
+        ranges = [(first, last) for read, first, last in self._read if read == path]
+        return all(any(first <= line <= last for first, last in ranges) for line in range(start_line, end_line + 1))
+
+    def _includes(self, detail: Detail) -> bool:
+        """Return whether an entry has a project and a date that the filters of the question allow."""
+        return self._in_projects(detail.session_id, detail.project) and self._in_dates(detail.observation.at)
+
+    def _in_projects(self, session_id: str, *places: str) -> bool:
+        wanted = self._scope.projects
+        places = (*places, *chain.from_iterable(self._store.sessions.projects(session_id) if session_id else ()))
+        return not wanted or not {*project_labels(wanted)}.isdisjoint(map(label, filter(None, places)))
+
+    def _in_dates(self, first: Milliseconds | None, last: Milliseconds | None = None) -> bool:
+        after, before, first = self._scope.after, self._scope.before, first or 0
+        return (after is None or (last or first) >= after) and (before is None or first < before)
+
+    def is_private(self, project: str) -> bool:
+        """Return whether a project, given by name or folder, is private or has a session that is."""
+        place = PurePath(project)
+        return self._private.includes_place(place.name, project) or any(
+            self._private.includes_place(name, folder)
+            for name, folder in self._store.sessions.projects()
+            if project in (name, folder)
+        )
 
     def _narrowed(self, filters: Filters) -> Filters:
         """Combine the filters of a search with the filters of the question, so that both restrict the hits."""

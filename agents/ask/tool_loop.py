@@ -18,6 +18,7 @@ from ...observe.llm.backoff import Backoff
 from ...observe.llm.booked_calls import BookedCalls, CallSize
 from ...observe.llm.model_errors import ModelBusy
 from ...observe.llm.tool_turn import (
+    CALLS_MAX,
     Message,
     ModelMessage,
     ToolCall,
@@ -29,32 +30,21 @@ from ...observe.llm.tool_turn import (
     UserMessage,
 )
 from .archive_tools import ArchiveTools, ProgressLine
+from .loop_limits import LoopLimits
 
 TOKENS_OUT: Final = 4_000
 """Maximum tokens of one message that the model writes."""
-_CALLS_MAX: Final = 8
-"""Maximum number of tool calls that are run for one message of the model."""
-_EXCESS: Final = f"Not run: at most {_CALLS_MAX} calls in one message"
+_EXCESS: Final = f"Not run: at most {CALLS_MAX} calls in one message"
 _GROWTH: Final = 3
-"""Reserve for the final answer.
-
-The model may search again if the budget covers three times the maximum cost of the next call, and if at least one third
-of the time limit is left.
-"""
+"""Divisor of the time limit: a third of it is reserved for the answer."""
+_RESULT_BYTES: Final = 20_000
+"""Expected number of bytes that the result of a search adds to the next request."""
 _REFUSALS: Final = {"refusal", "content_filter"}
 """Stop reasons with which providers report that the model refused to answer."""
 _ANSWER_NOW: Final = "{reason} is almost reached. Call no tool. Write your answer now, from what you found so far."
 
 OpenProvider = Callable[[float], ToolProvider]
 """Function that opens a connection to the provider. Its argument is the timeout of a call in seconds."""
-
-
-class LoopLimits(Struct, frozen=True):
-    """Limits of one question: number of the model's messages, tokens of all its calls, and seconds."""
-
-    turns: int = 8
-    tokens: int = 100_000
-    seconds: float = 180.0
 
 
 class LoopStopped(PalaverError):
@@ -71,7 +61,7 @@ class ModelReply(Struct, frozen=True):
 class ToolLoop:
     """Loop of model calls and tool calls for one question.
 
-    `calls` books every call of the model in the ledger, and `report` gets a line for each step.
+    `calls` books the answered calls in the ledger, and `report` gets a line for each step.
 
     Attributes:
         used: Tokens of all model calls that were answered.
@@ -114,7 +104,7 @@ class ToolLoop:
         raise AssertionError("unreachable")
 
     def _finished(self, reply: ToolTurn, reason: str) -> ModelReply:
-        if not reply.text.strip():
+        if reply.calls or not reply.text.strip():
             cause = f"{reason} was reached before the model answered" if reason else "the model returned no text"
             raise LoopStopped(cause)
         note = f"{reason} ended the search early" if reason else ""
@@ -123,15 +113,15 @@ class ToolLoop:
         return ModelReply(reply.text.strip(), note)
 
     def _run_all(self, calls: Sequence[ToolCall]) -> ToolOutputs:
-        """Run the tool calls of one message, and return a result for each. Calls above `_CALLS_MAX` get an error."""
+        """Run the tool calls of one message, and return a result for each. Calls above `CALLS_MAX` get an error."""
         outputs = list[ToolOutput]()
         for number, call in enumerate(calls):
             self._check_stop()
-            outputs.append(self._tools.run(call) if number < _CALLS_MAX else ToolOutput(call.id, _EXCESS, failed=True))
+            outputs.append(self._tools.run(call) if number < CALLS_MAX else ToolOutput(call.id, _EXCESS, failed=True))
         return ToolOutputs(tuple(outputs))
 
     def _ask(self, request: ToolRequest) -> ToolTurn:
-        """Call the model, and repeat the call after temporary failures. Every attempt is booked in the ledger."""
+        """Call the model, and repeat the call after temporary failures, whose reserved cost is released."""
         size = CallSize(request.size(), TOKENS_OUT, sha256(json.encode(request)).hexdigest())
         if self.used + request.tokens() + TOKENS_OUT > self._limits.tokens:
             raise LoopStopped(f"the limit of {self._limits.tokens:,} tokens allows no further call")
@@ -153,14 +143,17 @@ class ToolLoop:
 
     def _limit_near(self, turn: int, request: ToolRequest) -> str:
         """Return the name of a limit that allows only one more message, or an empty text."""
-        limits, size = self._limits, CallSize(request.size(), TOKENS_OUT)
+        limits = self._limits
         if turn == limits.turns:
             return f"The limit of {limits.turns} turns"
         if self.used + 2 * (request.tokens() + TOKENS_OUT) > limits.tokens:
             return f"The limit of {limits.tokens:,} tokens"
         if (self._end - time.monotonic()) * _GROWTH < limits.seconds:
             return f"The time limit of {limits.seconds:g} s"
-        return "" if self._calls.allows(_GROWTH * self._calls.maximum_cost(size), 2) else "The budget"
+        # Both calls are reserved at their maximum cost, but the first one is settled before the second is made.
+        now = self._calls.maximum_cost(CallSize(request.tokens(), TOKENS_OUT))
+        answer = self._calls.maximum_cost(CallSize(request.size() + _RESULT_BYTES, TOKENS_OUT))
+        return "" if self._calls.allows(now + answer, 2) else "The budget"
 
     def _check_stop(self) -> None:
         if self._should_stop():

@@ -11,13 +11,12 @@ from msgspec import json
 from .model_errors import ReplyInvalid
 from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
 from .provider import Provider
-from .tool_turn import Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
+from .tool_turn import CALLS_MAX, Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
 
-_CALLS_MAX: Final = 5
-"""Maximum number of calls in one reply."""
 _TOOLS: Final = (
     "You have no tool of your own. Palaver runs the tools below for you, once for each entry of `calls`, and shows the "
-    'results in the next prompt. Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
+    f"results in the next prompt. Write at most {CALLS_MAX} calls. "
+    'Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
     '"answer": ""}. When you know enough, leave `calls` empty and write the whole answer, in Markdown, to `answer`.'
 )
 _LAST: Final = "No further call is possible. Leave `calls` empty and write the whole answer, in Markdown, to `answer`."
@@ -45,7 +44,7 @@ def converse_in_json(provider: Provider, request: ToolRequest) -> ToolTurn:
         reply = parse_reply(answer.text, _Reply)
     except ValueError:  # pydantic's error is one
         raise ReplyInvalid("the reply is not the JSON object that was asked for", answer.raw) from None
-    calls = [] if request.last else reply.calls[:_CALLS_MAX]
+    calls = [] if request.last else reply.calls
     if not calls and not reply.answer.strip():
         raise ReplyInvalid("the reply has neither calls nor an answer", answer.raw)
     known = tuple(ToolCall.of(f"call_{index}", each.tool, each.arguments) for index, each in enumerate(calls))

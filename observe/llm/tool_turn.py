@@ -9,6 +9,8 @@ from ...core.spending import Usage
 from ...core.tokens import count
 from .provider import Provider
 
+CALLS_MAX: Final = 8
+"""Maximum number of calls in one message. Calls above the limit get an error."""
 _FRAME: Final = 3_000
 """Maximum number of bytes that a provider adds to a request, including the provider's instructions about tools."""
 _MESSAGE_FRAME: Final = 200

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from palaver.agents.ask.dispatcher import Dispatcher
 from palaver.agents.ask.extractive_answer import extractive_answer
-from palaver.agents.ask.tool_loop import LoopLimits
+from palaver.agents.ask.loop_limits import LoopLimits
 from palaver.archiver.store import Store
 from palaver.cli.language_model import provider_of, why_off
 from palaver.core.cited_answer import CitedAnswer

@@ -3,10 +3,12 @@
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
 from palaver.agents.ask.extractive_answer import extractive_answer
+from palaver.agents.ask.loop_limits import LoopLimits
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.core.query import Filters
@@ -16,6 +18,8 @@ from .options import as_json, date_option
 from .output import print_json, print_message, print_page, renderer
 from .project_option import places_of
 from .search import open_layers
+
+_LIMITS: Final = LoopLimits()
 
 
 @click.command()
@@ -31,17 +35,28 @@ from .search import open_layers
 @date_option("--after", "--since", "after", help="First date, inclusive.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
 @click.option("--no-model", is_flag=True, help="Do not use a language model.")
-@click.option("--max-turns", type=click.IntRange(1, 50), default=8, show_default=True, help="Messages of the model.")
+@click.option(
+    "--max-turns",
+    type=click.IntRange(1, 50),
+    default=_LIMITS.turns,
+    show_default=True,
+    help="Messages of the model.",
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(1),
-    default=100_000,
+    default=_LIMITS.tokens,
     show_default=True,
     help="Maximum tokens that the model reads and writes.",
 )
 @click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="Maximum cost.  [default: 0.50]")
 @click.option(
-    "--timeout", type=click.FloatRange(1), default=180, show_default=True, metavar="SECONDS", help="Maximum time."
+    "--timeout",
+    type=click.FloatRange(1),
+    default=_LIMITS.seconds,
+    show_default=True,
+    metavar="SECONDS",
+    help="Maximum time.",
 )
 @as_json
 def ask(
@@ -76,8 +91,7 @@ def ask(
         if no_model or not _may_use_model(config, max_cost):
             answer = extractive_answer(layers, page, words, filters, here)
         else:
-            from palaver.agents.ask.tool_loop import LoopLimits  # slow: it loads the providers
-            from palaver.dispatching import QuestionAsker
+            from palaver.dispatching import QuestionAsker  # slow: it loads the providers
 
             # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.
             signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -23,7 +23,14 @@ def test_known_citations_are_unmarked(archive: ArchiveSearch) -> None:
 
 def test_invented_citations_are_marked(archive: ArchiveSearch) -> None:
     """An unknown ID, an unknown path, a line past the end and a reversed range are marked."""
-    for invented in ("obs-999999", "claude-code/none.jsonl:3", f"{PATH}:13-9999", f"{PATH}:13-2", f"{PATH}:0"):
+    for invented in (
+        "obs-999999",
+        "OBS-999999",
+        "claude-code/none.jsonl:3",
+        f"{PATH}:13-9999",
+        f"{PATH}:13-2",
+        f"{PATH}:0",
+    ):
         checked = CitationChecker(archive).check(f"It is so [{invented}].")
 
         assert checked.text == f"It is so [{invented} {UNVERIFIED}]."

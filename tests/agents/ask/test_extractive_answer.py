@@ -29,9 +29,7 @@ QUESTIONS = (
     "how do we compare plant names",
     "cursor or offset for the catalogue",
 )
-WORDS = (
-    "sqlite json cursor offset plant names summer time utc readings tests fix decided error catalogue".split()
-)
+WORDS = "sqlite json cursor offset plant names summer time utc readings tests fix decided error catalogue".split()
 
 
 class Recorder:

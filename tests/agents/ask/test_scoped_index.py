@@ -1,17 +1,20 @@
 """The part of the archive that a model may see for one question."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from palaver.agents.ask.scoped_index import ScopedIndex
 from palaver.archiver.store import Store
-from palaver.core.errors import InvalidInput, UnknownIds
+from palaver.core.errors import InvalidInput, UnknownIds, UnknownProject
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
+from palaver.core.results import ZeroResultExplanation
 from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.render import Renderer
 
 from ... import demo
 
@@ -89,11 +92,90 @@ def test_only_conversations_are_searched_beside_private_projects(scoped: Open) -
         index.find(Query.parse("catalogue", kinds=["memory"]))
 
 
-def test_explanations_quote_no_private_project(scoped: Open, tmp_path: Path) -> None:
-    """The explanation of an empty result names nothing of a private project."""
-    index = scoped(private=("tide-clock", "seed-library", str(tmp_path)))
+@pytest.mark.parametrize("text", ["plug", "plgu", "zzqx plug", "xylophone zebra", "cyanotype"])
+def test_explanations_quote_no_private_project(scoped: Open, text: str) -> None:
+    """The page of a search has no words, corrections and counts of private projects."""
+    query, renderer = Query.parse(text), Renderer()
 
-    found = index.find(Query.parse("plug", projects=["tide-clock"]))
+    found = scoped(private=("/home/demo",)).find(query)
+    page = renderer.search(found)
 
-    assert found.hits == ()
-    assert found.explanation is None or not (found.explanation.weak or found.explanation.unknown)
+    assert (found.hits, found.corrections, found.total) == ((), (), 0)
+    assert found.explanation == ZeroResultExplanation()
+    assert "No observations found" in page
+    assert not {"plug", "spell"} & set(re.findall(r"\w+", page))
+    assert page != renderer.search(scoped().find(query))
+
+
+def test_unknown_projects_suggest_no_names(scoped: Open) -> None:
+    """The error for an unknown project names no private project."""
+    with pytest.raises(UnknownProject) as raised:
+        scoped(private=("tide-clock",)).find(Query.parse("plug", projects=["tide-clokc"]))
+
+    assert raised.value.near == ()
+
+
+def test_private_hits_do_not_displace_shared_hits(scoped: Open) -> None:
+    """A shared hit below private hits is found with any limit."""
+    private = scoped().find(Query.parse("the clock shows", limit=50)).hits
+    index = scoped(private=("tide-clock",))
+    shared = [hit.id for hit in private if hit.project != "tide-clock"]
+
+    assert shared
+    assert [hit.id for hit in index.find(Query.parse("the clock shows", limit=1)).hits] == shared[:1]
+
+
+def test_only_lines_in_results_are_read(scoped: Open) -> None:
+    """Lines count as read if details or excerpts contained all of them."""
+    index = scoped()
+    [hit, *_] = index.find(Query.parse("sqlite or json files")).hits
+    before = index.has_read(hit.path, hit.start_line, hit.end_line)
+
+    index.details([hit.id])
+    excerpt = index.read(hit.path, 1, 2)
+
+    assert not before
+    assert index.has_read(hit.path, hit.start_line, hit.end_line)
+    assert index.has_read(excerpt.path, 1, 2)
+    assert not index.has_read(hit.path, hit.start_line, hit.end_line + 1000)
+    assert not index.has_read("claude-code/other.jsonl", 1, 2)
+
+
+def test_details_of_a_session_read_no_lines(scoped: Open) -> None:
+    """The list of a session's observations shows none of its lines."""
+    index = scoped()
+    [hit, *_] = index.find(Query.parse("sqlite or json files")).hits
+
+    index.details([hit.short_session_id])
+
+    assert not index.has_read(hit.path, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"projects": ["seed-library"]}, {"projects": ["/home/demo/seed-library"]}, {"after": "2026-06-01"}],
+)
+def test_entries_outside_the_filters_cannot_be_opened(scoped: Open, filters: dict[str, Any]) -> None:
+    """Entries and lines of other projects and dates than those of the question are unknown."""
+    [hit, *_] = [hit for hit in scoped().find(Query.parse("sqlite or json files")).hits if hit.project == "tide-clock"]
+    index = scoped(Filters.parse(**filters))
+
+    with pytest.raises(UnknownIds):
+        index.details([hit.id])
+    with pytest.raises(UnknownIds):
+        index.details([hit.short_session_id])
+    with pytest.raises(InvalidInput, match="outside the projects or dates"):
+        index.read(hit.path, hit.start_line, hit.end_line)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"projects": ["tide-clock"]}, {"projects": ["/home/demo/tide-clock"]}, {"before": "2026-06-01"}],
+)
+def test_entries_within_the_filters_can_be_opened(scoped: Open, filters: dict[str, Any]) -> None:
+    """Entries and lines of the projects and dates of the question are opened, even without a search."""
+    [hit, *_] = [hit for hit in scoped().find(Query.parse("sqlite or json files")).hits if hit.project == "tide-clock"]
+    index = scoped(Filters.parse(**filters))
+
+    assert [detail.id for detail in index.details([hit.id])] == [hit.id]
+    assert index.read(hit.path, hit.start_line, hit.end_line).path == hit.path
