@@ -20,6 +20,7 @@ from palaver.core.injection import HookEvent
 from palaver.core.tokens import count
 
 from .. import demo, unprivileged
+from ..observe.commands.shell_history import MISSING, ShellHistory
 
 ROOT = Path(__file__).parents[2]
 HOOKS: dict[str, Any] = json.loads((ROOT / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
@@ -317,3 +318,20 @@ def test_read_only_mode_has_one_rule(value: str, archive: Home, monkeypatch: pyt
 
     assert archive.ended_sessions.exists() is not is_read_only_mode()
     assert is_read_only_mode() is (value in {"1", "true", "yes", "on", "x"})
+
+
+def test_a_command_that_failed_before_gets_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a shell command that failed in past sessions, the configured hook injects the command that worked."""
+    shell = ShellHistory(tmp_path, tmp_path / "palaver")
+    for day in (2, 6):
+        shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day)
+    home = shell.archive()
+    write_settings(home.config, {"hooks": ["tool"]})
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    data = call("PreToolUse", cwd="/home/demo/shop", tool_input={"command": "npm test"})
+
+    text = injected("PreToolUse", data)
+
+    assert "`npm test` failed 2 times; `bun run test` worked" in text
+    assert count(text) <= BUDGETS[HookEvent.TOOL]
+    assert not run("PreToolUse", data)
