@@ -11,7 +11,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 SECONDS: Final = 10.0
-"""Seconds between two looks at the archive. A look takes about 40 ms."""
+"""Seconds between two looks at the archive."""
 _CLIENTS_MAX: Final = 100
 """Maximum number of notified clients with a handshake. The oldest one is dropped."""
 

@@ -224,12 +224,13 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def is_archived(home: Home, transcript: Path) -> bool:
-    """Wait until a background process has archived a transcript."""
+    """Wait until background processes have archived a transcript and emptied the queue."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         with Store.open(home.database) as store:
-            if any(each.path == transcript for each in store.sources.all()):
-                return True
+            archived = any(each.path == transcript for each in store.sources.all())
+        if archived and not any(home.root.glob("ended-sessions*")):
+            return True
         time.sleep(0.05)
     return False
 
