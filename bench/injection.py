@@ -28,7 +28,7 @@ from msgspec import Struct, field
 from palaver.agents.hooks.hook_answer import HookPlace
 from palaver.agents.hooks.hook_call import HookCall
 from palaver.agents.hooks.prompt_hook import relevant_hits
-from palaver.agents.hooks.session_start_hook import session_text
+from palaver.agents.hooks.session_start_hook import OMITTED, context_text
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core import ids
@@ -147,7 +147,7 @@ def _replay_session(
         place = HookPlace(home, Config(), archive, prompt.namespace, root_of(Path(session.cwd)))
         sessions = latest_sessions(archive, prompt.namespace)
         lines = _Lines(archive, sessions, rare, drawn, session)
-        answer = session_text(HookCall(HookEvent.SESSION_START, "SessionStart", prompt.session, session.cwd), place)
+        answer = context_text(place, omitted=frozenset())
         after = _rest(exchanges)
         result.starts[prompt.session] = (
             count(answer.text) if answer.text else 0,
@@ -294,8 +294,11 @@ def summary(found: Replayed) -> str:
     ]
     parts = [
         "### Session start",
-        table(["", "measured"], rows),
+        table(["", "all sections"], rows),
         table(heads, by_section),
+        f"Not injected: {', '.join(sorted(OMITTED))}.",
+        "Choices use every other session, and the rest is reported. The numbers of lines are small.",
+        table(["", "bear: chosen on", "random lines", "bear: reported", "random lines"], list(_halves(found))),
         "### Prompt",
         _prompts(found),
         "### Before a command",
@@ -310,6 +313,36 @@ def summary(found: Replayed) -> str:
     head = ["share of failed edits at least", "lines", "sessions", "check failed later"]
     parts.append(table(head, [row[:4] for row in _by(found.edits, _SHARES)]))
     return "\n\n".join(parts)
+
+
+def _halves(found: Replayed) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each choice: the lines that bear in every other session, and in the rest."""
+    halves = [frozenset([*found.starts][first::2]) for first in (0, 1)]
+    starts = [line for _, each in found.starts.values() for line in each]
+    sections = dict.fromkeys(line.section for line in starts)
+    choices = {
+        "start: all sections": starts,
+        "start: injected sections": [line for line in starts if line.section not in OMITTED],
+        **{f"start: only {name}": [line for line in starts if line.section == name] for name in sections},
+        **{f"prompt: score at least {least:.2f}": _from(found.prompts, least) for least in _SCORES},
+        **{f"command: similarity at least {least:g}": _from(found.commands, least) for least in _SIMILARITIES},
+        **{f"edit: share at least {least:g}": _from(found.edits, least) for least in _SHARES},
+    }
+    for name, lines in choices.items():
+        row = [name]
+        for half in halves:
+            # A session gets a line about a command or a file once, at the first call for which it is strong enough.
+            kept = [line for line in lines if line.session in half]
+            if name.startswith(("command", "edit")):
+                kept = list({(line.session, line.item): line for line in reversed(kept)}.values())
+            baseline = _percent(sum(line.base for line in kept), len(kept))
+            row.append(f"{_percent(sum(line.bears for line in kept), len(kept))} of {len(kept)}")
+            row.append(baseline if name.startswith(("start", "prompt")) else "-")
+        yield tuple(row)
+
+
+def _from(lines: Sequence[Line], least: float) -> list[Line]:
+    return [line for line in lines if line.strength >= least]
 
 
 def _prompts(found: Replayed) -> str:

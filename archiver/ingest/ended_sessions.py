@@ -6,7 +6,7 @@ deletes it afterwards. After a failure, the renamed file is left over, and the n
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ def has_ended_sessions(home: Home) -> bool:
 
 
 @contextmanager
-def ended_sessions(home: Home) -> Iterator[list[Path]]:
+def ended_sessions(home: Home) -> Generator[list[Path]]:
     """Yield the transcripts in the queue that exist. They leave the queue if the block succeeds."""
     with suppress(OSError):  # The queue does not exist, or the folder is not writable.
         home.ended_sessions.replace(home.ended_sessions.with_suffix(f".{secrets.token_hex(8)}{_TAKEN}"))

@@ -21,8 +21,8 @@ def test_transcripts_are_taken_once(queue: Home, tmp_path: Path) -> None:
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
     for path in (one, other):
         path.touch()
-    paths = [one, other, one, tmp_path / "gone.jsonl", "relative.jsonl", "", 7, "/a\0b"]
-    lines = [json.dumps({"transcript_path": path}, default=str) for path in paths]
+    given = [one, other, one, tmp_path / "gone.jsonl", "relative.jsonl", "", 7, "/a\0b"]
+    lines = [json.dumps({"transcript_path": path}, default=str) for path in given]
     queue.ended_sessions.write_bytes(b"\n".join([b"\xff\xfe", b"[]", b"{", *map(str.encode, lines)]))
 
     assert has_ended_sessions(queue)
