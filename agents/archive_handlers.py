@@ -37,7 +37,6 @@ from .archive_resources import (
     latest_sessions,
     list_resources,
     read_resource,
-    session_address,
 )
 from .conversation_tools import ConversationContext
 from .session_watch import SessionWatch
@@ -121,7 +120,7 @@ class ArchiveHandlers:
         return await self.watch.listen(context, params)
 
     async def _addresses(self) -> frozenset[str]:
-        return frozenset(map(session_address, await self._run(latest_sessions)))
+        return frozenset(each.uri for each in list_resources(await self._run(latest_sessions)))
 
     async def _run(self, function: Callable[[ConversationContext], Result]) -> Result:
         return await self._contexts.run(self._toolset, function)

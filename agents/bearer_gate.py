@@ -4,6 +4,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from ..core.durability import replacing
@@ -30,22 +31,48 @@ def load_token(home: Home) -> str:
         ConfigInvalid: The file cannot be read or written.
     """
     try:
-        with suppress(FileNotFoundError):
-            token = home.http_token.read_text("ascii").strip()
-            if len(token) >= _SHORTEST and token.isprintable() and " " not in token:
-                if not home.is_read_only:
-                    home.http_token.chmod(0o600)
-                return token
+        if token := _stored(home):
+            return token
         token = secrets.token_urlsafe(_BYTES)
         if not home.is_read_only:
             home.make()
-            with replacing(home.http_token) as file:
+            new = home.http_token.with_name(f"{home.http_token.name}.{secrets.token_hex(8)}")
+            with replacing(new) as file:
                 file.write(f"{token}\n".encode())
+            token = _settled(home, new, token)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid(
             f"The token file {home.http_token} cannot be used: {error}", hint="Delete the file, and start again."
         ) from None
     return token
+
+
+def _stored(home: Home) -> str:
+    """Return the token in the file, or an empty text if it has none that is long enough."""
+    with suppress(FileNotFoundError):
+        token = home.http_token.read_text("ascii").strip()
+        if len(token) >= _SHORTEST and token.isprintable() and " " not in token:
+            if not home.is_read_only:
+                home.http_token.chmod(0o600)
+            return token
+    return ""
+
+
+def _settled(home: Home, new: Path, token: str) -> str:
+    """Give a new file the name of the token file, and return the token in it.
+
+    If another process created the file in the meantime, return its token, so that both serve the same one.
+    """
+    try:
+        with suppress(FileExistsError):
+            home.http_token.hardlink_to(new)
+            return token
+        if stored := _stored(home):
+            return stored
+        new.replace(home.http_token)  # The file has no valid token.
+        return token
+    finally:
+        new.unlink(missing_ok=True)
 
 
 class BearerGate:
@@ -55,7 +82,12 @@ class BearerGate:
         self._app, self._token = app, token.encode("ascii")
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Forward a request with the token, or answer with status 401."""
+        """Forward a request with the token, or answer with status 401. Connections other than HTTP are refused."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] not in {"http", "lifespan"}:
+            return
         if scope["type"] == "http" and not self._is_allowed(scope):
             headers = [
                 (b"content-type", b"text/plain; charset=utf-8"),

@@ -33,7 +33,7 @@ CACHE_HINTS: Final[dict[CacheableMethod, CacheHint]] = {
     "resources/list": _CHANGING,
     "resources/read": CacheHint(),
 }
-"""Cache hint for the results of each method. Clients may not cache resources, which can be deleted at any time."""
+"""Milliseconds for which clients may keep a result. A resource is never kept, because it can be deleted at any time."""
 
 
 class PalaverServer(Server[Any]):

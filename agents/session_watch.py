@@ -11,7 +11,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 SECONDS: Final = 10.0
-"""Seconds between two checks of the archive. A check takes about 40 ms."""
+"""Seconds between two checks of the archive."""
 _CLIENTS_MAX: Final = 100
 """Maximum number of clients that are notified without a subscription. Above it, the oldest client is dropped."""
 

@@ -1,5 +1,6 @@
 """Tools over MCP: their list, and calls with confirmation, progress and structured content."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -107,6 +108,8 @@ class ToolCalls:
                 group.start_soon(_report, context, progress)
                 result = await self._run(context, params.arguments or {}, toolset, tool)
                 group.cancel_scope.cancel()
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # Only the tool can fail, because reporting suppresses its failures.
         finally:
             REPORTER.reset(token)
         assert result is not None
@@ -137,7 +140,13 @@ async def _report(context: Context, progress: CallProgress) -> None:
     start = anyio.current_time()
     while True:
         await anyio.sleep(_PROGRESS_SECONDS)
-        await context.session.report_progress(round(anyio.current_time() - start, 1), message=progress.message or None)
+        try:
+            await context.session.report_progress(
+                round(anyio.current_time() - start, 1), message=progress.message or None
+            )
+        except Exception:  # The reply matters more than its progress: the tool may have deleted something.
+            logging.getLogger(__name__).debug("the progress of a call cannot be reported", exc_info=True)
+            return
 
 
 def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTool:

@@ -151,13 +151,16 @@ class Tool(Struct, frozen=True):
     def question_for(self, context: object, arguments: Mapping[str, object]) -> str:
         """Return the question to the user before a call, or an empty text if the call needs none.
 
-        The text is empty for a call that will fail, because the call itself reports the reason.
+        The text is empty for a call with invalid input, because the call itself reports the reason.
+
+        Raises:
+            PalaverError: The question cannot be composed, so the call must not run.
         """
         if self.question is None:
             return ""
         try:
             return self.question(context, **self._validated(arguments))
-        except PalaverError:
+        except InvalidInput:
             return ""
 
     def call(self, context: object, arguments: Mapping[str, object], *, read_only: bool = False) -> ToolReply:

@@ -173,7 +173,7 @@ def _replay_tools(
     runs = list(shell_runs(turns))
     for index, run in enumerate(runs):
         result.all_commands[run.failed] += 1
-        found = command_cost(archive, sessions, run.command, session.cwd)
+        found = command_cost(archive, sessions, run.command, str(root))
         if found is not None:
             later = any(found.remedy in each.command for each in runs[index + 1 : index + 1 + _NEXT])
             result.commands.append(Line(session.native_id, found.id, found.strength, run.failed or later, run.failed))
@@ -294,8 +294,10 @@ def summary(found: Replayed) -> str:
     ]
     parts = [
         "### Session start",
-        table(["", "measured"], rows),
+        table(["", "all sections"], rows),
         table(heads, by_section),
+        "Choices use every other session, and the rest is reported. The numbers of lines are small.",
+        table(["", "bear: chosen on", "random lines", "bear: reported", "random lines"], list(_halves(found))),
         "### Prompt",
         _prompts(found),
         "### Before a command",
@@ -310,6 +312,35 @@ def summary(found: Replayed) -> str:
     head = ["share of failed edits at least", "lines", "sessions", "check failed later"]
     parts.append(table(head, [row[:4] for row in _by(found.edits, _SHARES)]))
     return "\n\n".join(parts)
+
+
+def _halves(found: Replayed) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each choice: the lines that bear in every other session, and in the rest."""
+    halves = [frozenset([*found.starts][first::2]) for first in (0, 1)]
+    starts = [line for _, each in found.starts.values() for line in each]
+    sections = dict.fromkeys(line.section for line in starts)
+    choices = {
+        "start: all sections": starts,
+        **{f"start: only {name}": [line for line in starts if line.section == name] for name in sections},
+        **{f"prompt: score at least {least:.2f}": _from(found.prompts, least) for least in _SCORES},
+        **{f"command: similarity at least {least:g}": _from(found.commands, least) for least in _SIMILARITIES},
+        **{f"edit: share at least {least:g}": _from(found.edits, least) for least in _SHARES},
+    }
+    for name, lines in choices.items():
+        row = [name]
+        for half in halves:
+            # A session gets a line about a command or a file once, at the first call for which it is strong enough.
+            kept = [line for line in lines if line.session in half]
+            if name.startswith(("command", "edit")):
+                kept = list({(line.session, line.item): line for line in reversed(kept)}.values())
+            baseline = _percent(sum(line.base for line in kept), len(kept))
+            row.append(f"{_percent(sum(line.bears for line in kept), len(kept))} of {len(kept)}")
+            row.append(baseline if name.startswith(("start", "prompt")) else "-")
+        yield tuple(row)
+
+
+def _from(lines: Sequence[Line], least: float) -> list[Line]:
+    return [line for line in lines if line.strength >= least]
 
 
 def _prompts(found: Replayed) -> str:

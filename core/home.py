@@ -18,6 +18,13 @@ _KEY_BYTES: Final = 32
 DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
 """Folder of sample transcripts in the package, for users who have no transcripts yet."""
 
+_NOT_READ_ONLY: Final = frozenset({"", "0", "f", "false", "n", "no", "off"})
+
+
+def is_read_only_mode() -> bool:
+    """Return whether PALAVER_READ_ONLY is set to anything but a word for no. The hooks' script has the same rule."""
+    return os.environ.get("PALAVER_READ_ONLY", "").lower() not in _NOT_READ_ONLY
+
 
 class Home(Struct, frozen=True):
     """Folder with all of Palaver's data. Creating an instance does not access the disk.

@@ -18,8 +18,17 @@ fi
 
 chosen='session-start' # the default of the setting `hooks`
 if [ -r "$home/config.toml" ]; then
-    while IFS= read -r line || [ -n "$line" ]; do
-        case $line in 'hooks ='* | 'hooks='*) chosen=$line ;; esac
+    # A list that is not simply on one line means "let Palaver decide", so all events are let through.
+    while IFS=' 	=' read -r key value || [ -n "$key" ]; do
+        case $key in
+            hooks | '"hooks"' | "'hooks'")
+                case $value in
+                    *[#\\]*) chosen='session-start prompt tool' ;;
+                    '['*']'*) chosen=$value ;;
+                    *) chosen='session-start prompt tool' ;;
+                esac
+                ;;
+        esac
     done <"$home/config.toml"
 fi
 
@@ -32,12 +41,15 @@ PATH=$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin
 command -v palaver >/dev/null || exit 0
 
 if [ "$event" = session-end ]; then
-    case ${PALAVER_READ_ONLY:-0} in 0 | false) ;; *) exit 0 ;; esac
+    # The same words as in core/home.py
+    case $PALAVER_READ_ONLY in
+        '' | 0 | [Ff] | [Ff][Aa][Ll][Ss][Ee] | [Nn] | [Nn][Oo] | [Oo][Ff][Ff]) ;;
+        *) exit 0 ;;
+    esac
     umask 077
-    # The agent sends one line of JSON. A single read by `dd` limits its size.
-    call=$(dd bs=8192 count=1)
-    case $call in '' | *'
-'*) exit 0 ;; esac
+    # JSON strings contain no line breaks, so a call of several lines can be joined. Eight KiB bound the size.
+    call=$(head -c 8192 | tr -d '\r\n')
+    [ -n "$call" ] || exit 0
     printf '%s\n' "$call" >>"$home/ended-sessions" || exit 0
     palaver hooks run session-end </dev/null >/dev/null &
     exit 0

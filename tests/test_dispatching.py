@@ -615,3 +615,17 @@ def test_import_loads_no_client() -> None:
     program = "import sys; from palaver import dispatch; print(*{'anthropic', 'httpx2', 'mcp'} & set(sys.modules))"
 
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "\n"
+
+
+def test_a_read_only_archive_is_answered_by_rules(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In read-only mode, rules answer, a notice says so, and no byte of the home changes."""
+    monkeypatch.setenv("PALAVER_READ_ONLY", "1")
+    with Store.open(asker.home.database):  # Another process keeps the database open, as a server does.
+        before = {path: path.read_bytes() for path in asker.home.root.rglob("*") if path.is_file()}
+
+        answer = asker.ask()
+
+        assert {path: path.read_bytes() for path in asker.home.root.rglob("*") if path.is_file()} == before
+    assert answer.notices == ("No language model was used: the archive is read-only.",)
+    assert answer.findings
+    assert asker.provider.calls == []

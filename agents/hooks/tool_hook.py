@@ -15,11 +15,12 @@ def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
 
     Each line is shown once per session.
     """
+    root = str(place.root)
     sessions = latest_sessions(place.store, place.namespace) if call.command or call.file else []
     if call.command:
-        found, least = command_cost(place.store, sessions, call.command, call.cwd), SIMILARITY_MIN
+        found, least = command_cost(place.store, sessions, call.command, root), SIMILARITY_MIN
     elif call.file:
-        found, least = file_cost(place.store, sessions, call.file, str(place.root)), FAILED_SHARE_MIN
+        found, least = file_cost(place.store, sessions, call.file, root), FAILED_SHARE_MIN
     else:
         return HookAnswer()
     if found is None or found.strength < least or found.id in place.shown:

@@ -1,10 +1,13 @@
 """Queue of sessions that ended, so that their transcripts are archived at once.
 
 The script `hooks/palaver-hook.sh` appends the call of an agent's hook, one JSON object per line. It contains the path
-of the transcript and no text of the conversation.
+of the transcript and no text of the conversation. A process that archives the sessions renames the queue first, and
+deletes it afterwards. After a failure, the renamed file is left over, and the next process reads it too.
 """
 
-from contextlib import suppress
+import secrets
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,25 +18,41 @@ from ..formats.json_values import mapping, string
 
 _BYTES_MAX: Final = 1 << 20
 """Maximum bytes of the queue that are read. A longer queue is dropped, because a scan finds the transcripts as well."""
+_TAKEN: Final = ".taken"
 
 
 def has_ended_sessions(home: Home) -> bool:
-    """Return whether the queue has an entry."""
+    """Return whether the queue or a file left over from it has an entry."""
     try:
-        return home.ended_sessions.stat().st_size > 0
+        return home.ended_sessions.stat().st_size > 0 or bool(_taken(home))
     except OSError:
-        return False
+        return bool(_taken(home))
 
 
-def take_ended_sessions(home: Home) -> list[Path]:
-    """Empty the queue, and return the transcripts in it that exist."""
-    taken = home.ended_sessions.with_suffix(".taken")
-    try:
-        home.ended_sessions.replace(taken)
-        lines = taken.read_bytes().splitlines() if taken.stat().st_size <= _BYTES_MAX else []
-        taken.unlink()
-    except OSError:
-        return []
+@contextmanager
+def ended_sessions(home: Home) -> Generator[list[Path]]:
+    """Yield the transcripts in the queue that exist. They leave the queue if the block succeeds."""
+    with suppress(OSError):  # The queue does not exist, or the folder is not writable.
+        home.ended_sessions.replace(home.ended_sessions.with_suffix(f".{secrets.token_hex(8)}{_TAKEN}"))
+    files = _taken(home)
+    yield _transcripts(files)
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def _taken(home: Home) -> list[Path]:
+    """Return the renamed queues. Two processes can read the same one, because ingesting twice changes nothing."""
+    return sorted(home.root.glob(f"{home.ended_sessions.name}.*{_TAKEN}"))
+
+
+def _transcripts(files: Sequence[Path]) -> list[Path]:
+    lines, size = list[bytes](), 0
+    for file in files:
+        with suppress(OSError):  # Another process deleted the file.
+            size += file.stat().st_size
+            if size > _BYTES_MAX:
+                return []
+            lines += file.read_bytes().splitlines()
     paths: dict[Path, None] = {}
     for line in lines:
         with suppress(ValueError, OSError):  # A line is not JSON, or a path is impossible.

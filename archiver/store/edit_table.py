@@ -41,12 +41,19 @@ class EditTable:
         self._db.run("DELETE FROM edited WHERE exchange = ?", (exchange,))
         self._db.run_many("INSERT INTO edited (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
 
-    def of_names(self, names: Sequence[str], limit: int) -> list[Edit]:
-        """Return edits of files with one of these file names, in any folder, newest first."""
+    def of_names(self, names: Sequence[str], limit: int, sessions: Sequence[int] | None = None) -> list[Edit]:
+        """Return edits of files with one of these file names, in any folder, newest first.
+
+        With `sessions`, return only edits in these sessions.
+        """
         suffixes = listed([*names, *(f"{separator}{name}" for name in names for separator in "/\\")])
         whole = "d.path IN (SELECT value FROM json_each(?1))"
         ends = "substr(d.path, -length(value)) = value AND value GLOB '[/\\]*'"
-        return self._select(f"{whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends})", (suffixes, limit))
+        named = f"({whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends}))"
+        if sessions is None:
+            return self._select(named, (suffixes, limit))
+        within = "i.session IN (SELECT value FROM json_each(?3))"
+        return self._select(f"{named} AND {within}", (suffixes, limit, listed(sessions)))
 
     def of_exchanges(self, exchanges: Sequence[int]) -> list[Edit]:
         """Return the edits of these exchanges."""

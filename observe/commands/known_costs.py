@@ -95,9 +95,9 @@ def file_cost(store: Store, sessions: Sequence[int], path: str, root: str) -> Kn
 
     Nothing is returned if a check failed after fewer than two edits.
     """
-    file, known = relative_path(path, (root,)), set(sessions)
-    edits = store.edits.of_names([file_name(path)], _EDITS_READ)
-    keys = [each.exchange for each in edits if each.session in known and relative_path(each.path, (each.cwd,)) == file]
+    file = relative_path(path, (root,))
+    edits = store.edits.of_names([file_name(path)], _EDITS_READ, sessions)
+    keys = [each.exchange for each in edits if relative_path(each.path, (each.cwd,)) == file]
     exchanges = store.exchanges.load(keys[:_EDITS])
     failed = {key: check for key in exchanges if (check := _failed_check(exchanges[key].exchange, file))}
     if len(failed) < _FAILED_EDITS_MIN:

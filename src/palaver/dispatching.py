@@ -14,7 +14,7 @@ from palaver.archiver.store import Store
 from palaver.cli.language_model import provider_of, why_off
 from palaver.core.cited_answer import CitedAnswer
 from palaver.core.config import Config
-from palaver.core.home import Home
+from palaver.core.home import Home, is_read_only_mode
 from palaver.core.progress import never, silent
 from palaver.core.query import Filters
 from palaver.observe.llm.tool_turn import ToolProvider
@@ -66,7 +66,8 @@ def dispatch(
         InvalidInput: The question or a filter is invalid.
         ConfigInvalid: A setting is invalid, or the price of the model is unknown.
     """
-    found = Home.find() if home is None else Home(Path(home).expanduser().absolute())
+    root = Home.find().root if home is None else Path(home).expanduser().absolute()
+    found = Home(root, read_only=is_read_only_mode())
     config = Config.read(found.config)
     filters = Filters.parse(after=after, before=before, projects=projects)
     limits = LoopLimits(max_turns, max_tokens, timeout)
@@ -94,6 +95,9 @@ class QuestionAsker:
     ) -> CitedAnswer:
         """Return an answer by the language model or else by rules. See `dispatch` for the arguments."""
         rules = partial(extractive_answer, self._archive, self._page, question, filters, here)
+        if self._home.is_read_only:  # The ledger of costs cannot be written.
+            notice = "No language model was used: the archive is read-only."
+            return self._page.with_answer_tokens(replace(rules(), notices=(notice,)))
         config, off = _within_cost(self._config, max_cost)
         if off and max_cost is not None:
             return self._page.with_answer_tokens(replace(rules(), notices=(f"No language model was used: {off}.",)))

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -21,11 +22,16 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from palaver.agents.conversation_tools import CONVERSATION
+from palaver.agents.archive_handlers import ArchiveHandlers
+from palaver.agents.archive_resources import latest_sessions
+from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.agents.server import build
+from palaver.agents.session_watch import SessionWatch
 from palaver.agents.theo import THEO
+from palaver.agents.tool_calls import ToolContexts
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home
+from palaver.core.results import Hit
 from palaver.templates.render import Renderer
 
 from .. import demo
@@ -228,3 +234,32 @@ def test_only_the_conversation_toolset_has_resources_and_prompts(archive: Home, 
 
     in_process(archive, conversation, era)
     in_process(archive, theo, era, ServedTools.of([THEO]))
+
+
+def test_the_watch_sees_the_addresses_that_clients_see(archive: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions with the same ID are in neither list, so a client gets no notification without a change."""
+    seen: list[frozenset[str]] = []
+
+    class Watch(SessionWatch):
+        def __init__(self, addresses: Callable[[], Awaitable[frozenset[str]]]) -> None:
+            super().__init__(addresses)
+            self.addresses = addresses
+
+        def listed(self, addresses: frozenset[str], context: Any, *, notify: bool) -> None:  # noqa: ARG002
+            seen.append(addresses)
+
+    def with_duplicate(conversation: ConversationContext) -> tuple[Hit, ...]:
+        first, *others = latest_sessions(conversation)
+        return first, first, *others
+
+    monkeypatch.setattr("palaver.agents.archive_handlers.SessionWatch", Watch)
+    monkeypatch.setattr("palaver.agents.archive_handlers.latest_sessions", with_duplicate)
+
+    async def run() -> None:
+        handlers = ArchiveHandlers(CONVERSATION, ToolContexts(ServerConfig(archive, None, Renderer())))
+        await handlers.list_resources(cast("Any", SimpleNamespace(protocol_version=ERAS[1])), None)
+        assert isinstance(handlers.watch, Watch)
+        seen.append(await handlers.watch.addresses())
+
+    anyio.run(run)
+    assert seen[0] == seen[1] != frozenset()

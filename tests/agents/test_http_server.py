@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import secrets
 import signal
 import socket
 import stat
@@ -22,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged
 from mcp_types import ResourceListChangedNotification, TextContent
 
-from palaver.agents.bearer_gate import load_token
+from palaver.agents.bearer_gate import BearerGate, Message, load_token
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import ConfigInvalid
 from palaver.core.home import Home
@@ -308,3 +309,43 @@ def test_ctrl_c_ends_the_server(tmp_path: Path) -> None:
         assert server.process.stderr is not None
         log = server.process.stderr.read()
     assert (server.process.returncode, log) == (130, "\npalaver: stopped.\n")
+
+
+def test_two_first_starts_serve_the_same_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that starts while another one creates the token serves the token in the file."""
+    home, found = Home(tmp_path / "palaver"), list[str]()
+    create = secrets.token_urlsafe
+
+    def create_second(size: int) -> str:
+        monkeypatch.setattr(secrets, "token_urlsafe", create)
+        found.append(load_token(home))  # The other process, after this one found no file.
+        return create(size)
+
+    monkeypatch.setattr(secrets, "token_urlsafe", create_second)
+    found.append(load_token(home))
+
+    assert found == [home.http_token.read_text().strip()] * 2
+    assert [path.name for path in home.root.iterdir()] == ["http_token"]
+
+
+def test_only_http_passes_the_gate() -> None:
+    """A connection of another kind, such as a websocket, does not reach the server, but its start and end do."""
+    passed: list[str] = []
+    sent: list[Message] = []
+
+    async def app(scope: Message, _receive: object, _send: object) -> None:
+        passed.append(scope["type"])
+
+    async def receive() -> Message:
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        for kind in ("websocket", "lifespan", "other"):
+            await BearerGate(app, "x" * 43)({"type": kind, "headers": []}, receive, send)
+
+    anyio.run(run)
+    assert passed == ["lifespan"]
+    assert sent == [{"type": "websocket.close", "code": 1008}]

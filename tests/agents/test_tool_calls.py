@@ -1,7 +1,9 @@
 """Tests for agents/tool_calls.py: progress, pages, cache hints and structured content."""
 
 import threading
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -9,11 +11,13 @@ import jsonschema
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequestParams
 from msgspec.structs import replace
 
 from palaver.agents.call_progress import REPORTER
 from palaver.agents.rag import RAG
 from palaver.agents.server import build
+from palaver.agents.tool_calls import ToolCalls, ToolContexts
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, Tool, ToolReply, Toolset, find_toolset
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
@@ -152,3 +156,44 @@ def test_instructions_are_short(tmp_path: Path) -> None:
         instructions = ServedTools.of([find_toolset(name)]).instructions_for(place)
         assert 20 < count(instructions) < 120
         assert ("Projects: seed-library, tide-clock." in instructions) is (name == "conversation")
+
+
+def called(folder: Path, function: Callable[[], None], report: Callable[..., Coroutine[Any, Any, None]]) -> Any:
+    """Call a tool whose client gets its progress by `report`."""
+
+    def slow(_context: object) -> ToolReply:
+        """Call the function."""
+        function()
+        return ToolReply("done")
+
+    toolset = Toolset("slow", "", (Tool.of(slow),), lambda error: ToolReply(str(error)), lambda _config: None)
+    place = config(folder)
+    calls = ToolCalls(ServedTools.of([toolset]), place, ToolContexts(place))
+    context: Any = SimpleNamespace(protocol_version="2025-06-18", session=SimpleNamespace(report_progress=report))
+    return anyio.run(calls.call_tool, context, CallToolRequestParams(name="slow"))
+
+
+def test_a_failure_to_report_progress_keeps_the_reply(tmp_path: Path) -> None:
+    """If progress cannot be sent, the client still gets the reply of the finished tool."""
+    tried = threading.Event()
+
+    async def broken(*_values: object, **_named: object) -> None:
+        tried.set()
+        raise anyio.BrokenResourceError
+
+    result = called(tmp_path, lambda: None if tried.wait(60) else pytest.fail("no progress"), broken)
+
+    assert result.content[0].text == "done"
+
+
+def test_a_failure_of_a_tool_is_raised_alone(tmp_path: Path) -> None:
+    """An unexpected failure of a tool reaches the server as itself, not in a group."""
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    async def report(*_values: object, **_named: object) -> None:
+        pass
+
+    with pytest.raises(ZeroDivisionError):
+        called(tmp_path, fail, report)

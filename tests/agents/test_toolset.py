@@ -11,10 +11,10 @@ from palaver.agents.conversation_tools import CONVERSATION
 from palaver.agents.historian_tools import HISTORIAN
 from palaver.agents.server import build
 from palaver.agents.theo import THEO
-from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
+from palaver.agents.toolset import TOOLSETS, Effect, ServedTools, ServerConfig, Tool, ToolReply, find_toolset
 from palaver.archiver.store import Store
 from palaver.cli import main
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, PalaverError, StoreBusy, UnknownIds
 from palaver.core.home import Home
 from palaver.observe.memory import Judge, JudgeFactory, RuleJudge
 from palaver.templates.render import Renderer
@@ -120,3 +120,21 @@ def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], mes
     assert ran.exit_code == 2
     assert message.strip() in ran.output
     assert "--prefix" in ran.output or "Use one or more of: " in ran.output
+
+
+def test_a_question_that_fails_for_another_reason_stops_the_call() -> None:
+    """Invalid input needs no question, because the call reports it. Any other failure reaches the caller."""
+
+    def delete(_context: object) -> ToolReply:
+        """Delete something."""
+        return ToolReply("deleted")
+
+    def question(error: PalaverError) -> str:
+        raise error
+
+    tool = Tool.of(delete, Effect.DESTROYS, question=question)
+
+    assert tool.question_for(UnknownIds(["obs-9"]), {}) == ""
+    assert tool.question_for(None, {"unknown": 1}) == ""
+    with pytest.raises(StoreBusy):
+        tool.question_for(StoreBusy("The archive is busy"), {})

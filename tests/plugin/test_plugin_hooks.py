@@ -14,12 +14,13 @@ import pytest
 
 from palaver.agents.hooks.hook_answer import BUDGETS
 from palaver.archiver.store import Store
-from palaver.core.config import write_settings
-from palaver.core.home import DEMO, Home
+from palaver.core.config import Config, write_settings
+from palaver.core.home import DEMO, Home, is_read_only_mode
 from palaver.core.injection import HookEvent
 from palaver.core.tokens import count
 
 from .. import demo, unprivileged
+from ..observe.commands.shell_history import MISSING, ShellHistory
 
 ROOT = Path(__file__).parents[2]
 HOOKS: dict[str, Any] = json.loads((ROOT / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
@@ -223,12 +224,13 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def is_archived(home: Home, transcript: Path) -> bool:
-    """Wait until a background process has archived a transcript."""
+    """Wait until background processes have archived a transcript and emptied the queue."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         with Store.open(home.database) as store:
-            if any(each.path == transcript for each in store.sources.all()):
-                return True
+            archived = any(each.path == transcript for each in store.sources.all())
+        if archived and not any(home.root.glob("ended-sessions*")):
+            return True
         time.sleep(0.05)
     return False
 
@@ -252,3 +254,85 @@ def test_the_next_start_archives_what_was_left(archive: Home, transcript: Path) 
     run("SessionStart", call("SessionStart"))
 
     assert is_archived(archive, transcript)
+
+
+def test_a_call_in_several_parts_and_lines_is_recorded(archive: Home, transcript: Path) -> None:
+    """A call that the agent writes in two parts, as JSON of several lines, archives the session."""
+    data = json.dumps(json.loads(call("SessionEnd", transcript_path=str(transcript))), indent=2).encode()
+    script = ROOT / "hooks" / "palaver-hook.sh"
+    programs = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    with subprocess.Popen(
+        ["/bin/sh", str(script), "session-end"], stdin=subprocess.PIPE, env={**os.environ, "PATH": programs}
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(data[:20])
+        process.stdin.flush()
+        time.sleep(0.2)  # The script reads the first part alone.
+        process.stdin.write(data[20:])
+
+    assert is_archived(archive, transcript)
+
+
+def starts_palaver(event: str, archive: Home, **environment: str) -> bool:
+    """Return whether the script starts Palaver for an event."""
+    programs = archive.root / "bin"
+    programs.mkdir(exist_ok=True)
+    (programs / "palaver").write_text(f"#!/bin/sh\ntouch {archive.root}/started\n")
+    (programs / "palaver").chmod(0o700)
+    started = archive.root / "started"
+    started.unlink(missing_ok=True)
+    subprocess.run(
+        ["/bin/sh", str(ROOT / "hooks" / "palaver-hook.sh"), event], input=call("PreToolUse"), check=True,
+        env={**os.environ, "PATH": f"{programs}:/usr/bin:/bin", **environment},
+    )  # fmt: skip
+    return started.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "on"),
+    [
+        ('hooks = ["tool"]', True),
+        ('hooks=["session-start","tool"]', True),
+        ('  hooks  =   ["tool"]', True),
+        ('"hooks"\t= ["tool"]', True),
+        ('hooks = [\n  "session-start",\n  "tool",\n]', True),
+        ('hooks = ["tool"] # all but "prompt"', True),
+        ('hooks_off = ["tool"]', False),
+        ('hooks = ["session-start"]', False),
+        ("hooks = []", False),
+    ],
+)
+def test_every_form_of_the_setting_is_read(setting: str, on: bool, archive: Home) -> None:
+    """The script starts Palaver for each form that TOML allows, so that Palaver can read the setting itself."""
+    archive.config.write_text(setting)
+
+    assert (HookEvent.TOOL in Config.read(archive.config).hooks) is on
+    assert starts_palaver("tool", archive) is on
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "False", "f", "n", "NO", "Off", "1", "true", "yes", "on", "x"])
+def test_read_only_mode_has_one_rule(value: str, archive: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script and Palaver read the variable PALAVER_READ_ONLY alike."""
+    monkeypatch.setenv("PALAVER_READ_ONLY", value)
+
+    starts_palaver("session-end", archive)
+
+    assert archive.ended_sessions.exists() is not is_read_only_mode()
+    assert is_read_only_mode() is (value in {"1", "true", "yes", "on", "x"})
+
+
+def test_a_command_that_failed_before_gets_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a shell command that failed in past sessions, the configured hook injects the command that worked."""
+    shell = ShellHistory(tmp_path, tmp_path / "palaver")
+    for day in (2, 6):
+        shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day)
+    home = shell.archive()
+    write_settings(home.config, {"hooks": ["tool"]})
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    data = call("PreToolUse", cwd="/home/demo/shop", tool_input={"command": "npm test"})
+
+    text = injected("PreToolUse", data)
+
+    assert "`npm test` failed 2 times; `bun run test` worked" in text
+    assert count(text) <= BUDGETS[HookEvent.TOOL]
+    assert not run("PreToolUse", data)

@@ -14,7 +14,7 @@ import click
 from palaver.core.clock import now
 from palaver.core.config import Config, write_settings
 from palaver.core.errors import InvalidInput
-from palaver.core.home import Home
+from palaver.core.home import Home, is_read_only_mode
 from palaver.core.injection import HookEvent, InjectionTotal
 
 from .options import as_json
@@ -99,7 +99,7 @@ def run(event: str) -> None:
     deadline = threading.Timer(SECONDS, os._exit, (0,))
     deadline.daemon = True
     with suppress(Exception):  # A hook never disturbs the agent: no message, no failure.
-        home = Home(Home.find().root, read_only=_is_read_only())
+        home = Home(Home.find().root, read_only=is_read_only_mode())
         if event == _SESSION_END:
             _archive_ended(home)
             return
@@ -142,20 +142,20 @@ def _standard_input() -> bytes:
 
 def _archive_ended(home: Home) -> None:
     """Archive the sessions in the queue, unless the background archiver does it."""
-    from palaver.archiver.ingest.ended_sessions import take_ended_sessions
+    from palaver.archiver.ingest.ended_sessions import ended_sessions
     from palaver.archiver.ingest.transcripts import in_paths
     from palaver.archiver.store import WATCHER, Store
     from palaver.observe.pipeline import Pipeline
 
     if home.is_read_only or not home.has_database:
         return
-    paths = take_ended_sessions(home)
-    with Store.open(home.database) as store:
-        watched = store.leases.holder(WATCHER) is not None
-    if paths and not watched:
-        config = Config.read(home.config)
-        with Pipeline(home, config.model, config.exclude) as pipeline:
-            pipeline.run(in_paths(paths), patience=_LOCK_WAIT)
+    config = Config.read(home.config)
+    with ended_sessions(home) as paths:
+        with Store.open(home.database) as store:
+            watched = store.leases.holder(WATCHER) is not None
+        if paths and not watched and HookEvent.SESSION_START in config.hooks:
+            with Pipeline(home, config.model, config.exclude) as pipeline:
+                pipeline.run(in_paths(paths), patience=_LOCK_WAIT)
 
 
 def _archive_in_background(home: Home) -> None:
@@ -168,10 +168,6 @@ def _archive_in_background(home: Home) -> None:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
-
-
-def _is_read_only() -> bool:
-    return os.environ.get("PALAVER_READ_ONLY", "0").lower() not in {"", "0", "false"}
 
 
 def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from palaver import __version__
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from palaver.core.config import Config
-from palaver.core.home import Home
+from palaver.core.home import Home, is_read_only_mode
 from palaver.search.document_library import usual_roots
 from palaver.templates.render import Renderer
 
@@ -40,9 +40,7 @@ DEFAULT_PORT = 8346
 @click.option(
     "--read-only",
     is_flag=True,
-    envvar="PALAVER_READ_ONLY",
-    show_envvar=True,
-    help="Change no byte of Palaver's data. Tools that write return an error.",
+    help="Change no byte of Palaver's data. Tools that write return an error. Also with PALAVER_READ_ONLY=1.",
 )
 @click.option(
     "--http",
@@ -65,7 +63,7 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port:
         signal.signal(signal.SIGINT, _end)
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
     served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix, underscores=underscores)
-    config = _server_config(read_only=read_only)
+    config = _server_config(read_only=read_only or is_read_only_mode())
     # These imports are slow, because they load the SDK.
     if port is not None:
         from palaver.agents.http_server import serve_http

@@ -355,13 +355,13 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         print_page(renderer(budget).read(transcript))
 
 
-def open_layers() -> ArchiveSearch:
-    """Open the archive of this home for search.
+def open_layers(home: Home | None = None) -> ArchiveSearch:
+    """Open the archive of a home for search, by default of this home.
 
     Raises:
         DemoOnly: Only demo data is archived.
     """
-    home = Home.find()
+    home = home or Home.find()
     refuse_demo_only(home, "search WORDS")
     return ArchiveSearch(home, Config.read(home.config).model)
 

@@ -96,3 +96,16 @@ def test_a_file_without_repeated_failures_costs_nothing(shell: ShellHistory, run
         shell.session(*runs, day=3)
 
     assert cost_of_file(shell.archive()) is None
+
+
+def test_files_of_the_same_name_in_other_projects_hide_nothing(
+    shell: ShellHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later edits of a file of this name in another project leave the edits of this project in the answer."""
+    monkeypatch.setattr("palaver.observe.commands.known_costs._EDITS_READ", 2)
+    for day in (2, 4):
+        shell.session((CART, "ok", False), FAILED, day=day)
+    for day in (6, 8):
+        shell.session(("/home/demo/till/src/cart.py", "ok", False), project="till", day=day)
+
+    assert cost_of_file(shell.archive()) is not None
