@@ -103,6 +103,11 @@ def test_injections_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"- session-start: 1 injection in 1 session, ~{recent['tokens']} tokens" in page
 
 
+def test_an_unknown_event_is_ignored() -> None:
+    """`run` answers the event of a newer or older plugin with exit status 0 and no output."""
+    assert palaver("run", "other").output == ""
+
+
 @pytest.mark.parametrize("event", [*HookEvent, "session-end"])
 def test_run_loads_no_large_library(event: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No hook imports torch, sentence-transformers, anthropic, mcp or pydantic. Only a prompt is embedded."""

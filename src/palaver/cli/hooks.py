@@ -88,12 +88,12 @@ def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
 
 
 @hooks.command("run", short_help="Answer a hook of a coding agent.")
-@click.argument("event", type=click.Choice([*_EVENTS, _SESSION_END]))
+@click.argument("event", metavar=f"{{{','.join([*_EVENTS, _SESSION_END])}}}")
 def run(event: str) -> None:
     """Answer the call of a hook on standard input, as coding agents send it.
 
     The reply is one line of JSON, or nothing. The exit status is always 0, and nothing is printed to standard error.
-    `session-end` archives the sessions that ended.
+    `session-end` archives the sessions that ended. An unknown event is ignored.
     """
     # A thread can end the process even while SQLite waits for a lock. No data is lost by that.
     deadline = threading.Timer(SECONDS, os._exit, (0,))
