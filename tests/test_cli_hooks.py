@@ -58,18 +58,38 @@ def test_one_command_switches_all_hooks_off_and_on() -> None:
 
 def test_hooks_are_switched_off_in_one_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`off --project .` adds the folder of the project, and `on --project .` removes it."""
+    monkeypatch.setenv("PALAVER_HOME", str(demo.archived(tmp_path).root))
     (tmp_path / "shop" / ".git").mkdir(parents=True)
     (tmp_path / "shop" / "src").mkdir()
     monkeypatch.chdir(tmp_path / "shop" / "src")
 
     palaver("off", "--project", ".")
-    palaver("off", "--project", "cart")
-    assert setting().hooks_off == (str(tmp_path / "shop"), "cart")
-    assert "cart" in palaver("status").stdout
+    palaver("off", "--project", "tide-clock")
+    assert setting().hooks_off == (str(tmp_path / "shop"), "tide-clock")
+    assert "tide-clock" in palaver("status").stdout
     palaver("on", "--project", ".")
-    assert setting().hooks_off == ("cart",)
+    assert setting().hooks_off == ("tide-clock",)
     assert "not off" in palaver("on", "--project", ".", code=2).output
     assert "Leave out the events" in palaver("off", "tool", "--project", ".", code=2).output
+
+
+def test_an_unknown_project_is_not_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`off --project` refuses a name and a folder that are unknown to the archive, but `on` removes any of them."""
+    home = demo.archived(tmp_path)
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    monkeypatch.chdir(tmp_path)
+
+    refused = palaver("off", "--project", "tide-clok", code=2).output
+    assert "Unknown project: tide-clok" in refused
+    assert "Did you mean tide-clock" in refused
+    assert f"Unknown project: {tmp_path}" in palaver("off", "--project", ".", code=2).output
+    assert setting().hooks_off == ()
+
+    home.config.write_text(f'hooks_off = ["tide-clok", "{tmp_path}"]\n')
+    assert f"Off in: tide-clok, {tmp_path}" in palaver("status").stdout
+    palaver("on", "--project", "tide-clok")
+    palaver("on", "--project", ".")
+    assert setting().hooks_off == ()
 
 
 @pytest.mark.parametrize("off", ["/home/demo/tide-clock", "/home/demo", "tide-clock"])

@@ -13,7 +13,7 @@ import click
 
 from palaver.core.clock import now
 from palaver.core.config import Config, write_settings
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, UnknownProject
 from palaver.core.home import Home
 from palaver.core.injection import HookEvent, InjectionTotal
 
@@ -65,11 +65,12 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
         _set(home, {*config.hooks, *(events or (HookEvent.SESSION_START,))})
     else:
         named = _named(project)
-        if named not in config.hooks_off:
+        kept = [each for each in config.hooks_off if each not in {named, project}]
+        if len(kept) == len(config.hooks_off):
             raise InvalidInput(
                 f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are."
             )
-        write_settings(home.config, {"hooks_off": [each for each in config.hooks_off if each != named] or None})
+        write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)
 
 
@@ -83,7 +84,9 @@ def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
     if project is None:
         _set(home, set(config.hooks) - set(events or _EVENTS))
     else:
-        write_settings(home.config, {"hooks_off": list(dict.fromkeys([*config.hooks_off, _named(project)]))})
+        named = _named(project)
+        _check_project(home, named)
+        write_settings(home.config, {"hooks_off": list(dict.fromkeys([*config.hooks_off, named]))})
     _show(as_json=as_json)
 
 
@@ -195,6 +198,24 @@ def _named(project: str) -> str:
 
     folder = Path(project).expanduser()
     return str(root_of(folder)) if folder.is_dir() and (project in {".", ".."} or "/" in project) else project
+
+
+def _check_project(home: Home, named: str) -> None:
+    """Check that a name or folder in `hooks_off` is a repository, or is known to the archive.
+
+    Raises:
+        UnknownProject: It is neither.
+    """
+    from palaver.archiver.store import Store
+    from palaver.core.project import is_root
+    from palaver.search.query.project_names import check_projects
+
+    if "/" in named and is_root(Path(named)):
+        return
+    if not home.has_database:
+        raise UnknownProject(named)
+    with Store.open(home.database) as store:
+        check_projects(store, [named])
 
 
 def _totals(home: Home) -> list[InjectionTotal]:
