@@ -36,6 +36,7 @@ def test_only_the_start_of_a_session_is_on_by_default() -> None:
     """Without settings and an archive, `status` shows the default and no injections, and creates nothing."""
     assert answer("status") == {
         "events": {"session-start": True, "prompt": False, "tool": False},
+        "installed_in": [],
         "hooks_off": [],
         "injections": [],
     }
@@ -121,6 +122,21 @@ def test_injections_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     page = CliRunner().invoke(main, ["stats"]).stdout
     assert "- tool: 1 injection in 1 session, ~40 tokens" in page
     assert f"- session-start: 1 injection in 1 session, ~{recent['tokens']} tokens" in page
+
+
+def test_status_shows_where_the_hooks_are_installed(home: Path) -> None:
+    """`status` lists the agents with hooks. After `on`, the output says how other agents get the new hook."""
+    assert "Installed in: none. See docs/plugin.md, or run `palaver install hooks`" in palaver("status").stdout
+
+    assert CliRunner().invoke(main, ["install", "codex-hooks", "--yes"]).exit_code == 0
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"enabledPlugins": {"palaver@palaver": true, "other@palaver": true}}')
+    assert "Installed in: Claude Code, Codex\n" in palaver("status").stdout
+    assert "run `palaver install hooks` again" in palaver("on", "prompt").stdout
+
+    settings.write_text('{"enabledPlugins": {"palaver@palaver": false}}')
+    assert answer("status")["installed_in"] == ["Codex"]
 
 
 def test_an_unknown_event_is_ignored() -> None:

@@ -44,14 +44,18 @@ def hooks() -> None:
 @as_json
 def status(*, as_json: bool) -> None:
     """Show which hooks are on, and what they injected in the last 30 days."""
+    from palaver.agents.clients.hook_setup import hooked_agents
+
     home = Home.find()
     config = Config.read(home.config)
-    totals = _totals(home)
+    agents, totals = hooked_agents(), _totals(home)
     if as_json:
         events = {event: event in config.hooks for event in _EVENTS}
-        print_json({"events": events, "hooks_off": config.hooks_off, "injections": totals})
+        print_json(
+            {"events": events, "installed_in": agents, "hooks_off": config.hooks_off, "injections": totals}
+        )
     else:
-        print_page(renderer().render("hooks", events=_EVENTS, config=config, totals=totals))
+        print_page(renderer().render("hooks", events=_EVENTS, agents=agents, config=config, totals=totals))
 
 
 @hooks.command("on", short_help="Switch hooks on.")
@@ -72,6 +76,8 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
             )
         write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)
+    if project is None and not as_json:
+        click.echo("Codex and Gemini CLI: run `palaver install hooks` again to add hooks that were switched on.")
 
 
 @hooks.command("off", short_help="Switch hooks off.")
