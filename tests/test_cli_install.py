@@ -213,6 +213,23 @@ def test_entries_can_be_printed(client: Any, home: Path) -> None:
     assert list(home.rglob("*")) == []
 
 
+@pytest.mark.usefixtures("cursor")
+def test_print_shows_installed_clients() -> None:
+    """`--print` without names shows the installed clients, and `--all --print` all of them without an empty path."""
+    every = [each["client"] for each in answer("--print", "--all")["texts"]]
+
+    assert [each["client"] for each in answer("--print")["texts"]] == ["cursor"]
+    assert {"cursor", "zed", "generic", "codex-hooks"} < set(every)
+    assert "\ngeneric\n" in install("--print", "--all").stdout
+
+
+def test_print_without_a_client_is_an_error() -> None:
+    """Without an installed client, `--print` says that a client must be named."""
+    result = install("--print")
+
+    assert (result.exit_code, "Name one: claude-code" in result.output) == (2, True)
+
+
 def test_settings_for_other_clients_are_printed() -> None:
     """`generic` prints the common JSON setting, and `docker` one text per client."""
     shown, texts = install("generic"), answer("docker")["texts"]

@@ -36,6 +36,8 @@ _HOOK_CLIENTS: Final = {hooks.client.name: hooks for hooks in HOOK_CLIENTS}
 _TEXTS: Final = ("generic", "docker")
 """Arguments for which the command prints text to copy, instead of changing a file."""
 _NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
+_NONE_FOUND: Final = "No installed client found"
+_NAME_ONE: Final = f"Name one: {', '.join(client.name for client in CLIENTS)}."
 _PLANNED: Final = {
     "add": "add to {}",
     "update": "update {}",
@@ -80,7 +82,7 @@ class _ServiceStep(Struct):
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[CLIENT]...")
-@click.option("--all", "every", is_flag=True, help="All installed clients. This is the default.")
+@click.option("--all", "every", is_flag=True, help="All installed clients (the default). With --print: all clients.")
 @click.option("--remove", is_flag=True, help="Remove what this command wrote.")
 @click.option("--print", "only_print", is_flag=True, help="Print the entries without writing them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -125,7 +127,10 @@ def install(
     others = (*_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
-        _print_texts(names or _NAMES, server, docker_server(home, toolset), as_json=as_json)
+        shown = names or (_NAMES if every else _installed())
+        if not shown:
+            raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
+        _print_texts(shown, server, docker_server(home, toolset), as_json=as_json)
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
@@ -194,7 +199,13 @@ def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEnt
     elif len(found) == 1:
         click.echo(found[0]["text"], nl=False)
     else:
-        click.echo("\n".join(f"{each['client']}: {line(each['path'])}\n{each['text']}" for each in found), nl=False)
+        heads = [": ".join(filter(None, (each["client"], line(each["path"])))) for each in found]
+        click.echo("\n".join(f"{head}\n{each['text']}" for head, each in zip(heads, found, strict=True)), nl=False)
+
+
+def _installed() -> list[str]:
+    """Return the names of the installed clients, and of the installed agents with hooks."""
+    return [each.name for each in (*CLIENTS, *(hooks.client for hooks in HOOK_CLIENTS)) if each.is_installed]
 
 
 def _text(client: Client, server: ServerEntry, name: str) -> dict[str, str]:
@@ -232,7 +243,7 @@ def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
 def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -> None:
     """Print all planned changes."""
     if not steps and service is None:
-        click.echo(f"No installed client found. Name one: {', '.join(client.name for client in CLIENTS)}.")
+        click.echo(f"{_NONE_FOUND}. {_NAME_ONE}")
     for step in steps:
         if step.change is None:
             click.echo(f"{step.client.title}: not changed. {line(step.error.full_message) if step.error else ''}")
