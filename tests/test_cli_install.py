@@ -101,14 +101,14 @@ def test_the_end_of_input_changes_nothing(cursor: Path, unit: Path) -> None:
 
 
 def test_without_a_terminal_changes_are_only_shown(cursor: Path, unit: Path, calls: Path) -> None:
-    """Without a terminal and `--yes`, the changes are shown, and the output suggests `--yes`."""
+    """Without a terminal and `--yes`, the changes are shown, and the error requires `--yes`."""
     before = cursor.read_text()
     shown, reply = install("cursor"), answer()
 
-    assert shown.exit_code == 0
+    assert shown.exit_code == 1
     assert f"Cursor: add to {cursor}" in shown.stdout
     assert '  +      "command": ' in shown.stdout
-    assert "run `palaver install cursor --yes`" in shown.stdout
+    assert "--yes is required. Run `palaver install cursor --yes`" in shown.stderr
     assert [(row["client"], row["action"], row["done"]) for row in reply["clients"]] == [("cursor", "add", False)]
     assert reply["service"]["done"] is False
     assert (cursor.read_text(), unit.exists(), calls.exists()) == (before, False, False)

@@ -152,7 +152,8 @@ def install(
         print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
     else:
         _report(steps, service, context.params)
-    if any(step.error for step in steps) or (service and service.error):
+    failed = any(step.error for step in steps) or (service and service.error)
+    if failed or (_is_pending(steps, service) and not sys.stdin.isatty()):
         context.exit(1)
 
 
@@ -334,7 +335,6 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
     for step in steps:
         if step.done and step.change is not None and step.change.keeps_backup:
             click.echo(f"Backup: {line(str(step.change.backup))}")
-    is_pending = any(step.is_needed and not (step.done or step.error) for step in steps)
     if service is not None:
         path = line(str(service.service.path))
         if service.error:
@@ -344,13 +344,20 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
         elif service.done:
             problem = f"Removed {path}, but could not stop the service: {line(service.note)}"
             click.echo(problem if service.note else f"Stopped and removed {path}.")
-        is_pending |= service.is_needed and not (service.done or service.error)
-    if is_pending and sys.stdin.isatty():
+    if not _is_pending(steps, service):
+        return
+    if sys.stdin.isatty():
         did = any(each.done for each in steps) or (service is not None and service.done)
         click.echo("The rest was not changed." if did else "Nothing was changed.")
-    elif is_pending:
+    else:
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
-        click.echo(f"Nothing was changed. To change it without confirmation, run `{' '.join(words)}`.")
+        required = "Nothing was changed: without a terminal, --yes is required."
+        click.echo(f"palaver: {required} Run `{' '.join(words)}`.", err=True)
+
+
+def _is_pending(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
+    """Return whether a change was neither made nor failed, because it was not confirmed."""
+    return any(step.is_needed and not (step.done or step.error) for step in (*steps, *([service] if service else [])))
 
 
 def _step_fields(step: _Step) -> dict[str, Any]:
