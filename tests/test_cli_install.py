@@ -327,19 +327,42 @@ def test_service_is_installed_and_started(unit: Path, calls: Path) -> None:
 
 @linux
 def test_a_failed_start_is_reported(unit: Path, cursor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If systemd refuses, clients are connected, the unit stays written, and the error lists the commands to run."""
+    """If systemd refuses, clients are connected, the unit stays written, and the second line has the commands."""
     recorded(tmp_path, monkeypatch, 1)
     shown = install("--yes")
 
     assert shown.exit_code == 1
-    problem = "was written, but the service did not start: systemctl --user daemon-reload exited with 1"
-    assert f"{unit} {problem}" in shown.stderr
+    problem = "The service did not start: systemctl --user daemon-reload exited with 1"
+    assert f"palaver: {problem}\nStart it with: systemctl --user daemon-reload && " in shown.stderr
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert (unit.exists(), "palaver" in cursor.read_text()) == (True, True)
     unit.unlink()
     reply = answer("--yes")
     assert problem in reply["service"]["error"]["message"]
     assert reply["clients"][0]["action"] == "keep"
+
+
+@linux
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "Failed to connect to bus: No medium found",
+        "Failed to connect to user scope bus via local transport: No such file or directory",
+        "$DBUS_SESSION_BUS_ADDRESS and $XDG_RUNTIME_DIR not defined (consider using --machine=<user>@.host --user)",
+    ],
+)
+def test_without_a_user_bus_watch_is_offered(
+    problem: str, unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where systemd has no user bus, the error offers `palaver watch` instead of commands that fail too."""
+    log = recorded(tmp_path, monkeypatch, 1)
+    (log.parent / "bin" / "systemctl").write_text(f"#!/bin/sh\necho '{problem}' >&2\nexit 1\n")
+    shown = install("--yes")
+
+    assert shown.stderr == (
+        "palaver: The service did not start: no user bus of systemd\nRun `palaver watch` instead.\n"
+    )
+    assert (shown.exit_code, unit.exists()) == (1, True)
 
 
 @linux

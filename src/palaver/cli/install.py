@@ -338,7 +338,7 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
     if service is not None:
         path = line(str(service.service.path))
         if service.error:
-            click.echo(f"palaver: {line(service.error.full_message)}", err=True)
+            click.echo(f"palaver: {line(str(service.error))}\n{line(service.error.hint)}".rstrip(), err=True)
         elif service.done and service.action == "add":
             click.echo("Service started. It also starts when you log in. Run `palaver status` to see its state.")
         elif service.done:
