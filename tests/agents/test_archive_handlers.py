@@ -186,7 +186,11 @@ def test_an_invalid_prompt_is_an_error_with_a_remedy(archive: Home) -> None:
             ("recall", {}, r"Missing argument: topic\."),
             ("recall", {"topic": " "}, r"Missing argument: topic\."),
             ("recall", {"topic": "sqlite", "x": "y"}, r"Unknown argument: x\. Use: topic, project\."),
-            ("recall", {"topic": "sqlite", "project": "tide"}, r"Unknown project: tide\. Projects: tide-clock, [a-z, -]+\.$"),
+            (
+                "recall",
+                {"topic": "sqlite", "project": "tide"},
+                r"Unknown project: tide\. Projects: tide-clock, [a-z, -]+\.$",
+            ),
             ("review_session", {"session": "zzz"}, r"Unknown session: zzz\. Use a session ID, or .* 4 characters"),
         ):
             with pytest.raises(MCPError, match=message) as failure:

@@ -51,9 +51,7 @@ def status(*, as_json: bool) -> None:
     agents, totals = hooked_agents(), _totals(home)
     if as_json:
         events = {event: event in config.hooks for event in _EVENTS}
-        print_json(
-            {"events": events, "installed_in": agents, "hooks_off": config.hooks_off, "injections": totals}
-        )
+        print_json({"events": events, "installed_in": agents, "hooks_off": config.hooks_off, "injections": totals})
     else:
         print_page(renderer().render("hooks", events=_EVENTS, agents=agents, config=config, totals=totals))
 
