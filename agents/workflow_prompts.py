@@ -12,6 +12,7 @@ from ..core.query import Query
 from ..core.results import Hit
 from ..core.text import is_one_word
 from ..templates.quote import brief
+from .archive_resources import latest_sessions
 from .conversation_tools import ConversationContext
 
 _HITS: Final = 8
@@ -52,7 +53,7 @@ def _recall(conversation: ConversationContext, topic: str, project: str) -> str:
         found = conversation.index.find(asked, snippets=False)
     except UnknownProject as error:
         # An error is not marked as quoted text, so it contains only names that cannot be sentences.
-        latest = [each.name for each in conversation.index.projects()]
+        latest = [each.project for each in latest_sessions(conversation)]
         names = [name for name in dict.fromkeys([*error.near, *latest]) if is_one_word(name)][:_PROJECTS]
         hint = f"Projects: {', '.join(names)}." if names else "Leave out the project."
         raise InvalidInput(f"Unknown project: {brief(project, _SHOWN)}", hint=hint) from None

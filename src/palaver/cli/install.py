@@ -357,7 +357,8 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
 
 def _is_pending(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
     """Return whether a change was neither made nor failed, because it was not confirmed."""
-    return any(step.is_needed and not (step.done or step.error) for step in (*steps, *([service] if service else [])))
+    every: list[_Step | _ServiceStep] = [*steps, *([service] if service else [])]
+    return any(step.is_needed and not (step.done or step.error) for step in every)
 
 
 def _step_fields(step: _Step) -> dict[str, Any]:
