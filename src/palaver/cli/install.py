@@ -127,10 +127,9 @@ def install(
     others = (*_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
-        shown = names or (_NAMES if every else _installed())
-        if not shown:
-            raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
-        _print_texts(shown, server, docker_server(home, toolset), as_json=as_json)
+        _print_texts(
+            names or (_NAMES if every else _installed()), server, docker_server(home, toolset), as_json=as_json
+        )
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
@@ -152,8 +151,7 @@ def install(
         print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
     else:
         _report(steps, service, context.params)
-    failed = any(step.error for step in steps) or (service and service.error)
-    if failed or (_is_pending(steps, service) and not sys.stdin.isatty()):
+    if _is_failed(steps, service):
         context.exit(1)
 
 
@@ -205,8 +203,11 @@ def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEnt
 
 
 def _installed() -> list[str]:
-    """Return the names of the installed clients, and of the installed agents with hooks."""
-    return [each.name for each in (*CLIENTS, *(hooks.client for hooks in HOOK_CLIENTS)) if each.is_installed]
+    """Return the names of the installed clients and agents with hooks. Raise `InvalidInput` if there is none."""
+    found = [each.name for each in (*CLIENTS, *(hooks.client for hooks in HOOK_CLIENTS)) if each.is_installed]
+    if not found:
+        raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
+    return found
 
 
 def _text(client: Client, server: ServerEntry, name: str) -> dict[str, str]:
@@ -353,6 +354,12 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
         required = "Nothing was changed: without a terminal, --yes is required."
         click.echo(f"palaver: {required} Run `{' '.join(words)}`.", err=True)
+
+
+def _is_failed(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
+    """Return whether a change failed, or could not be confirmed without a terminal."""
+    failed = any(step.error for step in steps) or (service is not None and service.error is not None)
+    return failed or (_is_pending(steps, service) and not sys.stdin.isatty())
 
 
 def _is_pending(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
