@@ -7,16 +7,21 @@ from mcp_types import Prompt, PromptArgument
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import InvalidInput, UnknownIds
+from ..core.errors import InvalidInput, UnknownIds, UnknownProject
 from ..core.query import Query
 from ..core.results import Hit
+from ..core.text import is_one_word
 from ..templates.quote import brief
+from .archive_resources import latest_sessions
 from .conversation_tools import ConversationContext
 
 _HITS: Final = 8
 """Number of search results in the prompt that recalls a topic."""
 _SHOWN: Final = 60
 """Maximum tokens of an unknown name in an error."""
+_PROJECTS: Final = 5
+"""Maximum number of projects in an error."""
+_SESSION_ID: Final = "Use a session ID, or at least its first 4 characters, such as 0b6f in search results."
 
 
 class WorkflowPrompt(Struct, frozen=True):
@@ -44,15 +49,23 @@ class WorkflowPrompt(Struct, frozen=True):
 def _recall(conversation: ConversationContext, topic: str, project: str) -> str:
     query = Query.parse(topic, limit=_HITS, projects=[project] if project else ())
     asked = replace(query, here=conversation.here) if query.prefers_project else query
-    results = conversation.renderer.search(conversation.index.find(asked, snippets=False))
+    try:
+        found = conversation.index.find(asked, snippets=False)
+    except UnknownProject as error:
+        # An error is not marked as quoted text, so it contains only names that cannot be sentences.
+        latest = [each.project for each in latest_sessions(conversation)]
+        names = [name for name in dict.fromkeys([*error.near, *latest]) if is_one_word(name)][:_PROJECTS]
+        hint = f"Projects: {', '.join(names)}." if names else "Leave out the project."
+        raise InvalidInput(f"Unknown project: {brief(project, _SHOWN)}", hint=hint) from None
+    results = conversation.renderer.search(found)
     return conversation.renderer.fill("recall_prompt", topic=topic, project=project, results=results)
 
 
 def _review(conversation: ConversationContext, session: str) -> str:
     try:
         details = conversation.index.details([session])
-    except UnknownIds as error:
-        raise InvalidInput(f"Unknown session: {brief(session, _SHOWN)}", hint=error.hint) from None
+    except UnknownIds:
+        raise InvalidInput(f"Unknown session: {brief(session, _SHOWN)}", hint=_SESSION_ID) from None
     page = conversation.renderer.observations(details)
     return conversation.renderer.fill("review_prompt", path=details[0].path, page=page)
 

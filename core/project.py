@@ -21,7 +21,7 @@ def root_of(folder: Path) -> Path:
     """
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
-    return next((each for each in (here, *here.parents) if _is_root(each)), here)
+    return next((each for each in (here, *here.parents) if is_root(each)), here)
 
 
 def identity_of(root: Path) -> str:
@@ -43,7 +43,8 @@ def main_worktree(root: Path) -> Path:
     return git.parent if git is not None and git.name == ".git" else root
 
 
-def _is_root(folder: Path) -> bool:
+def is_root(folder: Path) -> bool:
+    """Return whether a folder contains memory files or a repository."""
     return (folder / MNEMONICS).is_dir() or (folder / ".git").exists()
 
 

@@ -54,7 +54,7 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     assert output.splitlines() == [
         "Indexed 2 files as 2 chunks in namespace pots.",
         f"Not indexed: {folder / 'bad.pdf'}: the file is damaged or not a PDF. Open it in a viewer and save it again.",
-        "`palaver watch` keeps docs current.",
+        f"`palaver watch` keeps {folder.resolve()} current.",
     ]
     (folder / "bad.pdf").unlink()
     assert palaver("index", "docs", "--namespace", "pots", "--once").stdout == (

@@ -36,6 +36,7 @@ def test_only_the_start_of_a_session_is_on_by_default() -> None:
     """Without settings and an archive, `status` shows the default and no injections, and creates nothing."""
     assert answer("status") == {
         "events": {"session-start": True, "prompt": False, "tool": False},
+        "installed_in": [],
         "hooks_off": [],
         "injections": [],
     }
@@ -58,18 +59,38 @@ def test_one_command_switches_all_hooks_off_and_on() -> None:
 
 def test_hooks_are_switched_off_in_one_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`off --project .` adds the folder of the project, and `on --project .` removes it."""
+    monkeypatch.setenv("PALAVER_HOME", str(demo.archived(tmp_path).root))
     (tmp_path / "shop" / ".git").mkdir(parents=True)
     (tmp_path / "shop" / "src").mkdir()
     monkeypatch.chdir(tmp_path / "shop" / "src")
 
     palaver("off", "--project", ".")
-    palaver("off", "--project", "cart")
-    assert setting().hooks_off == (str(tmp_path / "shop"), "cart")
-    assert "cart" in palaver("status").stdout
+    palaver("off", "--project", "tide-clock")
+    assert setting().hooks_off == (str(tmp_path / "shop"), "tide-clock")
+    assert "tide-clock" in palaver("status").stdout
     palaver("on", "--project", ".")
-    assert setting().hooks_off == ("cart",)
+    assert setting().hooks_off == ("tide-clock",)
     assert "not off" in palaver("on", "--project", ".", code=2).output
     assert "Leave out the events" in palaver("off", "tool", "--project", ".", code=2).output
+
+
+def test_an_unknown_project_is_not_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`off --project` refuses a name and a folder that are unknown to the archive, but `on` removes any of them."""
+    home = demo.archived(tmp_path)
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    monkeypatch.chdir(tmp_path)
+
+    refused = palaver("off", "--project", "tide-clok", code=2).output
+    assert "Unknown project: tide-clok" in refused
+    assert "Did you mean tide-clock" in refused
+    assert f"Unknown project: {tmp_path}" in palaver("off", "--project", ".", code=2).output
+    assert setting().hooks_off == ()
+
+    home.config.write_text(f'hooks_off = ["tide-clok", "{tmp_path}"]\n')
+    assert f"Off in: tide-clok, {tmp_path}" in palaver("status").stdout
+    palaver("on", "--project", "tide-clok")
+    palaver("on", "--project", ".")
+    assert setting().hooks_off == ()
 
 
 @pytest.mark.parametrize("off", ["/home/demo/tide-clock", "/home/demo", "tide-clock"])
@@ -101,6 +122,26 @@ def test_injections_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     page = CliRunner().invoke(main, ["stats"]).stdout
     assert "- tool: 1 injection in 1 session, ~40 tokens" in page
     assert f"- session-start: 1 injection in 1 session, ~{recent['tokens']} tokens" in page
+
+
+def test_status_shows_where_the_hooks_are_installed(home: Path) -> None:
+    """`status` lists the agents with hooks. After `on`, the output says how other agents get the new hook."""
+    assert "Installed in: none. See docs/plugin.md, or run `palaver install hooks`" in palaver("status").stdout
+
+    assert CliRunner().invoke(main, ["install", "codex-hooks", "--yes"]).exit_code == 0
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"enabledPlugins": {"palaver@palaver": true, "other@palaver": true}}')
+    assert "Installed in: Claude Code, Codex\n" in palaver("status").stdout
+    assert "run `palaver install hooks` again" in palaver("on", "prompt").stdout
+
+    settings.write_text('{"enabledPlugins": {"palaver@palaver": false}}')
+    assert answer("status")["installed_in"] == ["Codex"]
+
+
+def test_an_unknown_event_is_ignored() -> None:
+    """`run` answers the event of a newer or older plugin with exit status 0 and no output."""
+    assert palaver("run", "other").output == ""
 
 
 @pytest.mark.parametrize("event", [*HookEvent, "session-end"])

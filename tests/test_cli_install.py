@@ -101,14 +101,14 @@ def test_the_end_of_input_changes_nothing(cursor: Path, unit: Path) -> None:
 
 
 def test_without_a_terminal_changes_are_only_shown(cursor: Path, unit: Path, calls: Path) -> None:
-    """Without a terminal and `--yes`, the changes are shown, and the output suggests `--yes`."""
+    """Without a terminal and `--yes`, the changes are shown, and the error requires `--yes`."""
     before = cursor.read_text()
     shown, reply = install("cursor"), answer()
 
-    assert shown.exit_code == 0
+    assert shown.exit_code == 1
     assert f"Cursor: add to {cursor}" in shown.stdout
     assert '  +      "command": ' in shown.stdout
-    assert "run `palaver install cursor --yes`" in shown.stdout
+    assert "--yes is required. Run `palaver install cursor --yes`" in shown.stderr
     assert [(row["client"], row["action"], row["done"]) for row in reply["clients"]] == [("cursor", "add", False)]
     assert reply["service"]["done"] is False
     assert (cursor.read_text(), unit.exists(), calls.exists()) == (before, False, False)
@@ -213,6 +213,23 @@ def test_entries_can_be_printed(client: Any, home: Path) -> None:
     assert list(home.rglob("*")) == []
 
 
+@pytest.mark.usefixtures("cursor")
+def test_print_shows_installed_clients() -> None:
+    """`--print` without names shows the installed clients, and `--all --print` all of them without an empty path."""
+    every = [each["client"] for each in answer("--print", "--all")["texts"]]
+
+    assert [each["client"] for each in answer("--print")["texts"]] == ["cursor"]
+    assert {"cursor", "zed", "generic", "codex-hooks"} < set(every)
+    assert "\ngeneric\n" in install("--print", "--all").stdout
+
+
+def test_print_without_a_client_is_an_error() -> None:
+    """Without an installed client, `--print` says that a client must be named."""
+    result = install("--print")
+
+    assert (result.exit_code, "Name one: claude-code" in result.output) == (2, True)
+
+
 def test_settings_for_other_clients_are_printed() -> None:
     """`generic` prints the common JSON setting, and `docker` one text per client."""
     shown, texts = install("generic"), answer("docker")["texts"]
@@ -310,19 +327,42 @@ def test_service_is_installed_and_started(unit: Path, calls: Path) -> None:
 
 @linux
 def test_a_failed_start_is_reported(unit: Path, cursor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If systemd refuses, clients are connected, the unit stays written, and the error lists the commands to run."""
+    """If systemd refuses, clients are connected, the unit stays written, and the second line has the commands."""
     recorded(tmp_path, monkeypatch, 1)
     shown = install("--yes")
 
     assert shown.exit_code == 1
-    problem = "was written, but the service did not start: systemctl --user daemon-reload exited with 1"
-    assert f"{unit} {problem}" in shown.stderr
+    problem = "The service did not start: systemctl --user daemon-reload exited with 1"
+    assert f"palaver: {problem}\nStart it with: systemctl --user daemon-reload && " in shown.stderr
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert (unit.exists(), "palaver" in cursor.read_text()) == (True, True)
     unit.unlink()
     reply = answer("--yes")
     assert problem in reply["service"]["error"]["message"]
     assert reply["clients"][0]["action"] == "keep"
+
+
+@linux
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "Failed to connect to bus: No medium found",
+        "Failed to connect to user scope bus via local transport: No such file or directory",
+        "$DBUS_SESSION_BUS_ADDRESS and $XDG_RUNTIME_DIR not defined (consider using --machine=<user>@.host --user)",
+    ],
+)
+def test_without_a_user_bus_watch_is_offered(
+    problem: str, unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where systemd has no user bus, the error offers `palaver watch` instead of commands that fail too."""
+    log = recorded(tmp_path, monkeypatch, 1)
+    (log.parent / "bin" / "systemctl").write_text(f"#!/bin/sh\necho '{problem}' >&2\nexit 1\n")
+    shown = install("--yes")
+
+    assert shown.stderr == (
+        "palaver: The service did not start: no user bus of systemd\nRun `palaver watch` instead.\n"
+    )
+    assert (shown.exit_code, unit.exists()) == (1, True)
 
 
 @linux

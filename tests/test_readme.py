@@ -13,7 +13,8 @@ import pytest
 
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.registry import all_formats
-from palaver.core.home import Home
+from palaver.archiver.store import Store
+from palaver.core.home import DEMO, Home
 
 from . import demo
 from .commands import EVERY
@@ -156,6 +157,24 @@ def test_readme_links_point_to_files() -> None:
 
     assert linked
     assert [name for name in linked if not (README.parent / name).exists()] == []
+
+
+def test_the_sample_is_loaded_beside_a_history(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with a history, the command in README.md loads the sample alone."""
+    demo.history(home / ".claude" / "projects")
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "demo"))
+    monkeypatch.chdir(README.parent)
+    [command] = re.findall(
+        r"^export PALAVER_HOME=~/.local/share/palaver/demo .*\npalaver (archive .*)$",
+        README.read_text("utf-8"),
+        re.MULTILINE,
+    )
+
+    in_a_pipe(*command.split())
+
+    with Store.open(Home.find().database) as store:
+        assert {source.path.is_relative_to(DEMO) for source in store.sources.all()} == {True}
+    assert "[obs-23, 0b6f:13]" in in_a_pipe("ask", "sqlite or json files")
 
 
 def test_an_agent_changes_from_the_sample_to_the_own_archive(

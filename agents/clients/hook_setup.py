@@ -7,6 +7,7 @@ groups that contain nothing but its own hooks.
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -26,6 +27,9 @@ _END: Final = "2>/dev/null || true"
 _OWN: Final = re.compile(rf" hooks run (?:{'|'.join(HookEvent)}) {re.escape(_END)}\Z")
 """Pattern for the end of a hook's command line that Palaver wrote. The program before it can have any name."""
 _SECTION: Final = "hooks"
+_CLAUDE_SETTINGS: Final = Client(
+    "claude-plugin", "Claude Code", "~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"
+)
 
 
 class HookClient(Struct, frozen=True):
@@ -115,15 +119,36 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
         if after is None:
             after = _with_groups(text, {}, own)
             _check(text, after, {name: _others(groups) for name, groups in known.items()})
-            return ConfigChange(hooks.client, path, "remove", before, after.encode(), BACKUP_SUFFIX)
+            left = None if after.strip() == "{}" and not _is_previous(backup) else after.encode()
+            return ConfigChange(hooks.client, path, "remove", before, left, BACKUP_SUFFIX)
     except ValueError as error:
         raise ClientConfigUnusable(path, _reason(error)) from None
     return ConfigChange(hooks.client, path, "remove", before, backup, BACKUP_SUFFIX)
 
 
+def hooked_agents() -> list[str]:
+    """Return the names of the agents in which the hooks are installed. A file that cannot be parsed is ignored."""
+    found = ["Claude Code"] if _has_plugin() else []
+    for hooks in HOOK_CLIENTS:
+        with suppress(ClientConfigUnusable):
+            if plan_hooks_removal(hooks).is_needed:
+                found.append(hooks.client.title.removesuffix(" hooks"))
+    return found
+
+
 def hooks_text(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> str:
     """Return the text of a configuration file that contains only the hooks."""
     return _with_groups("", _groups(hooks, server, chosen), ())
+
+
+def _has_plugin() -> bool:
+    """Return whether the user's settings of Claude Code enable the plugin. Settings of a project are not read."""
+    try:
+        text = (read_config(_CLAUDE_SETTINGS.path) or b"").decode()
+        enabled = as_table(json_text.read(text).get("enabledPlugins", {}), "enabledPlugins")
+    except (ValueError, ClientConfigUnusable):
+        return False
+    return any(value and name.startswith("palaver@") for name, value in enabled.items())
 
 
 def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -168,6 +193,17 @@ def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) 
     if not groups and json_text.read(text).get(_SECTION) == {}:
         text = json_text.drop(text, (_SECTION,))
     return text
+
+
+def _is_previous(backup: bytes | None) -> bool:
+    """Return whether the backup is a file without hooks of Palaver, so that the file existed before them.
+
+    If Palaver created the file, a later update makes a backup that contains its hooks.
+    """
+    try:
+        return backup is not None and not any(map(_own_groups, _lists(backup.decode()).values()))
+    except ValueError:
+        return True
 
 
 def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | None:

@@ -192,8 +192,12 @@ def test_an_invalid_prompt_is_an_error_with_a_remedy(archive: Home) -> None:
             ("recall", {}, r"Missing argument: topic\."),
             ("recall", {"topic": " "}, r"Missing argument: topic\."),
             ("recall", {"topic": "sqlite", "x": "y"}, r"Unknown argument: x\. Use: topic, project\."),
-            ("recall", {"topic": "sqlite", "project": "tide"}, r"Unknown project: tide"),
-            ("review_session", {"session": "zzz"}, r"Unknown session: zzz"),
+            (
+                "recall",
+                {"topic": "sqlite", "project": "tide"},
+                r"Unknown project: tide\. Projects: tide-clock, [a-z, -]+\.$",
+            ),
+            ("review_session", {"session": "zzz"}, r"Unknown session: zzz\. Use a session ID, or .* 4 characters"),
         ):
             with pytest.raises(MCPError, match=message) as failure:
                 await client.get_prompt(name, arguments)

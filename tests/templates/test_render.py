@@ -245,6 +245,11 @@ def test_a_project_is_named_where_it_changes() -> None:
     assert RENDERER.search(results(hit(1), hit(2))).count("[my-api]") == 1
 
 
+def test_the_namespace_of_documents_is_shown_as_the_project_name() -> None:
+    """Hits in a folder of documents have the same heading as hits in the sessions of this project."""
+    assert "\n[cart]\n" in RENDERER.search(results(hit(1, project="project:cart")))
+
+
 def test_in_a_shell_replies_name_commands() -> None:
     """At a shell, replies name commands instead of tools. Nothing else differs."""
     shell, tools = renderer(at_shell=True), RENDERER

@@ -60,7 +60,7 @@ def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool
                 namespaces.append(own)
                 if target.is_dir():
                     _add(done, _index_folder(documents, target, own, report, flat=flat, once=once))
-                    watched += [] if once else [str(target)]
+                    watched += [] if once else [str(target.resolve())]
                 else:
                     _add_file(done, documents.index_file(target, own))
             except DocumentUnreadable as problem:

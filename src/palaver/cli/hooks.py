@@ -13,7 +13,7 @@ import click
 
 from palaver.core.clock import now
 from palaver.core.config import Config, write_settings
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, UnknownProject
 from palaver.core.home import Home, is_read_only_mode
 from palaver.core.injection import HookEvent, InjectionTotal
 
@@ -44,14 +44,16 @@ def hooks() -> None:
 @as_json
 def status(*, as_json: bool) -> None:
     """Show which hooks are on, and what they injected in the last 30 days."""
+    from palaver.agents.clients.hook_setup import hooked_agents
+
     home = Home.find()
     config = Config.read(home.config)
-    totals = _totals(home)
+    agents, totals = hooked_agents(), _totals(home)
     if as_json:
         events = {event: event in config.hooks for event in _EVENTS}
-        print_json({"events": events, "hooks_off": config.hooks_off, "injections": totals})
+        print_json({"events": events, "installed_in": agents, "hooks_off": config.hooks_off, "injections": totals})
     else:
-        print_page(renderer().render("hooks", events=_EVENTS, config=config, totals=totals))
+        print_page(renderer().render("hooks", events=_EVENTS, agents=agents, config=config, totals=totals))
 
 
 @hooks.command("on", short_help="Switch hooks on.")
@@ -65,12 +67,15 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
         _set(home, {*config.hooks, *(events or (HookEvent.SESSION_START,))})
     else:
         named = _named(project)
-        if named not in config.hooks_off:
+        kept = [each for each in config.hooks_off if each not in {named, project}]
+        if len(kept) == len(config.hooks_off):
             raise InvalidInput(
                 f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are."
             )
-        write_settings(home.config, {"hooks_off": [each for each in config.hooks_off if each != named] or None})
+        write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)
+    if project is None and not as_json:
+        click.echo("Codex and Gemini CLI: run `palaver install hooks` again to add hooks that were switched on.")
 
 
 @hooks.command("off", short_help="Switch hooks off.")
@@ -83,17 +88,19 @@ def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
     if project is None:
         _set(home, set(config.hooks) - set(events or _EVENTS))
     else:
-        write_settings(home.config, {"hooks_off": list(dict.fromkeys([*config.hooks_off, _named(project)]))})
+        named = _named(project)
+        _check_project(home, named)
+        write_settings(home.config, {"hooks_off": list(dict.fromkeys([*config.hooks_off, named]))})
     _show(as_json=as_json)
 
 
 @hooks.command("run", short_help="Answer a hook of a coding agent.")
-@click.argument("event", type=click.Choice([*_EVENTS, _SESSION_END]))
+@click.argument("event", metavar=f"{{{','.join([*_EVENTS, _SESSION_END])}}}")
 def run(event: str) -> None:
     """Answer the call of a hook on standard input, as coding agents send it.
 
     The reply is one line of JSON, or nothing. The exit status is always 0, and nothing is printed to standard error.
-    `session-end` archives the sessions that ended.
+    `session-end` archives the sessions that ended. An unknown event is ignored.
     """
     # A thread can end the process even while SQLite waits for a lock. No data is lost by that.
     deadline = threading.Timer(SECONDS, os._exit, (0,))
@@ -191,6 +198,24 @@ def _named(project: str) -> str:
 
     folder = Path(project).expanduser()
     return str(root_of(folder)) if folder.is_dir() and (project in {".", ".."} or "/" in project) else project
+
+
+def _check_project(home: Home, named: str) -> None:
+    """Check that a name or folder in `hooks_off` is a repository, or is known to the archive.
+
+    Raises:
+        UnknownProject: It is neither.
+    """
+    from palaver.archiver.store import Store
+    from palaver.core.project import is_root
+    from palaver.search.query.project_names import check_projects
+
+    if "/" in named and is_root(Path(named)):
+        return
+    if not home.has_database:
+        raise UnknownProject(named)
+    with Store.open(home.database) as store:
+        check_projects(store, [named])
 
 
 def _totals(home: Home) -> list[InjectionTotal]:

@@ -36,6 +36,8 @@ _HOOK_CLIENTS: Final = {hooks.client.name: hooks for hooks in HOOK_CLIENTS}
 _TEXTS: Final = ("generic", "docker")
 """Arguments for which the command prints text to copy, instead of changing a file."""
 _NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
+_NONE_FOUND: Final = "No installed client found"
+_NAME_ONE: Final = f"Name one: {', '.join(client.name for client in CLIENTS)}."
 _PLANNED: Final = {
     "add": "add to {}",
     "update": "update {}",
@@ -80,7 +82,7 @@ class _ServiceStep(Struct):
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[CLIENT]...")
-@click.option("--all", "every", is_flag=True, help="All installed clients. This is the default.")
+@click.option("--all", "every", is_flag=True, help="All installed clients (the default). With --print: all clients.")
 @click.option("--remove", is_flag=True, help="Remove what this command wrote.")
 @click.option("--print", "only_print", is_flag=True, help="Print the entries without writing them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -125,7 +127,9 @@ def install(
     others = (*_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
-        _print_texts(names or _NAMES, server, docker_server(home, toolset), as_json=as_json)
+        _print_texts(
+            names or (_NAMES if every else _installed()), server, docker_server(home, toolset), as_json=as_json
+        )
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
@@ -147,7 +151,7 @@ def install(
         print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
     else:
         _report(steps, service, context.params)
-    if any(step.error for step in steps) or (service and service.error):
+    if _is_failed(steps, service):
         context.exit(1)
 
 
@@ -194,7 +198,16 @@ def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEnt
     elif len(found) == 1:
         click.echo(found[0]["text"], nl=False)
     else:
-        click.echo("\n".join(f"{each['client']}: {line(each['path'])}\n{each['text']}" for each in found), nl=False)
+        heads = [": ".join(filter(None, (each["client"], line(each["path"])))) for each in found]
+        click.echo("\n".join(f"{head}\n{each['text']}" for head, each in zip(heads, found, strict=True)), nl=False)
+
+
+def _installed() -> list[str]:
+    """Return the names of the installed clients and agents with hooks. Raise `InvalidInput` if there is none."""
+    found = [each.name for each in (*CLIENTS, *(hooks.client for hooks in HOOK_CLIENTS)) if each.is_installed]
+    if not found:
+        raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
+    return found
 
 
 def _text(client: Client, server: ServerEntry, name: str) -> dict[str, str]:
@@ -232,7 +245,7 @@ def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
 def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -> None:
     """Print all planned changes."""
     if not steps and service is None:
-        click.echo(f"No installed client found. Name one: {', '.join(client.name for client in CLIENTS)}.")
+        click.echo(f"{_NONE_FOUND}. {_NAME_ONE}")
     for step in steps:
         if step.change is None:
             click.echo(f"{step.client.title}: not changed. {line(step.error.full_message) if step.error else ''}")
@@ -323,23 +336,36 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
     for step in steps:
         if step.done and step.change is not None and step.change.keeps_backup:
             click.echo(f"Backup: {line(str(step.change.backup))}")
-    is_pending = any(step.is_needed and not (step.done or step.error) for step in steps)
     if service is not None:
         path = line(str(service.service.path))
         if service.error:
-            click.echo(f"palaver: {line(service.error.full_message)}", err=True)
+            click.echo(f"palaver: {line(str(service.error))}\n{line(service.error.hint)}".rstrip(), err=True)
         elif service.done and service.action == "add":
             click.echo("Service started. It also starts when you log in. Run `palaver status` to see its state.")
         elif service.done:
             problem = f"Removed {path}, but could not stop the service: {line(service.note)}"
             click.echo(problem if service.note else f"Stopped and removed {path}.")
-        is_pending |= service.is_needed and not (service.done or service.error)
-    if is_pending and sys.stdin.isatty():
+    if not _is_pending(steps, service):
+        return
+    if sys.stdin.isatty():
         did = any(each.done for each in steps) or (service is not None and service.done)
         click.echo("The rest was not changed." if did else "Nothing was changed.")
-    elif is_pending:
+    else:
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
-        click.echo(f"Nothing was changed. To change it without confirmation, run `{' '.join(words)}`.")
+        required = "Nothing was changed: without a terminal, --yes is required."
+        click.echo(f"palaver: {required} Run `{' '.join(words)}`.", err=True)
+
+
+def _is_failed(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
+    """Return whether a change failed, or could not be confirmed without a terminal."""
+    failed = any(step.error for step in steps) or (service is not None and service.error is not None)
+    return failed or (_is_pending(steps, service) and not sys.stdin.isatty())
+
+
+def _is_pending(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
+    """Return whether a change was neither made nor failed, because it was not confirmed."""
+    every: list[_Step | _ServiceStep] = [*steps, *([service] if service else [])]
+    return any(step.is_needed and not (step.done or step.error) for step in every)
 
 
 def _step_fields(step: _Step) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Background service of systemd or launchd that runs `palaver watch`."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,8 @@ _FORWARDED: Final = (
     "PI_CODING_AGENT_DIR XDG_CONFIG_HOME XDG_DATA_HOME"
 ).split()
 """Environment variables that the service file sets, because a service does not inherit them."""
+_NO_BUS: Final = re.compile(r"\bto (?:user scope )?bus\b|\bDBUS_SESSION_BUS_ADDRESS\b")
+"""Pattern for errors of systemctl where no user bus exists, as in containers. Its commands would fail again."""
 
 
 class Service(Struct, frozen=True):
@@ -82,11 +85,11 @@ class Service(Struct, frozen=True):
         with replacing(self.path) as file:
             file.write(self.text.encode())
         problem = _run(self.start)
+        if _NO_BUS.search(problem):
+            raise PalaverError("The service did not start: no user bus of systemd", hint="Run `palaver watch` instead.")
         if problem:
             commands = " && ".join(map(shlex.join, self.start))
-            raise PalaverError(
-                f"{self.path} was written, but the service did not start: {problem}", hint=f"Start it with: {commands}"
-            )
+            raise PalaverError(f"The service did not start: {problem}", hint=f"Start it with: {commands}")
 
     def remove(self) -> str:
         """Stop the service and delete its file. Return why it could not be stopped, or an empty text."""

@@ -105,6 +105,21 @@ def test_events_follow_the_setting(hooks: HookClient) -> None:
 
 
 @both
+@pytest.mark.parametrize("before", [None, "{}\n"], ids=["missing", "object"])
+def test_removal_after_updates_deletes_only_a_new_file(hooks: HookClient, before: str | None) -> None:
+    """After other events were added and removed, only a file that did not exist before is deleted."""
+    if before is not None:
+        write(hooks, before)
+    for events in (START, tuple(HookEvent), START):
+        install(hooks, *events)
+    remove(hooks)
+
+    path = hooks.client.path
+    assert path.exists() == (before is not None)
+    assert [each.name for each in path.parent.iterdir()] == ([] if before is None else [path.name])
+
+
+@both
 def test_a_moved_program_is_updated(hooks: HookClient) -> None:
     """Another path of the program replaces the old one."""
     install(hooks)
