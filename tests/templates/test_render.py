@@ -223,13 +223,13 @@ def test_a_year_is_named_where_it_changes() -> None:
     assert "\nobs-1042 2025-11-29 decision 0.88 " in complete
 
 
-def test_a_session_is_named_where_a_list_has_several_of_its_hits() -> None:
-    """A list names only sessions with several hits. A terminal names every session."""
+def test_every_hit_names_its_session() -> None:
+    """Each line has the short ID of its session, in a pipe and in a terminal."""
     names = ["0b6f", "1c90", "0b6f"]
     hits = [replace(hit(n), session_id=f"{name}-4f57", short_session_id=name) for n, name in enumerate(names)]
     rows = RENDERER.search(results(*hits)).splitlines()
 
-    assert [row.split()[2] for row in rows if row.startswith("obs-")] == ["0b6f", "decision", "0b6f"]
+    assert [row.split()[2] for row in rows if row.startswith("obs-")] == names
     complete = renderer(full_titles=True).search(results(*hits)).splitlines()
     assert [row.split()[2] for row in complete if row.startswith("obs-")] == names
 

@@ -127,16 +127,12 @@ def install(
     others = (*_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
-        _print_texts(
-            names or (_NAMES if every else _installed()), server, docker_server(home, toolset), as_json=as_json
-        )
+        shown = names or (_NAMES if every else _installed())
+        _print_texts(shown, server, docker_server(home, toolset), as_json=as_json)
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
-    steps = [
-        _planned(client, partial(plan_removal, client) if remove else partial(plan, client, server))
-        for client in clients
-    ]
+    steps = [_planned(each, partial(plan_removal, each) if remove else partial(plan, each, server)) for each in clients]
     for hooks in _hook_clients(names, remove=remove):
         make = partial(plan_hooks_removal, hooks) if remove else partial(plan_hooks, hooks, *_hook_setting(home))
         steps.append(_planned(hooks.client, make))
