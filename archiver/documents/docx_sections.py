@@ -56,7 +56,11 @@ def _damaged(path: Path) -> DocumentUnreadable:
 
 
 def _part(archive: ZipFile, pattern: str, path: Path) -> bytes:
-    """Return the content of the part with a name, or empty bytes. Raises `DocumentUnreadable` if it is too large."""
+    """Return the content of the archive member whose name matches `pattern`, or empty bytes if there is none.
+
+    Raises:
+        DocumentUnreadable: The member is too large.
+    """
     name = next((name for name in archive.namelist() if re.fullmatch(pattern, name)), None)
     if name is None:
         return b""

@@ -74,7 +74,7 @@ class DeletedRowTable:
                 self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
 
     def texts(self) -> Iterator[bytes]:
-        """Yield each bundle as bytes. Text in a bundle is UTF-8."""
+        """Yield the stored rows of each deleted exchange as bytes. Text in them is encoded as UTF-8."""
         for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
             yield packed
 

@@ -36,7 +36,10 @@ class IdReservation:
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:
-        """If the database is more than `_AHEAD` IDs behind the file, skip all reserved IDs. Call this before writes."""
+        """Continue after the reserved IDs if a restored database has issued far fewer IDs than the file records.
+
+        Call this before writes.
+        """
         if self._skipped:
             return
         if self._is_behind(self._read()):

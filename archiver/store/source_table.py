@@ -96,7 +96,7 @@ class SourceTable:
         return _source(row) if row else None
 
     def of_session(self, native_id: str) -> list[Source]:
-        """Return the sources of the session with the agent's ID `native_id`, and of its sub-agents."""
+        """Return the sources of a session and of its sub-agents. `native_id` is the agent's ID of the session."""
         rows = self._db.rows(
             f"""{_SELECT} WHERE session IN (
                     SELECT id FROM session WHERE native_id = ? OR (parent_id = ? AND kind = ?)

@@ -62,7 +62,7 @@ class KeyLost(StoreError):
     def __init__(self, key: Path, tombstones: Path) -> None:
         self.path = key
         super().__init__(
-            f"{key} is not the key of the tombstones, so deleted content would reappear",
+            f"{key} does not match the list of deleted content, which would therefore reappear",
             hint=f"Restore {key} from a backup. If you have no backup, delete {tombstones}. Deleted content then "
             "reappears wherever an agent's file or the archive still contains it, and can be deleted again.",
         )

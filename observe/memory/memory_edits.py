@@ -28,7 +28,7 @@ from .memory_redaction import MemoryRedactor
 from .supersession import archive, check_unique, reinstate, restore, superseding
 
 UNDONE = "undone"
-"""Context of the event that records an undone edit."""
+"""Value of the field `context` of an event that records an undo of an edit."""
 
 
 class ForgottenMemories(Struct, frozen=True):

@@ -18,7 +18,7 @@ from ..rank.engine import Engine
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Maximum number of known names that are all checked for entries. Of more names, only suggestions are checked."""
+"""Maximum number of known names that are all checked for entries. If there are more, only suggestions are checked."""
 _FEW = 5
 """Maximum number of words of a query whose missing words are reported."""
 _MOST, _WORDS = 5, 50

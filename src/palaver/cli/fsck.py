@@ -13,7 +13,7 @@ from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Repair derived data, and copy transcripts that still exist again.")
+@click.option("--repair", is_flag=True, help="Repair derived data, and copy existing transcripts again.")
 @as_json
 def fsck(*, repair: bool, as_json: bool) -> None:
     """Verify that the database, the raw copies and the index are intact and consistent.
