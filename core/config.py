@@ -102,6 +102,12 @@ class Config(Struct, frozen=True):
         """Name of the language model, or of the program in `llm_command` for the provider `command`."""
         return Path(self.llm_command[0]).name if self.llm == "command" else self.llm_model
 
+    @property
+    def may_spend(self) -> bool:
+        """True if the calls of the language model are free, or if any budget is set."""
+        budgets = (self.budget_run, self.budget_hour, self.budget_day, self.budget_month)
+        return self.llm_price == (0.0, 0.0) or any(each is not None for each in budgets)
+
     def write(self, path: Path) -> None:
         """Write the name of the embedding model to the file atomically, and keep all other lines.
 

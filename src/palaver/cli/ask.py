@@ -108,5 +108,4 @@ def ask(
 
 def _may_use_model(config: Config, max_cost: float | None) -> bool:
     """Return whether the settings may allow a language model. This check avoids loading the modules of `why_off`."""
-    budgets = (max_cost, config.budget_run, config.budget_hour, config.budget_day, config.budget_month)
-    return config.llm == "command" or config.llm_price == (0.0, 0.0) or any(each is not None for each in budgets)
+    return config.llm == "command" or max_cost is not None or config.may_spend

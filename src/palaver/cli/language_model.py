@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from typing import Final
 from urllib.parse import urlsplit
 
 from palaver.archiver.store import Store
@@ -11,7 +10,6 @@ from palaver.core.home import Home
 from palaver.observe.llm.agent_command import AgentCommand
 from palaver.observe.llm.api_keys import KEYS, OWN_KEY
 from palaver.observe.llm.http_status import TIMEOUT
-from palaver.observe.llm.ledger import Budget
 from palaver.observe.llm.messages_api import ANTHROPIC, MessagesApi
 from palaver.observe.llm.model_judge import SECONDS, ModelJudge
 from palaver.observe.llm.openai_api import OPENAI, OpenAIApi
@@ -20,8 +18,6 @@ from palaver.observe.memory import Judge, JudgeFactory
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
 
-_NO_PRICE: Final = (0.0, 0.0)
-
 
 def why_off(config: Config) -> str:
     """Return the reason why the model is off, or an empty text if it may be called."""
@@ -29,7 +25,7 @@ def why_off(config: Config) -> str:
         return "" if config.llm_calls_day else "llm_calls_day is 0"
     name, needed = _key(config)
     key = os.environ.get(name) or not needed
-    budget = config.llm_price == _NO_PRICE or bool(Budget.of(config).limits)
+    budget = config.may_spend
     if not key and not budget:
         return f"neither {name} nor a budget in config.toml is set"
     if not key:
