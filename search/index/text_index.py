@@ -47,6 +47,8 @@ class TextIndex:
     """Index of text entries for search by words."""
 
     def __init__(self, index: tantivy.Index) -> None:
+        # The default policy watches the folder from a thread, which may create a lock file while the folder is removed.
+        index.config_reader("manual")
         self._index, self._schema = index, index.schema
         index.register_tokenizer(PROSE, analyzer())
         self._reload()
@@ -389,12 +391,10 @@ def _lockable(folder: Path, *, read_only: bool) -> Generator[Path]:
     if not folder.is_dir() or (not read_only and os.access(lock if lock.exists() else folder, os.W_OK)):
         yield folder
         return
-    from shutil import rmtree  # few indexes are read-only
-    from tempfile import TemporaryDirectory
+    from tempfile import TemporaryDirectory  # few indexes are read-only
 
-    with TemporaryDirectory(prefix="palaver-", ignore_cleanup_errors=True) as name:
+    with TemporaryDirectory(prefix="palaver-") as name:
         for file in folder.iterdir():
             if file.suffix != ".lock":
                 (Path(name) / file.name).symlink_to(file.absolute())
         yield Path(name)
-    rmtree(name, ignore_errors=True)  # a Tantivy thread may recreate the lock during the removal
