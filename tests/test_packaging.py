@@ -25,7 +25,7 @@ SHIPPED = {
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*")
     if path.is_file() and "__pycache__" not in path.parts
-}
+} | {"palaver/.claude-plugin/marketplace.json"}
 
 
 def build(kind: str, source: Path, into: Path) -> Path:
