@@ -71,7 +71,7 @@ def test_mcp_configuration_starts_the_server() -> None:
 
 
 def test_tools_and_the_agent_have_the_names_of_the_plugin() -> None:
-    """The agent lists its tools by the names that Claude Code gives them, and the texts name the agent in the same way."""
+    """The agent lists its tools by the names that Claude Code gives them. The texts name the agent as it does."""
     plugin = loaded(".claude-plugin/plugin.json")["name"]
     [server] = loaded(".mcp.json")["mcpServers"]
     expected = {

@@ -167,12 +167,11 @@ def test_hooks_find_palaver_in_the_environment_around_the_plugin(tmp_path: Path)
 def test_the_script_on_path_starts_the_installed_program(tmp_path: Path) -> None:
     """The plugin's script `palaver` never starts itself. Without an installed program, it says how to install it."""
     plugin = installed(tmp_path / "plugins")
-    script, programs = str(plugin / "bin" / "palaver"), f"{plugin}/bin:/usr/bin:/bin"
+    without = {"PATH": f"{plugin}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    with_it = {"PATH": f"{plugin}/bin:{Path(sys.executable).parent}:/usr/bin:/bin"}
 
-    missing = subprocess.run(["palaver"], env={"PATH": programs, "HOME": str(tmp_path)}, capture_output=True, check=False)
-    found = subprocess.run(
-        [script, "--version"], env={"PATH": f"{programs}:{Path(sys.executable).parent}"}, capture_output=True, check=True
-    )
+    missing = subprocess.run(["palaver"], env=without, capture_output=True, check=False)
+    found = subprocess.run([plugin / "bin" / "palaver", "--version"], env=with_it, capture_output=True, check=True)
 
     assert (missing.returncode, missing.stdout) == (127, b"")
     assert b"pipx install palaver-archive" in missing.stderr
@@ -190,7 +189,8 @@ def test_a_damaged_archive_is_no_nuisance(event: str, archive: Home) -> None:
 def test_a_folder_without_permission_still_gets_its_context(archive: Home) -> None:
     """In a home that cannot be written, the start of a session is answered, but not recorded."""
     unprivileged.let_read(archive.root)
-    script = f"import subprocess; subprocess.run(['sh', {str(PLUGIN / 'hooks' / 'palaver-hook.sh')!r}, 'session-start'])"
+    hook = str(PLUGIN / "hooks" / "palaver-hook.sh")
+    script = f"import subprocess; subprocess.run(['sh', {hook!r}, 'session-start'])"
     programs = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     with unprivileged.start(script, PATH=programs) as process:
         output, _ = process.communicate(call("SessionStart").decode(), timeout=30)
