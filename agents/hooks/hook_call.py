@@ -4,6 +4,7 @@ Claude Code, Codex and Gemini CLI use the same fields. docs/plugin.md names thei
 by hand, because loading pydantic would double the time that a hook takes.
 """
 
+import re
 from pathlib import PurePath
 from typing import Final
 
@@ -18,6 +19,8 @@ INPUT_MAX: Final = 1 << 20
 _PROMPT_MAX: Final = 2_000
 """Number of characters at the start of a prompt that are used as a search query."""
 _LINE_MAX: Final = 4_000
+_HOOK_CONTEXT: Final = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
+"""Text of an earlier hook, which Gemini CLI puts before the prompt when it runs without a terminal."""
 _NAMES: Final = {
     HookEvent.SESSION_START: ("SessionStart",),
     HookEvent.PROMPT: ("UserPromptSubmit", "BeforeAgent"),
@@ -65,7 +68,7 @@ class HookCall(Struct, frozen=True):
             session_id[:_LINE_MAX],
             cwd,
             string(fields.get("source")),
-            string(fields.get("prompt"))[:_PROMPT_MAX],
+            _HOOK_CONTEXT.sub("", string(fields.get("prompt")))[:_PROMPT_MAX],
             command if len(command) <= _LINE_MAX else "",
             file if len(file) <= _LINE_MAX else "",
         )
