@@ -430,8 +430,8 @@ def test_hooks_are_installed_only_when_named(home: Path) -> None:
     assert "Codex hooks: added. Restart Codex to apply it." in named.stdout
     assert "/hooks in Codex" in named.stdout
     assert "Gemini" not in named.stdout
-    assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart"}
-    assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart"}
+    assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart", "SessionEnd"}
+    assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart", "SessionEnd"}
 
     removed = install("--remove", "--yes", "--no-service")
     assert not hooks.exists(), removed.output

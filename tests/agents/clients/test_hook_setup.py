@@ -95,11 +95,10 @@ def test_other_hooks_are_kept(hooks: HookClient) -> None:
 @both
 def test_events_follow_the_setting(hooks: HookClient) -> None:
     """Only chosen events are added. An event that was switched off is removed by the next installation."""
-    prompt = hooks.events[HookEvent.PROMPT]
     install(hooks, *HookEvent)
-    assert section(hooks).keys() == {"SessionStart", prompt}
+    assert section(hooks).keys() == set(hooks.events.values())
     assert install(hooks).action == "update"
-    assert section(hooks).keys() == {"SessionStart"}
+    assert section(hooks).keys() == {"SessionStart", "SessionEnd"}
     with pytest.raises(InvalidInput, match="all hooks are off"):
         plan_hooks(hooks, SERVER, ())
 
@@ -117,6 +116,15 @@ def test_removal_after_updates_deletes_only_a_new_file(hooks: HookClient, before
     path = hooks.client.path
     assert path.exists() == (before is not None)
     assert [each.name for each in path.parent.iterdir()] == ([] if before is None else [path.name])
+
+
+def test_the_tool_hook_of_codex_runs_for_commands_and_patches() -> None:
+    """Codex runs the hook `tool` before shell commands and patches only, and ends the last hook after three seconds."""
+    install(CODEX, *HookEvent)
+
+    [tool], [end] = section(CODEX)["PreToolUse"], section(CODEX)["SessionEnd"]
+    assert tool["matcher"] == "Bash|apply_patch"
+    assert end["hooks"][0]["timeout"] == 3
 
 
 @both
