@@ -1,8 +1,9 @@
 """Queue of sessions that ended, so that their transcripts are archived at once.
 
 The script `hooks/palaver-hook.sh`, or `palaver hooks run`, appends the call of an agent's hook, one JSON object per
-line. It contains the path of the transcript and no text of the conversation. A process that archives the sessions renames the queue first, and
-deletes it afterwards. After a failure, the renamed file is left over, and the next process reads it too.
+line. It contains the path of the transcript and no text of the conversation. A process that archives the sessions
+renames the queue first, and deletes it afterwards. After a failure, the renamed file is left over, and the next process
+reads it too.
 """
 
 import os
@@ -33,7 +34,7 @@ def has_ended_sessions(home: Home) -> bool:
 
 
 def record_end(home: Home, call: bytes) -> None:
-    """Append the call of a hook to the queue. A call of several lines is joined: JSON strings contain no line breaks."""
+    """Append the call of a hook to the queue, as one line. JSON strings contain no line breaks."""
     line = b"".join(call.splitlines())
     if 0 < len(line) <= _CALL_MAX:
         queue = os.open(home.ended_sessions, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
