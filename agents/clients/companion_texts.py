@@ -1,25 +1,29 @@
-"""Texts of the skill, the agent and the slash commands, in the formats of Codex, Gemini CLI and OpenCode.
+"""Texts of the skill, the agent, the slash commands and the hooks, as Codex, Gemini CLI and OpenCode expect them.
 
 All texts are derived from the files of the Claude Code plugin.
 """
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from ...core.injection import HookEvent
 from ..ask.agent_definition import agent_definition, front_matter
+from .server_entry import ServerEntry
 
-MARK: Final = "Written by `palaver install skills`. To keep your own version, delete this line."
+MARK: Final = "Written by `palaver install`. To keep your own version, delete this line."
 """Comment by which Palaver recognises a file that it wrote."""
 COMMANDS: Final = ("ask", "decisions", "hooks")
 SKILL: Final = "past-sessions"
-_PLUGIN: Final = Path(__file__).parents[2]
-"""Folder that contains `skills` and `commands`, in a checkout and in the installed package."""
+_PLUGIN: Final = Path(__file__).parents[1]
+_PLUGIN_AGENT: Final = "palaver:search-conversation"
+"""Name of the agent in Claude Code, which puts the name of the plugin first."""
 
 
 def skill_text() -> str:
     """Return the skill. All agents use the same format."""
-    text = (_PLUGIN / "skills" / SKILL / "SKILL.md").read_text("utf-8")
+    text = _source(f"skills/{SKILL}/SKILL.md")
     return text.replace("---\n", f"---\n# {MARK}\n", 1)
 
 
@@ -62,10 +66,26 @@ def opencode_command(name: str) -> str:
     return _markdown({"description": description}, prompt)
 
 
+def opencode_plugin(server: ServerEntry, chosen: Collection[str]) -> str:
+    """Return the plugin for OpenCode, which runs the chosen hooks with the program of the server."""
+    words = [server.command, *server.args[: server.args.index("mcp")]]
+    events = [event for event in (HookEvent.SESSION_START, HookEvent.PROMPT) if event in chosen]
+    values = {"COMMAND": json.dumps(words), "ENVIRONMENT": json.dumps(server.env), "EVENTS": json.dumps(events)}
+    text = _source("hooks/opencode-plugin.js").replace("@MARK@", MARK)
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
 def _command(name: str) -> tuple[str, str]:
     """Return the description and the prompt of a slash command."""
-    fields, prompt = front_matter((_PLUGIN / "commands" / f"{name}.md").read_text("utf-8"))
+    fields, prompt = front_matter(_source(f"commands/{name}.md"))
     return fields["description"], prompt
+
+
+def _source(name: str) -> str:
+    """Return the text of a file of the plugin, with the name that the agent has elsewhere."""
+    return (_PLUGIN / name).read_text("utf-8").replace(_PLUGIN_AGENT, agent_definition().name)
 
 
 def _markdown(fields: dict[str, object], body: str) -> str:

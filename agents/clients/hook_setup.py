@@ -142,7 +142,7 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
 
 def hooked_agents() -> list[str]:
     """Return the names of the agents in which the hooks are installed. A file that cannot be parsed is ignored."""
-    found = ["Claude Code"] if _has_plugin() else []
+    found = ["Claude Code"] if has_claude_plugin() else []
     for hooks in HOOK_CLIENTS:
         with suppress(ClientConfigUnusable):
             if plan_hooks_removal(hooks).is_needed:
@@ -155,7 +155,7 @@ def hooks_text(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) 
     return _with_groups("", _groups(hooks, server, chosen), ())
 
 
-def _has_plugin() -> bool:
+def has_claude_plugin() -> bool:
     """Return whether the user's settings of Claude Code enable the plugin. Settings of a project are not read."""
     try:
         text = (read_config(_CLAUDE_SETTINGS.path) or b"").decode()

@@ -21,6 +21,7 @@ from palaver.core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.templates.quote import clean, line
 
+from .claude_plugin import plugin_hint
 from .demo import is_demo
 from .failures import failure_of
 from .options import as_json
@@ -147,6 +148,8 @@ def install(
         print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
     else:
         _report(steps, service, context.params)
+        if not (remove or docker):
+            _show_plugin(steps, home)
     if _is_failed(steps, service):
         context.exit(1)
 
@@ -350,6 +353,12 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
         required = "Nothing was changed: without a terminal, --yes is required."
         click.echo(f"palaver: {required} Run `{' '.join(words)}`.", err=True)
+
+
+def _show_plugin(steps: Sequence[_Step], home: Home) -> None:
+    """Print how to install the plugin for Claude Code, if the client is among those to change."""
+    if any(step.client.name == "claude-code" for step in steps) and (hint := plugin_hint(home)):
+        click.echo(hint)
 
 
 def _is_failed(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
