@@ -4,7 +4,7 @@ All texts are derived from the files of the Claude Code plugin.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -88,13 +88,13 @@ def _source(name: str) -> str:
     return (_PLUGIN / name).read_text("utf-8").replace(_PLUGIN_AGENT, agent_definition().name)
 
 
-def _markdown(fields: dict[str, object], body: str) -> str:
+def _markdown(fields: Mapping[str, object], body: str) -> str:
     """Return Markdown with front matter. JSON values are valid YAML."""
     rows = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     return "\n".join(["---", f"# {MARK}", *rows, "---", "", body, ""])
 
 
-def _toml(fields: dict[str, str]) -> str:
+def _toml(fields: Mapping[str, str]) -> str:
     """Return TOML. A text of several lines is a literal, so that it can be read."""
     rows = (f"{name} = {_toml_value(value)}" for name, value in fields.items())
     return "\n".join([f"# {MARK}", *rows, ""])

@@ -18,6 +18,7 @@ from . import json_text
 from .client_file import backup_of, read_config
 from .client_setup import ConfigChange
 from .client_table import Client
+from .companion_files import has_hook_file
 from .config_format import UnusableText, as_table
 from .server_entry import ServerEntry
 
@@ -147,6 +148,9 @@ def hooked_agents() -> list[str]:
         with suppress(ClientConfigUnusable):
             if plan_hooks_removal(hooks).is_needed:
                 found.append(hooks.client.title.removesuffix(" hooks"))
+    with suppress(ClientConfigUnusable):
+        if has_hook_file():
+            found.append("OpenCode")
     return found
 
 
