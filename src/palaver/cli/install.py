@@ -105,8 +105,8 @@ def install(
 ) -> None:
     """Connect coding clients to Palaver's MCP server, and archive in the background.
 
-    CLIENT is claude-code, claude (Claude Desktop), cursor, codex, gemini, kimi, kimi-code, opencode, vscode, zed,
-    windsurf, goose, kiro or droid. `service` is the background service. `skills` adds a skill, an agent and slash
+    CLIENT is claude-code, claude (Claude Desktop), cursor, codex, gemini, copilot, kimi, kimi-code, opencode, vscode,
+    zed, windsurf, goose, kiro or droid. `service` is the background service. `skills` adds a skill, an agent and slash
     commands to Codex, Gemini CLI and OpenCode, and `hooks` adds hooks to them (docs/plugin.md). `generic` and `docker`
     print settings for other clients. Without CLIENT, all installed clients and the service are set up.
 

@@ -85,6 +85,18 @@ trust_level = "trusted"
   }
 }
 """,
+    "copilot": """\
+{
+  "mcpServers": {
+    "playwright": {
+      "tools": ["*"],
+      "type": "local",
+      "command": "npx",
+      "args": ["@playwright/mcp@latest"]
+    }
+  }
+}
+""",
     "kimi": """\
 {
   "mcpServers": {
