@@ -479,11 +479,11 @@ def test_skills_are_installed_only_when_named(home: Path) -> None:
     install("--yes", "--no-service")
     assert not agent.exists()
     named = install("skills", "--yes")
-    assert f"Codex, agent: add to {agent}" in named.stdout
+    assert f"Codex, agent: write {agent}" in named.stdout
     assert "Codex, skill: added.\nCodex, agent: added. Restart Codex to apply it.\n" in named.stdout
     assert "Gemini" not in named.stdout
     again = install("codex-skills")
-    assert (again.exit_code, again.stdout.count("already connected")) == (0, 2)
+    assert (again.exit_code, again.stdout.count("already written")) == (0, 2)
 
     removed = install("--remove", "--yes")
     assert [each.name for each in agent.parents[1].iterdir()] == [], removed.output

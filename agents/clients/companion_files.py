@@ -131,7 +131,7 @@ def plan_file_removal(file: CompanionFile) -> ConfigChange:
     """
     before = read_config(file.client.path)
     if before is None or not _is_own(before):
-        return ConfigChange(file.client, file.client.path, "absent", before, before)
+        return ConfigChange(file.client, file.client.path, "absent", before, before, folders=file.folders)
     return ConfigChange(file.client, file.client.path, "remove", before, None, folders=file.folders)
 
 

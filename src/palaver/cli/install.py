@@ -44,6 +44,14 @@ _PLANNED: Final = {
     "remove": "remove from {}",
     "absent": "not connected in {}",
 }
+_PLANNED_FILE: Final = {
+    "add": "write {}",
+    "update": "update {}",
+    "keep": "already written to {}",
+    "remove": "delete {}",
+    "absent": "not written to {}",
+}
+"""Texts for files that Palaver writes as a whole."""
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
 _CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)
@@ -202,7 +210,8 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
         if step.change is None:
             click.echo(f"{step.client.title}: not changed. {line(step.error.full_message) if step.error else ''}")
             continue
-        click.echo(f"{step.client.title}: {_PLANNED[step.change.action].format(line(str(step.change.path)))}")
+        planned = (_PLANNED_FILE if step.change.folders else _PLANNED)[step.change.action]
+        click.echo(f"{step.client.title}: {planned.format(line(str(step.change.path)))}")
         for row in _diff(step.change):
             click.echo(f"  {row}")
     if service is None:

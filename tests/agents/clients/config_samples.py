@@ -218,6 +218,7 @@ BROKEN = {
     "cursor": '{"mcpServers": {"a": }}\n',
     "codex": 'model = "gpt-5\n[mcp_servers.x]\n',
     "gemini": "{'theme': 'GitHub'}",
+    "copilot": '{"mcpServers": {"playwright": {"command": "npx",,}}}',
     "kimi": '{"mcpServers": []}',
     "kimi-code": '{"mcpServers": null}',
     "opencode": '{"mcp": {} /* open }',
