@@ -75,9 +75,7 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
         write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)
     if project is None and not as_json:
-        click.echo(
-            "Codex, Gemini CLI and OpenCode: to add hooks that were switched on, run `palaver install hooks` again."
-        )
+        click.echo("Codex, Gemini CLI and OpenCode: run `palaver install hooks` again to add these hooks.")
 
 
 @hooks.command("off", short_help="Switch hooks off.")

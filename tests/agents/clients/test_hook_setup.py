@@ -32,6 +32,20 @@ RICH = """\
 }
 """
 
+# Events of the programs, with true if a hook can add text to the session at this event.
+EVENTS = {
+    "codex-hooks": {  # from the schemas in Codex 0.169.0
+        "SessionStart": True, "UserPromptSubmit": True, "PreToolUse": True, "PostToolUse": True, "SubagentStart": True,
+        "SessionEnd": False, "PermissionRequest": False, "PreCompact": False, "PostCompact": False, "Stop": False,
+        "SubagentStop": False, "Interrupt": False,
+    },
+    "gemini-hooks": {  # from the documentation in Gemini CLI 0.61.0
+        "SessionStart": True, "BeforeAgent": True, "AfterTool": True, "BeforeTool": False, "AfterAgent": False,
+        "BeforeModel": False, "AfterModel": False, "BeforeToolSelection": False, "PreCompress": False,
+        "Notification": False, "SessionEnd": False,
+    },
+}  # fmt: skip
+
 both = pytest.mark.parametrize("hooks", HOOK_CLIENTS, ids=lambda hooks: hooks.client.name)
 
 
@@ -125,6 +139,15 @@ def test_the_tool_hook_of_codex_runs_for_commands_and_patches() -> None:
     [tool], [end] = section(CODEX)["PreToolUse"], section(CODEX)["SessionEnd"]
     assert tool["matcher"] == "Bash|apply_patch"
     assert end["hooks"][0]["timeout"] == 3
+
+
+@both
+def test_hooks_with_text_use_events_that_accept_it(hooks: HookClient) -> None:
+    """Each event exists in the program. Where a hook of Palaver adds text, the program adds it to the session."""
+    known = EVENTS[hooks.client.name]
+
+    assert set(hooks.events.values()) <= known.keys()
+    assert all(known[name] for event, name in hooks.events.items() if event in list(HookEvent))
 
 
 @both
