@@ -98,6 +98,15 @@ def test_text_of_hooks_is_separated_from_the_prompt(content: object) -> None:
     ]
 
 
+def test_instructions_before_the_task_of_a_sub_agent_are_separated() -> None:
+    """The first message of a sub-agent begins with loaded instructions, which are injected."""
+    loaded = {"text": "\n<loaded_context>\nUse tabs\n</loaded_context>"}
+    header = {**HEADER, "kind": "subagent"}
+    found = reading.turns(GEMINI, header, user(1, [loaded, {"text": "Find the login"}]))
+
+    assert [(turn.kind, turn.text) for turn in found] == [(Kind.PROMPT, "Find the login"), (Kind.INJECTED, "Use tabs")]
+
+
 def test_text_of_hooks_alone_is_not_a_prompt() -> None:
     """A message that contains only the text of a hook, or a command beside it, opens no exchange."""
     assert [kind for _, _, kind, _ in summary(user(1, HOOKED), user(2, f"{HOOKED}\n\n/help"))] == [Kind.INJECTED] * 3
