@@ -42,6 +42,14 @@ def test_manifest_has_documented_fields() -> None:
     assert manifest["version"] == __version__
 
 
+def test_codex_starts_the_server_from_path() -> None:
+    """The manifest for Codex says the same, and names the program itself, because Codex replaces no variables there."""
+    codex, claude = loaded(".codex-plugin/plugin.json"), loaded(".claude-plugin/plugin.json")
+
+    assert codex.pop("mcpServers") == {"palaver": {"command": "palaver", "args": ["mcp"]}}
+    assert codex == {name: claude[name] for name in ("name", "version", "description")}
+
+
 def test_manifest_names_the_agent() -> None:
     """The manifest names the agent's file, because it is not in the default folder of agents."""
     [agent] = AGENTS

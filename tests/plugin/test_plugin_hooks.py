@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from palaver import __version__
+from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text
+from palaver.agents.clients.server_entry import ServerEntry
 from palaver.agents.hooks.hook_answer import BUDGETS
 from palaver.archiver.store import Store
 from palaver.core.config import Config, write_settings
@@ -279,6 +281,19 @@ def test_session_end_is_recorded_in_a_moment(archive: Home, transcript: Path) ->
         best = min(best, time.monotonic() - begun)
 
     assert best < 0.05
+    assert is_archived(archive, transcript)
+
+
+@pytest.mark.parametrize("agent", HOOK_CLIENTS, ids=lambda agent: agent.client.name)
+def test_other_agents_archive_at_the_end_of_a_session(agent: HookClient, archive: Home, transcript: Path) -> None:
+    """The command line for the end of a session of Codex and Gemini CLI archives the session in the background."""
+    server = ServerEntry(sys.executable, ("-m", "palaver", "mcp"), {"PALAVER_HOME": str(archive.root)})
+    [group] = json.loads(hooks_text(agent, server, [HookEvent.SESSION_START]))["hooks"]["SessionEnd"]
+    data = json.dumps(json.loads(call("SessionEnd", transcript_path=str(transcript))), indent=2).encode()
+
+    ran = subprocess.run(["/bin/sh", "-c", group["hooks"][0]["command"]], input=data, capture_output=True, check=True)
+
+    assert (ran.stdout, ran.stderr) == (b"", b"")
     assert is_archived(archive, transcript)
 
 
