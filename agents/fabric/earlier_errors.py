@@ -1,6 +1,6 @@
 """Earlier errors: memories of similar errors, and the fixes of similar errors in archived conversations."""
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
 from ..memory_uuid import uuid_of
 from .fabric_context import FabricContext
+from .fabric_data import Rows
 
 _MEMORIES, _FIXES = 5, 3
 """Maximum numbers of similar memories, and of known fixes in a reply."""
@@ -49,9 +50,9 @@ class EarlierErrors(Struct, frozen=True):
         return f"{found} Fixed before by {helped}." if helped else found
 
     @property
-    def fields(self) -> dict[str, Any]:
-        """Fields `similarErrors` and `knownFixes` of a reply."""
-        memories = [
+    def memory_rows(self) -> Rows:
+        """Field `similarErrors` of a reply."""
+        return [
             {
                 "id": uuid_of(each),
                 "content": brief(each.memory.content, _TEXT),
@@ -61,7 +62,11 @@ class EarlierErrors(Struct, frozen=True):
             }
             for each in self.memories
         ]
-        fixes = [
+
+    @property
+    def fix_rows(self) -> Rows:
+        """Field `knownFixes` of a reply."""
+        return [
             {
                 "id": each.id,
                 "error": brief(each.error, _TEXT),
@@ -73,7 +78,6 @@ class EarlierErrors(Struct, frozen=True):
             }
             for each in self.fixes
         ]
-        return {"similarErrors": memories, "knownFixes": fixes}
 
 
 def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:

@@ -14,10 +14,10 @@ from ...core.memory_types import Family
 from ...core.origin import Origin, least
 from ...templates.memory_changes import undo_command
 from ...templates.quote import brief
-from ..json_reply import NOTICE
 from ..memory_uuid import uuid_of
 from ..toolset import WHOLE, ToolReply
 from .fabric_context import FabricContext
+from .fabric_data import SummarizeReply
 from .fabric_parameters import Days, ProjectPath, SessionId, SummaryOptions
 
 _DAY: Final = 86_400_000
@@ -53,7 +53,7 @@ def summarize(
     )
     old = [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
     if not old:
-        return fabric.reply({"summaryId": "", "summarizedCount": 0, "summary": "Nothing to summarize.", "layer": layer})
+        return fabric.reply(SummarizeReply("", 0, "Nothing to summarize.", layer))
     memory = Memory(
         _text(old, options.target_tokens, at),
         "summary",
@@ -72,8 +72,9 @@ def summarize(
     for each in old:
         core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
     core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
-    reply = {"summaryId": uuid_of(summary), "summarizedCount": len(old), "summary": summary.memory.content}
-    return fabric.reply({**reply, "layer": layer, "undo": undo_command([each.id for each in old]), **NOTICE}, 20_000)
+    undo = undo_command([each.id for each in old])
+    reply = SummarizeReply(uuid_of(summary), len(old), summary.memory.content, layer, undo)
+    return fabric.reply(reply, 20_000, quotes=True)
 
 
 def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:

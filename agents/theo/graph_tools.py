@@ -11,6 +11,7 @@ from ...templates.quote import clean
 from ..toolset import ToolReply, WholeNumber
 from .parameters import RELATIONS, Direction, MemoryId, Namespace
 from .theo_context import TheoContext
+from .theo_data import BackfillData, EdgeForgetData, GraphReply, RelateData
 from .theo_replies import flat_reply, success_reply
 
 
@@ -23,7 +24,7 @@ def memory_relate(
 ) -> ToolReply:
     """Draw an edge between two memories, or change its weight. `supersedes` halves the target's importance."""
     edge = theo.core.graph.relate(source_id, target_id, parse_relation(relation), weight, "drawn by hand")
-    return success_reply({"edge_id": edge.id})
+    return success_reply(RelateData(edge.id))
 
 
 def memory_edge_forget(
@@ -57,7 +58,7 @@ def memory_edge_forget(
                 "Give edge_id, or memory_id, or source_id and target_id",
                 hint="Give exactly one of the three. memory_inspect_graph shows edge IDs.",
             )
-    return success_reply({"deleted_ids": deleted, "deleted_count": len(deleted)})
+    return success_reply(EdgeForgetData(deleted, len(deleted)))
 
 
 def memory_inspect_graph(
@@ -83,7 +84,7 @@ def memory_inspect_graph(
         decay=decay_factor,
     )
     if output_format == "mermaid":
-        return flat_reply({"origin_id": around.origin, "mermaid": around.mermaid(), "stats": _stats(around)})
+        return flat_reply(GraphReply(True, around.origin, _stats(around), mermaid=around.mermaid()))
     return flat_reply(_as_json(around, scored=include_scores))
 
 
@@ -105,18 +106,18 @@ def memory_backfill_edges(
         # Start again after the last memory, because similar memories may have been stored since.
         theo.backfilled_to[namespace] = result.attempted_to if result.processed == max_memories else 0
     return success_reply(
-        {
-            "initial_orphan_count": result.initial_orphans,
-            "processed": result.processed,
-            "edges_created": result.edges_created,
-            "remaining_orphans": result.remaining_orphans,
-            "errors": [],
-            "dry_run": dry_run,
-        }
+        BackfillData(
+            initial_orphan_count=result.initial_orphans,
+            processed=result.processed,
+            edges_created=result.edges_created,
+            remaining_orphans=result.remaining_orphans,
+            errors=[],
+            dry_run=dry_run,
+        )
     )
 
 
-def _as_json(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
+def _as_json(around: MemoryNeighborhood, *, scored: bool) -> GraphReply:
     nodes = [
         {"id": node.id, "content": clean(node.content), "memory_type": node.type, "depth": node.depth}
         | ({"relevance": node.relevance} if scored else {})
@@ -126,7 +127,7 @@ def _as_json(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
         {"path": list(path.ids)} | ({"total_relevance": path.relevance} if scored else {}) for path in around.paths
     ]
     edges = [_edge(edge) for edge in around.edges]
-    return {"origin_id": around.origin, "nodes": nodes, "edges": edges, "paths": paths, "stats": _stats(around)}
+    return GraphReply(True, around.origin, _stats(around), nodes, edges, paths)
 
 
 def _edge(edge: Edge) -> dict[str, Any]:
