@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.code import CodeStatus
 from ...core.document import ChunkKind, DocumentFilter
@@ -27,6 +28,12 @@ _UNITS: Final[dict[str, tuple[str, ...]]] = {
     "method": ("method",),
     "export": (),
 }
+_NOTHING: Final = {
+    "text": "No line contains the text. Mode semantic searches by meaning.",
+    "symbol": "No symbol has this name. Mode semantic searches by meaning.",
+    "semantic": "No unit has a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
+}
+"""Note for each mode if nothing is found."""
 _KINDS: Final = {"constant": "const"}
 _EXPORTS: Final = 50
 """Number of search results among which exported symbols are selected."""
@@ -69,6 +76,8 @@ def search_code(
             rows = _unit_rows(fabric, query, wanted, most, threshold, content=include_content)
     chosen = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")]
     results = chosen[:limit]
+    if status.files and not (results or note):
+        note = _NOTHING[mode].format(threshold=threshold)
     return fabric.reply(CodeSearchReply(results, _status_row(status), len(results), note), quotes=bool(results))
 
 
@@ -90,7 +99,9 @@ def _refreshed(fabric: FabricContext, root: Path) -> tuple[CodeStatus, str]:
     fabric.embed_waiting(done)
     status = fabric.documents.code_status(root)
     if done.queued or done.unembedded:
-        return status, f"{done.queued} files are queued, and {done.unembedded} units wait for their embedding."
+        queued = [f"{many(done.queued, 'file')} not read"] if done.queued else []
+        waiting = [f"{many(done.unembedded, 'unit')} not embedded"] if done.unembedded else []
+        return status, f"The index is incomplete: {', '.join(queued + waiting)} yet."
     return status, ""
 
 

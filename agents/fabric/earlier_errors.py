@@ -43,7 +43,7 @@ class EarlierErrors(Struct, frozen=True):
         if not self.total:
             return "Found no similar error."
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
-        latest = f", the latest {show_duration(at - max(times))} ago" if times else ""
+        latest = f", the latest {_largest_unit(at - max(times))} ago" if times else ""
         found = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
         remedies = [*map(_remedy, self.fixes), *map(_noted_fix, self.memories)]
         helped = next((each for each in remedies if each), "")
@@ -92,6 +92,11 @@ def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
     except InvalidInput:  # The error is too short to search for.
         fixes = []
     return EarlierErrors(tuple(each.stored for each in found), tuple(fixes))
+
+
+def _largest_unit(milliseconds: int) -> str:
+    """Return a duration in its largest unit, such as `2 days`."""
+    return " ".join(show_duration(milliseconds).split()[:2])
 
 
 def _reported(stored: StoredMemory) -> int:

@@ -34,10 +34,11 @@ class StoreReply(FabricReply, frozen=True):
 
 
 class FabricRecallReply(FabricReply, frozen=True):
-    """Recalled memories, best first."""
+    """Recalled memories, best first. `message` names the highest similarity if it is below the threshold."""
 
     results: Rows
     total: int
+    message: str = ""
 
 
 class OrientReply(FabricReply, frozen=True):
@@ -55,7 +56,7 @@ class OrientReply(FabricReply, frozen=True):
 
 
 class CodeSearchReply(FabricReply, frozen=True):
-    """Found code, best first. `note` says if the index is incomplete."""
+    """Found code, best first. `note` says if the index is incomplete or nothing is similar enough."""
 
     results: Rows
     index_status: Object

@@ -23,7 +23,7 @@ from .fabric_data import (
 from .layer_tools import context_delete_question, delete, get, list_memories, recall, store, update
 from .orient_tool import orient
 from .setup_tool import setup
-from .summary_tool import summarize
+from .summary_tool import summarize, summarize_question
 
 FABRIC = Toolset(
     name="fabric",
@@ -41,7 +41,9 @@ FABRIC = Toolset(
         Tool.of(update, Effect.WRITES, name="context.update", output=UpdateReply),
         Tool.of(delete, Effect.DESTROYS, name="context.delete", question=context_delete_question, output=DeleteReply),
         Tool.of(list_memories, name="context.list", output=ListReply),
-        Tool.of(summarize, Effect.DESTROYS, name="context.summarize", output=SummarizeReply),
+        Tool.of(
+            summarize, Effect.DESTROYS, name="context.summarize", question=summarize_question, output=SummarizeReply
+        ),
         Tool.of(report_event, Effect.WRITES, judges=True, name="context.reportEvent", output=EventReply),
         Tool.of(setup, Effect.WRITES, name="context.setup", output=SetupReply),
     ),

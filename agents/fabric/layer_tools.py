@@ -98,9 +98,8 @@ def recall(
         types=tuple(chosen.types or ()),
         tags=tuple(chosen.tags or ()),
     )
-    found = fabric.core.similar(
-        redacted(query, fabric.config.home), wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode]
-    )
+    query = redacted(query, fabric.config.home)
+    found = fabric.core.similar(query, wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode])
     rows = [
         {
             "memory": dated_row(each.stored),
@@ -109,7 +108,17 @@ def recall(
         }
         for each in found
     ]
-    return fabric.reply(FabricRecallReply(rows, len(rows)), quotes=bool(rows))
+    message = "" if rows else _nearest(fabric, query, wanted, threshold, mode)
+    return fabric.reply(FabricRecallReply(rows, len(rows), message), quotes=bool(rows))
+
+
+def _nearest(fabric: FabricContext, query: str, wanted: MemoryFilter, threshold: float, mode: str) -> str:
+    """Return a message with the highest similarity, for a recall without results."""
+    near = fabric.core.similar(query, wanted, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
+    if not near:
+        return "No memory matches."
+    highest = f"the nearest has {near[0].similarity:.2f}"
+    return f"No memory has a similarity of {threshold:g}; {highest}. Lower the threshold to see it."
 
 
 def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
@@ -211,8 +220,8 @@ def _promoted(fabric: FabricContext, stored: StoredMemory, layer: int, *, folder
     current = stored.memory.layer
     if current >= layer:
         raise InvalidInput(
-            f"The memory is in layer {current} and cannot move to layer {layer}",
-            hint="Only higher layers are possible.",
+            f"The memory is in layer {current}, so it cannot be promoted to layer {layer}",
+            hint="Only a higher layer is possible.",
         )
     return fabric.core.rescope(stored.id, folder_namespace)
 

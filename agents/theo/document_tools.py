@@ -28,6 +28,7 @@ from .theo_replies import success_reply
 
 _RESTORED = "Indexing the files again restores it."
 """Note in the question to the user before documents are deleted."""
+_UNDO = "Index the files again with index_file or index_directory."
 Namespace = Annotated[str, Field(description="Groups documents that belong together")]
 
 
@@ -37,6 +38,8 @@ def index_file(
     namespace: Namespace = "default",
 ) -> ToolReply:
     """Index a file for search. New chunks replace its earlier ones. An unchanged file keeps its chunks."""
+    if not file_path.strip():
+        raise InvalidInput("file_path cannot be empty", hint='Give a file, such as "README.md".')
     indexed = theo.documents.index_file(file_path, namespace)
     ids = list(indexed.chunk_ids)
     return success_reply(
@@ -81,7 +84,7 @@ def delete_chunks(
 ) -> ToolReply:
     """Delete these chunks. Indexing their files again brings them back."""
     deleted = list(theo.documents.delete([chunk.id for chunk in theo.documents.get(ids)]))
-    return success_reply(DeleteChunksData(len(deleted), deleted))
+    return success_reply(DeleteChunksData(len(deleted), deleted, _undo(len(deleted))))
 
 
 def delete_chunks_question(theo: TheoContext, *, ids: list[str]) -> str:
@@ -94,7 +97,8 @@ def delete_file(
     theo: TheoContext, source_file: Annotated[str, Field(description="Path, as in search results")]
 ) -> ToolReply:
     """Delete all chunks of a file from the index. The file itself stays."""
-    return success_reply(DeleteFileData(theo.documents.delete_file(Path(source_file)), source_file))
+    deleted = theo.documents.delete_file(Path(source_file))
+    return success_reply(DeleteFileData(deleted, source_file, _undo(deleted)))
 
 
 def delete_file_question(_theo: TheoContext, *, source_file: str) -> str:
@@ -106,7 +110,8 @@ def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="M
     """Delete all documents from the index. Memories, conversations and the files themselves stay."""
     if not confirm:
         raise InvalidInput("Safety check: Set confirm=True to delete all documents")
-    return success_reply(ClearData(theo.documents.clear(), memories_kept=theo.core.count()))
+    deleted = theo.documents.clear()
+    return success_reply(ClearData(deleted, memories_kept=theo.core.count(), undo=_undo(deleted)))
 
 
 def clear_index_question(theo: TheoContext, *, confirm: bool) -> str:
@@ -135,6 +140,11 @@ def get_index_stats(theo: TheoContext) -> ToolReply:
             failed_files=_failed(stats.failed),
         )
     )
+
+
+def _undo(deleted: int) -> str:
+    """Return how to restore deleted chunks, or an empty text if there are none."""
+    return _UNDO if deleted else ""
 
 
 def _failed(files: Iterable[FailedFile]) -> Rows:

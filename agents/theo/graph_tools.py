@@ -8,6 +8,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import Edge
 from ...observe.memory import MemoryNeighborhood, parse_relation
 from ...templates.quote import clean
+from ..delete_question import delete_question
 from ..toolset import ToolReply, WholeNumber
 from .parameters import RELATIONS, Direction, MemoryId, Namespace
 from .theo_context import TheoContext
@@ -40,25 +41,42 @@ def memory_edge_forget(
 
     A memory that is no longer superseded regains its importance.
     """
-    given = (edge_id is not None, memory_id is not None, source_id is not None, target_id is not None)
+    chosen = _to_forget(theo, edge_id, memory_id, source_id, target_id, relation, direction)
+    deleted = theo.core.graph.forget(chosen)
+    undo = "Call memory_relate for each edge in `deleted`." if deleted else ""
+    return success_reply(EdgeForgetData(deleted, len(deleted), list(map(_edge, chosen)), undo))
+
+
+def memory_edge_forget_question(theo: TheoContext, **arguments: Any) -> str:
+    """Return the question to the user before `memory_edge_forget`. It lists the edges."""
+    items = [f"{edge.source_id} {edge.relation} {edge.target_id}" for edge in _to_forget(theo, **arguments)]
+    action = "Remove this edge" if len(items) == 1 else f"Remove {len(items):,} edges"
+    return delete_question(action, items, "memory_relate can draw it again.")
+
+
+def _to_forget(
+    theo: TheoContext,
+    edge_id: int | None,
+    memory_id: str | None,
+    source_id: str | None,
+    target_id: str | None,
+    relation: str | None,
+    direction: str,
+) -> list[Edge]:
+    """Return the edges that a call selects. Raises `InvalidInput` unless it names them in exactly one way."""
     graph, only = theo.core.graph, parse_relation(relation) if relation is not None else None
-    match given:
-        case (True, False, False, False):
-            assert edge_id is not None
-            deleted = graph.forget_edge(edge_id)
-        case (False, True, False, False):
-            assert memory_id is not None
-            deleted = graph.forget_edges_of(memory_id, direction, only)
-        case (False, False, True, True):
-            assert source_id is not None
-            assert target_id is not None
-            deleted = graph.forget_edges_of(source_id, "outgoing", only, target_id)
+    match (edge_id, memory_id, source_id, target_id):
+        case (int(), None, None, None):
+            return graph.find(edge_id)
+        case (None, str(), None, None):
+            return graph.select(memory_id, direction, only)
+        case (None, None, str(), str()):
+            return graph.select(source_id, "outgoing", only, target_id)
         case _:
             raise InvalidInput(
                 "Give edge_id, or memory_id, or source_id and target_id",
                 hint="Give exactly one of the three. memory_inspect_graph shows edge IDs.",
             )
-    return success_reply(EdgeForgetData(deleted, len(deleted)))
 
 
 def memory_inspect_graph(
@@ -84,8 +102,9 @@ def memory_inspect_graph(
         decay=decay_factor,
     )
     if output_format == "mermaid":
-        return flat_reply(GraphReply(True, around.origin, _stats(around), mermaid=around.mermaid()))
-    return flat_reply(_as_json(around, scored=include_scores))
+        reply = GraphReply(True, around.origin, _stats(around), mermaid=around.mermaid())
+        return flat_reply(reply, quotes=True)
+    return flat_reply(_as_json(around, scored=include_scores), quotes=True)
 
 
 def memory_backfill_edges(

@@ -121,7 +121,10 @@ def _scope(filters: Object) -> _SearchScope:
     unknown = [name for name in filters if name not in _FILTERS]
     given = {name: value for name, value in filters.items() if value is not None}
     if unknown or not all(isinstance(value, str) for value in given.values()):
-        raise InvalidInput(f"Invalid filters: {', '.join(unknown or given)}", hint=f"Texts: {', '.join(_FILTERS)}.")
+        raise InvalidInput(
+            f"Invalid filters: {', '.join(unknown or given)}",
+            hint=f"Filters, all of them texts: {', '.join(_FILTERS)}.",
+        )
     kind, file = given.get("doc_type"), given.get("source_file")
     if kind not in {None, *_DOC_TYPES}:
         raise InvalidInput(f"Invalid doc_type: {kind}", hint=f"Use one of: {', '.join(_DOC_TYPES)}.")

@@ -130,11 +130,13 @@ class RelateData(Struct, frozen=True):
     edge_id: int
 
 
-class EdgeForgetData(Struct, frozen=True):
-    """Removed edges."""
+class EdgeForgetData(Struct, frozen=True, omit_defaults=True):
+    """Removed edges, and how to draw them again."""
 
     deleted_ids: list[int]
     deleted_count: int
+    deleted: Rows
+    undo: str = ""
 
 
 class GraphReply(Struct, frozen=True, omit_defaults=True):
@@ -219,25 +221,28 @@ class BackfillData(Struct, frozen=True):
     dry_run: bool
 
 
-class DeleteChunksData(Struct, frozen=True):
-    """Deleted chunks."""
+class DeleteChunksData(Struct, frozen=True, omit_defaults=True):
+    """Deleted chunks, and how to restore them."""
 
     deleted_count: int
     deleted_ids: list[str]
+    undo: str = ""
 
 
-class DeleteFileData(Struct, frozen=True):
-    """Number of deleted chunks of a file."""
+class DeleteFileData(Struct, frozen=True, omit_defaults=True):
+    """Number of deleted chunks of a file, and how to restore them."""
 
     deleted_count: int
     source_file: str
+    undo: str = ""
 
 
-class ClearData(Struct, frozen=True):
-    """Number of deleted chunks."""
+class ClearData(Struct, frozen=True, omit_defaults=True):
+    """Number of deleted chunks, and how to restore them."""
 
     deleted_count: int
     memories_kept: int
+    undo: str = ""
 
 
 class IndexStatsData(Struct, frozen=True):

@@ -21,9 +21,9 @@ def success_of(data: type[Struct]) -> type[Struct]:
     return defstruct(f"{data.__name__}Success", [("success", bool), ("data", data)])
 
 
-def success_reply(data: Struct) -> ToolReply:
-    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens."""
-    return flat_reply({"success": True, "data": data})
+def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
+    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
+    return flat_reply({"success": True, "data": data}, quotes=quotes)
 
 
 def limited_reply(data: Struct) -> ToolReply:
@@ -31,9 +31,9 @@ def limited_reply(data: Struct) -> ToolReply:
     return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
 
 
-def flat_reply(fields: Struct | Mapping[str, Any]) -> ToolReply:
-    """Return a reply with these fields, truncated to `BUDGET` tokens."""
-    return json_reply(truncated(to_builtins(fields)))
+def flat_reply(fields: Struct | Mapping[str, Any], *, quotes: bool = False) -> ToolReply:
+    """Return a reply with these fields, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
+    return json_reply(truncated({**to_builtins(fields), **(NOTICE if quotes else {})}))
 
 
 def instant(at: Milliseconds | None) -> str | None:

@@ -17,7 +17,13 @@ from .document_tools import (
     index_directory,
     index_file,
 )
-from .graph_tools import memory_backfill_edges, memory_edge_forget, memory_inspect_graph, memory_relate
+from .graph_tools import (
+    memory_backfill_edges,
+    memory_edge_forget,
+    memory_edge_forget_question,
+    memory_inspect_graph,
+    memory_relate,
+)
 from .memory_tools import (
     memory_context,
     memory_count,
@@ -110,7 +116,12 @@ THEO = Toolset(
             Tool.of(memory_apply, Effect.WRITES, output=success_of(ApplyData)),
             Tool.of(memory_outcome, Effect.WRITES, output=success_of(OutcomeData)),
             Tool.of(memory_relate, Effect.WRITES, output=success_of(RelateData)),
-            Tool.of(memory_edge_forget, Effect.DESTROYS, output=success_of(EdgeForgetData)),
+            Tool.of(
+                memory_edge_forget,
+                Effect.DESTROYS,
+                question=memory_edge_forget_question,
+                output=success_of(EdgeForgetData),
+            ),
             Tool.of(memory_inspect_graph, output=GraphReply),
             Tool.of(memory_count, output=success_of(CountData)),
             Tool.of(memory_list, output=success_of(ListData)),

@@ -100,7 +100,7 @@ def memory_detect_contradictions(
         for each in found
     ]
     created = sum(each.new for each in found)
-    return success_reply(ContradictionsData(rows, created, contradictions.judge))
+    return success_reply(ContradictionsData(rows, created, contradictions.judge), quotes=bool(rows))
 
 
 def memory_check_supersedes(
