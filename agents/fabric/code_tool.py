@@ -31,7 +31,7 @@ _UNITS: Final[dict[str, tuple[str, ...]]] = {
 _NOTHING: Final = {
     "text": "No line contains the text. Mode semantic searches by meaning.",
     "symbol": "No symbol has this name. Mode semantic searches by meaning.",
-    "semantic": "No unit has a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
+    "semantic": "No unit reaches a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
 }
 """Note for each mode if nothing is found."""
 _KINDS: Final = {"constant": "const"}

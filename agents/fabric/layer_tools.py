@@ -118,7 +118,7 @@ def _nearest(fabric: FabricContext, query: str, wanted: MemoryFilter, threshold:
     if not near:
         return "No memory matches."
     highest = f"the nearest has {near[0].similarity:.2f}"
-    return f"No memory has a similarity of {threshold:g}; {highest}. Lower the threshold to see it."
+    return f"No memory reaches a similarity of {threshold:g}; {highest}. Lower the threshold to see it."
 
 
 def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
