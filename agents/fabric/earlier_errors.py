@@ -1,5 +1,6 @@
 """Earlier errors: memories of similar errors, and the fixes of similar errors in archived conversations."""
 
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -24,6 +25,8 @@ _MEMORIES, _FIXES = 5, 3
 _SIMILAR: Final = 0.7
 _TEXT: Final = 60
 """Maximum tokens of an error or of a fix."""
+_NAMED: Final = 20
+"""Maximum tokens of an error in a sentence."""
 _NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
@@ -39,15 +42,17 @@ class EarlierErrors(Struct, frozen=True):
         return sum(map(_reported, self.memories)) + sum(fix.sessions for fix in self.fixes)
 
     def summary(self, at: Milliseconds) -> str:
-        """Return one or two sentences: the number of errors, the time since the latest one, and a fix."""
+        """Return one or two sentences: the number of errors, the time since the latest one, and a fixed error."""
         if not self.total:
             return "Found no similar error."
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
         latest = f", the latest {_largest_unit(at - max(times))} ago" if times else ""
         found = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
-        remedies = [*map(_remedy, self.fixes), *map(_noted_fix, self.memories)]
-        helped = next((each for each in remedies if each), "")
-        return f"{found} Fixed before by {helped}." if helped else found
+        remedies = [(fix.error, _remedy(fix)) for fix in self.fixes]
+        remedies += [(stored.memory.content, _noted_fix(stored)) for stored in self.memories]
+        # The error is named, because a similar error can have another cause.
+        fixed = (f"“{brief(error, _NAMED)}” was fixed by {remedy}." for error, remedy in remedies if remedy)
+        return " ".join([found, *islice(fixed, 1)])
 
     @property
     def memory_rows(self) -> Rows:

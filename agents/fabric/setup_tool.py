@@ -16,7 +16,7 @@ from .fabric_data import SetupReply
 
 _SERVED: Final = "conversation,fabric"
 """Toolsets that the written entry serves: the default and this one."""
-_BUILD: Final = f"Build the image in a checkout: docker build -t {IMAGE} . "
+_BUILD: Final = f"In a checkout, build the image with `docker build -t {IMAGE} .`. "
 _DONE: Final = {"add": "added to", "update": "updated in", "keep": "already configured in"}
 
 
