@@ -163,6 +163,21 @@ def test_every_reply_conforms_to_its_schema(name: str, tmp_path: Path, monkeypat
     anyio.run(run)
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_an_error_has_no_structured_content(name: str, tmp_path: Path) -> None:
+    """The client of the TypeScript SDK refuses structured content that does not match, even that of an error."""
+    config = ServerConfig(demo.archived(tmp_path), None, Renderer(), (), tmp_path)
+
+    async def run() -> None:
+        async with Client(build(ServedTools.of([find_toolset(name)]), config), mode="2026-07-28") as client:
+            tools = (await client.list_tools()).tools
+            for tool in tools:
+                result = await client.call_tool(tool.name, {"unknown": 1})
+                assert (result.is_error, result.structured_content) == (True, None), tool.name
+
+    anyio.run(run)
+
+
 def test_every_reply_that_is_always_json_has_a_schema() -> None:
     """Only the tools of `conversation` have none, because they reply in Markdown by default."""
     without = {name for name in TOOLSETS for tool in find_toolset(name).tools if tool.output_schema is None}
