@@ -14,9 +14,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
+
 from palaver.agents.toolset import TOOLSETS
 from palaver.core.home import Home
 
+from ..agents.test_output_schemas import CALLS
 from ..demo import archived
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
@@ -71,6 +74,7 @@ def main(folder: Path) -> int:
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
         home = archived(Path(scratch))
+        failed += [f"TypeScript SDK, {name}" for name in CALLS if not accepts(folder, Path(scratch), home, name)]
         with serving("http", home) as (url, settings):
             for revision in REVISIONS:
                 passed = passes(suite, url, revision, settings, "--requirements", revision)
@@ -87,8 +91,9 @@ def main(folder: Path) -> int:
 
 
 def planned() -> list[str]:
-    """Return what the command runs: each transport with each revision."""
-    return [f"{name}, {revision}" for name in ("HTTP", "stdio", "all toolsets", "fixtures") for revision in REVISIONS]
+    """Return what the command runs."""
+    servers = [f"{name}, {revision}" for name in ("HTTP", "stdio", "toolsets", "fixtures") for revision in REVISIONS]
+    return [*servers, "TypeScript SDK"]
 
 
 def install(folder: Path) -> list[str]:
@@ -106,6 +111,20 @@ def passes(suite: list[str], url: str, expected: str, settings: dict[str, str], 
     print(f"\n{url}", *options, flush=True)
     command = [*suite, "--url", url, *baseline, *options]
     return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode == 0
+
+
+def accepts(folder: Path, scratch: Path, home: Home, toolset: str) -> bool:
+    """Return whether the client of the TypeScript SDK, on which the suite depends, accepts all replies of a toolset."""
+    print(f"\nTypeScript SDK, {toolset}", flush=True)
+    project = scratch / toolset
+    project.mkdir()
+    (project / "tide.py").write_text("def tide(readings):\n    return max(readings)\n")
+    server = orjson.dumps(["-m", "palaver", "mcp", "--toolset", toolset]).decode()
+    calls = orjson.dumps(CALLS[toolset]).decode().replace("PROJECT", str(project))
+    modules = folder.resolve() / "node_modules"
+    environment = {**os.environ, "PALAVER_HOME": str(home.root), "HOME": str(scratch), "NODE_PATH": str(modules)}
+    command = [str(modules / ".bin" / "node"), str(HERE / "typescript_client.cjs"), sys.executable, server, calls]
+    return subprocess.run(command, cwd=project, env=environment, check=False).returncode == 0
 
 
 @contextmanager
