@@ -162,7 +162,8 @@ def _replay_tools(
     runs = list(shell_runs(turns))
     for index, run in enumerate(runs):
         result.all_commands[run.failed] += 1
-        found = command_cost(archive, sessions, run.command, str(root))
+        call = turns[run.position]
+        found = command_cost(archive, sessions, call.text.removeprefix(f"{call.tool}: "), str(root))
         if found is not None:
             later = any(found.remedy in each.command for each in runs[index + 1 : index + 1 + _NEXT])
             result.commands.append(Line(session.native_id, found.id, found.strength, run.failed or later, run.failed))

@@ -51,6 +51,15 @@ _ANSWER = " → "
 """Separator of question and answer in the text of a decision."""
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
+_NO_TOPIC = re.compile(
+    r"""\W*(?:\w*error|\w*exception|fatal|panic|traceback|warning)\b|/|.*\?\s*\Z
+    |(?:what|why|how|who|where|when|which|is|are|does|did|can|could|should|would|will)\b
+    |(?:i|we|you|it|this|that|these|there|looks?\ like)\b
+    |do\ (?:i|we|you|they)\b|\w+\ (?:at\ )?(?:this|these|the\ following)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for texts that do not say what a session was about: questions, error messages, slash commands, reports in
+the first person, and requests such as `Review this PR`."""
 _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
 """Pattern for the prefix of a path outside the project. Paths within the project are relative."""
 
@@ -198,16 +207,19 @@ def _sessions(
 ) -> Iterator[tuple[float, DigestLine]]:
     """Yield the outcome and the open items of each session. Without an outcome, yield the user's request.
 
-    `first` ranks the latest sessions before all others.
+    `first` ranks the latest sessions before all others. Sessions without a text that names a topic are omitted.
     """
     for place, each in enumerate(past):
         rank = _FIRST - place if first and place < _LATEST else each.weight
         shown = each.summary or _result(each.parts)
-        if each.request:
+        if each.request and not _NO_TOPIC.match(each.request.text):
             yield rank if rank > 1 else rank * _ASKED, each.request
         elif shown:
             shared = max((weight_of[path] for path in _modified(each)), default=0.0)
-            text = _title(shown) if shown.summary else each.title or _title(shown)
+            titles = (_title(shown), each.title) if shown.summary else (each.title, _title(shown))
+            text = next((title for title in titles if title and not _NO_TOPIC.match(title)), "")
+            if not text:
+                continue
             yield (
                 rank + _SHARED_FILE * shared,
                 _line(shown, text, _notes(shown, text), changes.count(_cited(shown), each.parts)),
