@@ -52,7 +52,7 @@ _ANSWER = " → "
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
 _NO_TOPIC = re.compile(
-    r"""\W*(?:\w*error|\w*exception|fatal|panic|traceback|warning)\b|/|.*\?\s*\Z
+    r"""\W*(?:[\w.]*(?:error|exception|warning)|fatal|panic)(?:\[\w+\])?:|\W*traceback\b|/|.*\?\s*\Z
     |(?:what|why|how|who|where|when|which|is|are|does|did|can|could|should|would|will)\b
     |(?:i|we|you|it|this|that|these|there|looks?\ like)\b
     |do\ (?:i|we|you|they)\b|\w+\ (?:at\ )?(?:this|these|the\ following)\b""",
