@@ -30,7 +30,6 @@ from palaver.agents.hooks.prompt_hook import relevant_hits
 from palaver.agents.hooks.session_start_hook import session_text
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.core import ids
 from palaver.core.config import Config
 from palaver.core.conversation import Exchange, Kind, Session
 from palaver.core.home import Home
@@ -44,7 +43,17 @@ from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules.shell_commands import ShellRun, shell_runs
 
 from .bearing import BearingJudge, Followed, file_bears, followed
-from .context import Prompt, chosen_prompts, dated_transcripts, first_prompts, made_home, real_samples
+from .context import (
+    Prompt,
+    chosen_prompts,
+    cited_files,
+    dated_transcripts,
+    exchanges_of,
+    first_prompts,
+    judge_of,
+    made_home,
+    real_samples,
+)
 from .observations import split_of
 from .shared import SetMissing, transcripts, unpack
 from .table import table, write_section
@@ -124,14 +133,9 @@ def replay(folder: Path, sessions: int = SESSIONS) -> Replayed:
     return result
 
 
-def judge_of(store: Store) -> BearingJudge:
-    """Return a judge that knows the words of all sessions."""
-    return BearingJudge(_exchanges(store, number) for number in store.sessions.all())
-
-
 def _replay_session(store: Store, home: Home, prompt: Prompt, judge: BearingJudge, result: Replayed) -> None:
     number, session = next(each for each in store.sessions.all().items() if each[1].native_id == prompt.session)
-    exchanges = _exchanges(store, number)
+    exchanges = exchanges_of(store, number)
     drawn = random.Random(f"{_SEED} {prompt.session}")
     with Store.open(home.database) as archive:
         place = HookPlace(home, Config(), archive, prompt.namespace, root_of(Path(session.cwd)))
@@ -198,12 +202,12 @@ class _Lines:
         if section == FILES_TITLE:
             bears = file_bears(text.partition(" (")[0], after)
         else:
-            bears = self._judge.bears(text, self._cited(item), after)
+            bears = self._judge.bears(text, cited_files(self._archive, item), after)
         return Line(self._session, item, 0.0, bears, self._random_bears(after), section=section)
 
     def hit(self, hit: Hit, after: Followed) -> Line:
         """Return a line for a prompt."""
-        bears = self._judge.bears(hit.title, self._cited(hit.id), after)
+        bears = self._judge.bears(hit.title, cited_files(self._archive, hit.id), after)
         return Line(self._session, hit.id, hit.score, bears, self._random_bears(after), count(hit.title) + 20)
 
     def _random_bears(self, after: Followed) -> bool:
@@ -211,21 +215,6 @@ class _Lines:
             return False
         other = self._drawn.choice(self._every).observation
         return self._judge.bears(other.title, (*other.files_modified, *other.files_read), after)
-
-    def _cited(self, item: str) -> Sequence[str]:
-        key = ids.key(item)
-        assert key is not None
-        stored = self._archive.observations.load([key]).get(key)
-        if stored is None:  # An exchange stands for its prompt.
-            return self._archive.exchanges.load([key])[key].exchange.writes
-        return (*stored.observation.files_modified, *stored.observation.files_read)
-
-
-def _exchanges(store: Store, number: int) -> list[Exchange]:
-    keys = store.summaries.exchanges(number)
-    return [
-        stored.exchange for stored in sorted(store.exchanges.load(keys).values(), key=lambda each: keys.index(each.key))
-    ]
 
 
 def _rows(text: str) -> Iterator[tuple[str, str, str]]:
