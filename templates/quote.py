@@ -48,6 +48,8 @@ _LAYOUT = re.compile(
 
 def clean(text: str) -> str:
     """Return the text without control, direction and invisible characters. All line breaks become newlines."""
+    if text.isascii() and text.isprintable():  # true for most texts, and six times as fast as the patterns
+        return text
     return UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
 
 
