@@ -4,10 +4,12 @@ import re
 
 _CLAUSE = re.compile(
     r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
-    |\s(?:and|but|or|when|while|so|because|that|which|where|since|instead|after|before|if)\s""",
+    |\s(?:and|but|or|while|so|because|since|instead|after|before)\s""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for the start of a clause, such as ` because `, a comma or a dash."""
+_RELATIVE = re.compile(r"\s(?:that|which|who|whose|where|when|if)\s", re.IGNORECASE)
+"""Pattern for the start of a clause without which the words before it may be incomplete, as in `the part that …`."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
 """Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
 _DANGLING = frozenset(
@@ -30,7 +32,7 @@ def end_at_clause(text: str, end: int, least: int) -> str:
         end: Position at which the text ends if no clause or phrase begins at or after `least`. It is between two words.
         least: Earliest position at which the text may end.
     """
-    for pattern in (_CLAUSE, _PHRASE):
+    for pattern in (_CLAUSE, _RELATIVE, _PHRASE):
         if starts := [found.start() for found in pattern.finditer(text) if found.start() >= least]:
             return _without_loose_end(text[: starts[-1]])
     return _without_loose_end(text[:end])

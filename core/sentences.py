@@ -18,7 +18,8 @@ _OPENER = re.compile(
     |no[,.!]\s+
     |(?:i\ remember\ now|for\ that|the\ good\ news)[,:]\s+
     |(?:task|scope|goal|request|todo)\s?:\s+
-    |[,;:+*>)\]\-–—]+\s*(?=\w)
+    |[,;:+*>)\]]+\s*(?=\w)
+    |[\-–—]+\s+(?=\w)
     |(?:['"‘“][/~][^'"’”]+['"’”]|https?://\S+|/\S+/\S+)[\s,:;-]+(?=\w+[\s,]+\w+)
     |(?:can|could|would|will)\ (?:you|we)(?:\ please|\ also|\ maybe|\ now|\ just)*\s+
     |i(?:\ would|'d)?\ (?:like|want|need)(?:\ you)?\ to\s+
@@ -28,7 +29,7 @@ _OPENER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _PARENTHESIS = re.compile(r"(?<=\S) \([^()]*\)")
-_LOOSE_ENDS = " .:;,!"
+_LOOSE_ENDS = " .:;,!。"
 _LEFT_MIN = 0.25
 """Minimum length of text truncated at the end of a clause, as a share of the limit.
 

@@ -17,7 +17,7 @@ from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .choices import choices
-from .exchange_analysis import commits_of, most_telling
+from .exchange_analysis import MINOR, commits_of, most_telling
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes, failed_end
 from .outcome import PROPOSED
@@ -204,11 +204,14 @@ def _title(
     """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result."""
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
-    if commit := most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done]):
+    commit = most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done])
+    if commit and (not MINOR.match(commit.subject) or headline(commit.subject) in {part.title for part in parts}):
         return headline(commit.subject)
     plans = [request.title for request in map(read_request, filter(_is_work, exchanges)) if request.plan]
     ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)
-    titles = [*plans, *(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
+    subjects = [commit.subject] if commit else []
+    results = [_finding(part)[0] for part in ranked if _is_result(part)]
+    titles = [*plans, *results[:1], *subjects, *(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
     return headline(next((title for title in titles if title and not title.endswith("?")), titles[0]))
 
 

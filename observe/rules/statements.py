@@ -168,7 +168,7 @@ def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
         raw = line[start:end]
         if raw.endswith((":", ":**")):
             cells_with_text = list(_introduction(turn, raw))
-            outline.enter(-1, raw if len(raw) <= LABEL_MAX and not cells_with_text else "")
+            outline.enter(-1, "" if cells_with_text else raw)
             yield from cells_with_text
             return
         text = strip_markdown(raw)

@@ -3,8 +3,9 @@
 import re
 
 from ...core.sentences import TITLE_MAX, headline, truncate
+from .answer_headings import VERDICT
 from .exchange_analysis import ExchangeAnalysis
-from .titles import Source, TitleCandidate
+from .titles import GENERIC, Source, TitleCandidate
 from .user_request import is_specific
 
 _SUBJECT_MAX = 48
@@ -37,7 +38,10 @@ def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: 
         return best.text
     is_topic = best.source in {Source.REQUEST, Source.SESSION}
     title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
-    return title if is_topic or title != best.text else _with_subject(title, analysis, session_title)
+    if is_topic or title != best.text:
+        return title
+    is_verdict = best.source is Source.HEADING and VERDICT.match(best.raw) is not None
+    return _with_subject(title, analysis, session_title, verdict=is_verdict)
 
 
 def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
@@ -57,14 +61,15 @@ def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
     return truncate(f"{title}: {'; '.join(points)}", TITLE_MAX)
 
 
-def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str) -> str:
+def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str, *, verdict: bool = False) -> str:
     """Return the title with a subject as prefix, as in `Login redirect: the token was refreshed twice`.
 
-    A title that shares a word with the topic of the session or with the request is returned unchanged.
+    A title that shares a word with the topic of the session or with the request is returned unchanged, unless it is a
+    verdict, which always needs its subject.
     """
     session, request = (_LABEL.sub("", line).strip() for line in (session_title, analysis.request.title))
     subject = _name(session) or (_name(request) if analysis.request.asks else "")
-    if not subject or _stems(title) & (_stems(session) | _stems(request)):
+    if not subject or (not verdict and _stems(title) & (_stems(session) | _stems(request))):
         return title
     result = title[:1].lower() + title[1:] if _FUNCTION_WORD.match(title) else title
     return f"{subject}: {truncate(result, TITLE_MAX - len(subject) - 2)}"
@@ -73,7 +78,7 @@ def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str) ->
 def _name(topic: str) -> str:
     """Return the beginning of a topic as a short name, or an empty string."""
     name = headline(topic, _SUBJECT_MAX)
-    return name if len(name) > 8 and is_specific(name) and not _UNUSABLE.search(name) else ""
+    return name if len(name) > 8 and is_specific(name) and not (_UNUSABLE.search(name) or GENERIC.search(name)) else ""
 
 
 def _stems(text: str) -> set[str]:

@@ -11,8 +11,10 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.sentences import headline, strip_markdown
+from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import MINOR, ExchangeAnalysis
 from .phrase_patterns import at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context, salience
@@ -33,20 +35,26 @@ _LEAD_IN: Final = re.compile(
     r"""(?:regarding|as\ for|about)\b[^—–:]{3,70}(?:\s[—–-]\s|:\s)
     |(?:exactly\ )?as\s[^—–,:]{3,40}\s(?:diagnosed|expected|predicted|suspected|described)(?:\s[—–-]\s|[,:]\s)
     |as\ of\ \d[\d-]+,\s
+    |(?:reproduced|confirmed|verified)\ (?:at|on|in)\ [\w.-]+:\s
     |(?:step|bug|fix|issue|finding|phase|change|option|part|lines?|\#)\ ?~?\d[\d–-]*(?:[:.]\s|\s[—–-]\s)
     |(?:it['’]s|it\ is|the\ error\ is)\ clear(?:\ that\b|:)\s
-    |got\ it\ [—–-]\s
     |(?:for\ future\ reference|left\ alone(?:,\ deliberately)?|suggested\ (?:(?:commit\ )?message|fix)|worth\ noting
     |reasoning|additional\ improvement|important|note|key\ (?:point|insight|finding))(?::|\ is\ that)\s
+    |(?:got\ it|done|fixed|correct|confirmed|implemented)\ [—–-]\s
+    |(?:short\ answer|in\ short|tl;?dr|summary|verdict|conclusion|bottom\ line)\s?[:,—–-]\s
     |the\ important\ (?:distinction|thing|point)\ is\ that\s
     |but\ (?=there)""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for introductory words that say nothing about the result, such as `Worth noting: `."""
+_COMMITTED: Final = re.compile(
+    r",?\s(?:and\s)?(?:\(|(?:amended\sinto|committed\s(?:as|in)|pushed\sas|in|as)\s\(?(?:commit\s)?)[0-9a-f]{7,40}\)?$"
+)
+"""Pattern for the hash of a commit at the end of a sentence."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 _DEPENDENT: Final = at_start(
     r"""
-    otherwise | with | so | because | also | then | good | when | scope | done | before: | after: | exactly
+    otherwise | with | but | so | because | also | then | good | when | scope | done | before: | after: | exactly
     | in that case | there (?:is|are) also | the (?:prior|previous|remaining|other|same|most impactful|rest|above
     |former|latter) | verified | confirmed | checked
     """
@@ -56,7 +64,7 @@ _ASIDE: Final = at_start(
     r"""
     otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
     | not) | i (?:haven['’]t|have not) | ready | next up | note | one (?:note|caveat|thing) | the most impactful | then
-    | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
+    | \S+(?: \S+)? works because | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
     """
 )
 """Pattern for the beginning of a sentence that is not part of the result."""
@@ -68,7 +76,7 @@ _NO_SUBJECT: Final = at_start(
     """
 )
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
-_GENERIC: Final = re.compile(
+GENERIC: Final = re.compile(
     r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
     |learnings|plan|request)\b(?:\sare\b|\sin\b|$)
     |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
@@ -76,6 +84,25 @@ _GENERIC: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for words of a title that names no specific result."""
+_REMARK: Final = at_start(
+    r"""
+    (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone | (?:one|a) (?:\w+ ){0,2}(?:note
+    |caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up | loose ends? | skipped | side note
+    | false alarm
+    """
+)
+"""Pattern for the beginning of a remark beside the result."""
+_SUBORDINATE: Final = at_start("when | if | since | because | as | while | although | once | after | before")
+_QUESTION: Final = at_start(
+    r"""
+    (?:what | why | which | who | where | when | how | is | are | was | do | does | did | has | have) (?!to\b)
+    """
+)
+_REVIEW: Final = at_start(r"(?:code |security )?(?:review | audit | assess | security) | scope")
+_OVERVIEW: Final = re.compile(r"\W*(?:overview|summary|scope|context|background|purpose|what (?:this|it|the|is|changed))", re.I)
+"""Pattern for headings above the description of reviewed code."""
+_DESCRIBES: Final = at_start("adds? | implements? | introduces? | backed by | this (?:pr|branch|commit|change) | reviewed")
+"""Pattern for the beginning of a sentence that describes reviewed code."""
 _ACTIVITY: Final = at_start(
     r"""
     ran | checked | reviewed | verified | confirmed | reproduced | inspected | examined | looked | searched | tested
@@ -106,8 +133,8 @@ _YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:n
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
-_SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4
-"""Maximum candidates from the answer, the findings and the request."""
+_SENTENCES, _HEADINGS, _FINDINGS, _REQUESTS = 8, 3, 3, 4
+"""Maximum candidates from the answer, its headings, the findings and the request."""
 _LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
 _DETAILED: Final = 125
 """Minimum characters of a detailed sentence, with its Markdown."""
@@ -148,6 +175,14 @@ WEIGHTS: Final = {
     "status": -0.59,
     "generic": -0.80,
     "finding": -0.86,
+    "heading": 0.20,
+    "heading of the answer": 0.40,
+    "finding of a review": 1.10,
+    "verdict": 0.60,
+    "incomplete": -0.50,
+    "bare question": -0.50,
+    "remark": -0.60,
+    "description": -0.80,
 }
 """Weight of each property of a candidate.
 
@@ -162,6 +197,7 @@ class Source(StrEnum):
     COMMIT = "commit"
     PLAN = "plan"
     ANSWER = "answer"
+    HEADING = "heading"
     FINDING = "finding"
     REQUEST = "request"
     SESSION = "session"
@@ -187,7 +223,7 @@ def bottom_line(text: str) -> str:
         introduction = pattern.match(text)
         if introduction and len(text) - introduction.end() > 20:
             text = text[introduction.end() :]
-    return text
+    return _COMMITTED.sub("", text.rstrip("."))
 
 
 def is_aside(statement: Statement) -> bool:
@@ -219,7 +255,9 @@ def _candidates(analysis: ExchangeAnalysis, session_title: str) -> Iterator[Titl
         yield TitleCandidate(headline(commit.subject), Source.COMMIT, place, commit.subject)
     if analysis.plan and analysis.plan.title:
         yield TitleCandidate(headline(analysis.plan.title), Source.PLAN, 0, analysis.plan.title)
-    yield from _sentences(Source.ANSWER, analysis.conclusion, _SENTENCES)
+    yield from _sentences(Source.ANSWER, _under_headings(analysis.conclusion), _SENTENCES)
+    for place, (text, heading) in enumerate(stated_headings(analysis.conclusion)[:_HEADINGS]):
+        yield TitleCandidate(headline(bottom_line(text)), Source.HEADING, place, heading)
     ranked = sorted(analysis.findings, key=lambda each: -salience(each.raw))
     yield from _sentences(Source.FINDING, [*ranked[: _FINDINGS - 1], *analysis.findings[-1:]], _FINDINGS)
     request = analysis.request
@@ -229,6 +267,15 @@ def _candidates(analysis: ExchangeAnalysis, session_title: str) -> Iterator[Titl
         yield TitleCandidate(headline(each.text), Source.REQUEST, place, each.raw)
     if session_title:
         yield TitleCandidate(headline(session_title), Source.SESSION, 0, session_title)
+
+
+def _under_headings(answer: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of an answer. Only the first one below a heading keeps the heading."""
+    above = ["", *(each.heading for each in answer)]
+    return [
+        replace(each, heading="") if each.heading == heading else each
+        for each, heading in zip(answer, above, strict=False)
+    ]
 
 
 def _sentences(source: Source, statements: Sequence[Statement], most: int) -> Iterator[TitleCandidate]:
@@ -272,12 +319,16 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("unspecific", not is_specific(_ADDRESS.sub("", text))),
         ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
-        ("result heading", _RESULT_HEADING.match(candidate.heading)),
+        ("result heading", _RESULT_HEADING.match(candidate.heading or candidate.raw * (source is Source.HEADING))),
         ("recommendation", source is Source.ANSWER and _RECOMMENDATION.match(strip_markdown(candidate.raw))),
         ("yes or no", source is Source.ANSWER and _YES_NO.match(candidate.raw)),
         ("activity", _ACTIVITY.match(text)),
         ("hedged", _HEDGED.search(candidate.raw)),
-        ("generic", _GENERIC.search(text)),
+        ("generic", GENERIC.search(text)),
+        ("incomplete", _SUBORDINATE.match(text) and text[-20:] not in strip_markdown(candidate.raw)[-30:]),
+        ("bare question", source in {Source.REQUEST, Source.SESSION} and _QUESTION.match(text)),
+        ("remark", source is Source.ANSWER and _REMARK.match(strip_markdown(candidate.raw))),
+        ("description", source is Source.ANSWER and _describes(candidate, analysis)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
         ("listed", candidate.listed),
         ("on the request", shared > 1),
@@ -300,6 +351,13 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
                 yield "first of the answer"
             if request.title.endswith("?") or request.looks:
                 yield "answer to a question"
+        case Source.HEADING:
+            if candidate.raw == analysis.conclusion[0].heading:
+                yield "heading of the answer"
+            if VERDICT.match(candidate.raw):
+                yield "verdict"
+            if not candidate.place and _REVIEW.match(request.title):
+                yield "finding of a review"
         case Source.REQUEST:
             if candidate.place == 0 and request.plan:
                 yield "plan to carry out"
@@ -307,6 +365,13 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
                 yield "inspection"
         case _:
             pass
+
+
+def _describes(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+    """Return whether a sentence of a review describes what was reviewed, instead of a finding or a verdict."""
+    if not _REVIEW.match(analysis.request.title):
+        return False
+    return bool(_OVERVIEW.match(strip_markdown(candidate.heading)) or _DESCRIBES.match(candidate.text))
 
 
 def _shared(text: str, other: str) -> int:
