@@ -22,18 +22,20 @@ _LOOSE = " ,;:.—–-→>&+/"
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
-def end_at_clause(text: str, end: int, least: int) -> str:
+def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) -> str:
     """Return the beginning of a text that ends before its last clause, or else before its last phrase.
 
     Function words and punctuation at the end are removed.
 
     Args:
         text: A text that is too long, or its beginning.
-        end: Position at which the text ends if no clause or phrase begins at or after `least`. It is between two words.
+        end: Position at which the text ends if no clause or phrase begins there. It is between two words.
         least: Earliest position at which the text may end.
+        lowest: Earlier position, from which a clause may begin if nothing begins at or after `least`.
     """
-    for pattern in (_CLAUSE, _RELATIVE, _PHRASE):
-        if starts := [found.start() for found in pattern.finditer(text) if found.start() >= least]:
+    limits = [(_CLAUSE, least), (_RELATIVE, least), (_PHRASE, least)]
+    for pattern, earliest in [*limits, (_CLAUSE, lowest if lowest is not None else len(text))]:
+        if starts := [found.start() for found in pattern.finditer(text) if found.start() >= earliest]:
             return _without_loose_end(text[: starts[-1]])
     return _without_loose_end(text[:end])
 

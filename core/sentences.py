@@ -88,7 +88,7 @@ def truncate(text: str, limit: int) -> str:
     if ends:
         return head[: ends[-1]]
     word = head.rfind(" ") if head.rfind(" ") > 0 else limit
-    shortened = end_at_clause(head, word, round(limit * 0.6))
+    shortened = end_at_clause(head, word, round(limit * 0.6), round(limit * 0.35))
     return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 

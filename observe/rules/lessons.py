@@ -10,7 +10,8 @@ from .phrase_patterns import at_start
 from .salience import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, needs_context
 from .selection import evidence, observed_at, select
 from .statements import Statement
-from .titles import finding_candidate, score
+from .title_candidates import finding_candidate
+from .titles import score
 from .touched_files import TouchedFiles
 
 TELLING = 6

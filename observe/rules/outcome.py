@@ -12,8 +12,9 @@ from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
+from .title_candidates import Source, TitleCandidate, bottom_line, is_aside
 from .title_context import in_context
-from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
+from .titles import best_title, score
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 from .user_request import is_specific
 

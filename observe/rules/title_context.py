@@ -3,15 +3,16 @@
 import re
 
 from ...core.sentences import TITLE_MAX, headline, truncate
-from .answer_headings import VERDICT
+from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import ExchangeAnalysis
-from .titles import GENERIC, Source, TitleCandidate
+from .title_candidates import Source, TitleCandidate
+from .titles import GENERIC, REVIEW
 from .user_request import is_specific
 
 _SUBJECT_MAX = 48
 _LABEL = re.compile(r"(?:plan|task|goal|request|todo|fix|feat(?:ure)?(?=[:/]))\s*[:/]\s*|please\s+", re.IGNORECASE)
 _UNUSABLE = re.compile(
-    r"""[?\n]|https?:|^[/@<\[\#(]|\b(?:i|i['’]\w+|we|my|me|you|your|this|that|it)\b
+    r"""[?\n]|https?:|^[/@<\[\#(]|n['’]t\b|\b(?:is|are|was|were|does)\b|\b(?:i|i['’]\w+|we|my|me|you|your|this|that|it)\b
     |^(?:in|on|at|for|if|when|what|why|how|who|which|is|are|do|does|can|should|would|there|run|review|check|continue)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -19,7 +20,7 @@ _UNUSABLE = re.compile(
 _FUNCTION_WORD = re.compile(
     r"(?:The|An?|All|Both|Each|Every|Only|No|It|This|That|These|When|With|For|In|On|Your)\b(?!:)"
 )
-_WORD = re.compile(r"\w{4,}")
+_WORD = re.compile(r"(?!(?:this|that|with|from|into|when|what|have|does|been|only|also|than|then|they|your)\b)\w{4,}")
 _STEM = 5
 _POINT = re.compile(r"\*\*([^*`\n]{6,48}?)[:.]?\*\*")
 """Pattern for the label of a list item, in bold type."""
@@ -28,6 +29,9 @@ _NO_POINT = re.compile(
     |updated|added|removed|fixed)\b|.*\.\w{1,4}\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
+_FINDINGS_MAX = 3
+"""Maximum findings in the title of a review."""
 _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
 """Minimum number of list labels, and maximum characters of the title to which they are appended."""
 
@@ -40,8 +44,21 @@ def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: 
     title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
     if is_topic or title != best.text:
         return title
+    if REVIEW.match(analysis.request.title):
+        return _of_review(best, analysis)
     is_verdict = best.source is Source.HEADING and VERDICT.match(best.raw) is not None
     return _with_subject(title, analysis, session_title, verdict=is_verdict)
+
+
+def _of_review(best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
+    """Return the title of a review: what was reviewed, if a number names it, and the findings that headings state."""
+    number = _PULL_REQUEST.search(analysis.request.whole)
+    findings = [best.text]
+    if best.source is Source.HEADING:
+        headings = [each for each in analysis.headings if each.raw != best.raw and not each.raw.endswith((":", ":**"))]
+        findings += [text for text, _ in stated_headings(headings)]
+    about = f" of PR #{number[1] or number[2]}" if number else ""
+    return truncate(f"Review{about}: {'; '.join(findings[:_FINDINGS_MAX])}", TITLE_MAX)
 
 
 def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
