@@ -43,13 +43,16 @@ _REMARK: Final = at_start(
     r"""
     (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone | (?:one|a) (?:\w+ ){0,2}(?:note
     |caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up | loose ends? | skipped | side note
-    | false alarm | sources?(?: of truth)? | docs? | (?:changelog|docs?) note | see
+    | false alarm | evidence | proof | sources?(?: of truth)? | docs? | (?:changelog|docs?) note | see
     """
 )
 """Pattern for the beginning of a remark beside the result."""
 _SUBORDINATE: Final = at_start("when | if | since | because | as | while | although | once | after | before")
 _QUESTION: Final = re.compile(
     r"(?:what|why|which|who|where|when|how|is|are|was|do|does|did|has|have)\s(?!to\b)", re.IGNORECASE
+)
+_UNCHANGED: Final = anywhere(
+    "(?:was|were|is|are) already | unchanged | untouched | (?:was|were|is|are) (?:not|never) affected | stays?"
 )
 _INTENDED: Final = anywhere("i['’]ll | i will | i (?:still )?(?:need|have) to | i['’]m going to")
 REVIEW: Final = at_start(r"(?:code |security )?(?:review | audit | assess | security) | scope")
@@ -81,6 +84,12 @@ _RESULT_HEADING: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for headings above the result of an answer."""
+_RESULT_LABEL: Final = re.compile(
+    r"""\*\*(?:the\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result|outcome|problem|decision|diagnosis)
+    (?::\*\*|\*\*\s?[:—–-])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for a label that precedes the result on its line, as in `**Root cause**: …`."""
 _RECOMMENDATION: Final = at_start(
     r"""
     (?:i|we)(?:['’]d|\swould)? (?:still )?(?:recommend|suggest|lean|go with|pick|choose) | (?:my )?recommendation
@@ -137,6 +146,8 @@ WEIGHTS: Final = {
     "verdict": 0.60,
     "incomplete": -0.50,
     "intention": -0.50,
+    "unchanged": -0.50,
+    "order": 0.45,
     "bare question": -0.50,
     "remark": -0.60,
     "description": -0.80,
@@ -188,11 +199,12 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("generic", GENERIC.search(text)),
         ("incomplete", _SUBORDINATE.match(text) and text[-20:] not in strip_markdown(candidate.raw)[-30:]),
         ("bare question", source in {Source.REQUEST, Source.SESSION} and _QUESTION.match(text)),
+        ("unchanged", source is Source.ANSWER and _UNCHANGED.search(text)),
         ("intention", _INTENDED.search(candidate.raw)),
         ("remark", source is Source.ANSWER and _REMARK.match(strip_markdown(candidate.raw))),
         ("description", source is Source.ANSWER and _describes(candidate, analysis)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
-        ("listed", candidate.listed),
+        ("listed", candidate.listed and not _is_labelled(candidate)),
         ("on the request", shared > 1),
         ("much on the request", shared > 3),
     ):
@@ -223,15 +235,22 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         case Source.REQUEST:
             if candidate.place == 0 and request.plan:
                 yield "plan to carry out"
+            elif candidate.place == 0 and request.orders and not (request.looks or analysis.interrupted):
+                yield "order"
             elif LOOK.match(candidate.text):
                 yield "inspection"
         case _:
             pass
 
 
+def _is_labelled(candidate: TitleCandidate) -> bool:
+    """Return whether a label such as `**Root cause**: ` precedes the result on its line."""
+    return _RESULT_LABEL.match(candidate.raw) is not None
+
+
 def _heading_of(candidate: TitleCandidate) -> str:
-    """Return the heading that introduces a candidate, or the heading that is the candidate."""
-    if candidate.source is Source.HEADING:
+    """Return the heading or label that introduces a candidate, or the heading that is the candidate."""
+    if candidate.source is Source.HEADING or _is_labelled(candidate):
         return candidate.raw
     return candidate.heading if candidate.opens else ""
 
