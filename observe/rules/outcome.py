@@ -152,8 +152,8 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
 def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
     """Return a title for the exchange.
 
-    The title says that a plan was only proposed, or that a commit was refused. Another candidate gets its subject as a prefix. Without a
-    candidate, the title names the changed files.
+    The title says that a plan was only proposed, or that a commit was refused. Another candidate gets its subject as a
+    prefix. Without a candidate, the title names the changed files.
     """
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)

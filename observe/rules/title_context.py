@@ -85,11 +85,18 @@ def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str, *,
     verdict, which always needs its subject.
     """
     session, request = (_LABEL.sub("", line).strip() for line in (session_title, analysis.request.title))
-    subject = _name(session) or (_name(request) if analysis.request.asks else "")
+    is_on_topic = not is_specific(analysis.request.title) or _mentions(analysis, session)
+    subject = (_name(session) if is_on_topic else "") or (_name(request) if analysis.request.asks else "")
     if not subject or (not verdict and _stems(title) & (_stems(session) | _stems(request))):
         return title
     result = title[:1].lower() + title[1:] if _FUNCTION_WORD.match(title) else title
     return f"{subject}: {truncate(result, TITLE_MAX - len(subject) - 2)}"
+
+
+def _mentions(analysis: ExchangeAnalysis, topic: str) -> bool:
+    """Return whether the request or the answer contains a word of the topic. A session can change its topic."""
+    texts = [analysis.request.whole, *(each.text for each in analysis.conclusion)]
+    return bool(_stems(topic) & _stems(" ".join(texts)))
 
 
 def _name(topic: str) -> str:

@@ -1,6 +1,7 @@
 """Title of an outcome: the candidate line with the highest score.
 
-The score is a sum of weights, one for each property of a line. The weights were fitted to ratings by two readers (`python -m bench.titles --fit`).
+The score is a sum of weights, one for each property of a line. The weights were fitted to ratings by two readers
+(`python -m bench.titles --fit`).
 """
 
 import re

@@ -49,8 +49,8 @@ _ACTION = at_start(
     | document | drop | enable | ensure | evaluate | expand | explain | explore | export | expose | extend | extract
     | fetch | filter | find | fix | format | generate | give | group | handle | hide | highlight | hook | implement
     | improve | include | increase | inline | insert | install | integrate | introduce | investigate | keep | limit
-    | list | load | log | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin | plan
-    | port
+    | list | load | log | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin
+    | plan | port
     | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
     | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
     | set ?up | set | show | simplify | sort | split | store | suggest | summari[sz]e | support | swap | switch | test

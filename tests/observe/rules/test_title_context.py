@@ -5,7 +5,7 @@ import pytest
 from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules.exchange_analysis import analyze_exchange
 from palaver.observe.rules.title_context import in_context
-from palaver.observe.rules.titles import Source, TitleCandidate
+from palaver.observe.rules.title_candidates import Source, TitleCandidate
 
 from .exchange_script import Script
 

@@ -3,7 +3,8 @@
 import pytest
 
 from palaver.observe.rules.exchange_analysis import ExchangeAnalysis, analyze_exchange
-from palaver.observe.rules.titles import WEIGHTS, Source, best_title, bottom_line, features, title_candidates
+from palaver.observe.rules.title_candidates import Source, bottom_line, title_candidates
+from palaver.observe.rules.titles import WEIGHTS, best_title, features
 
 from .exchange_script import Script
 
