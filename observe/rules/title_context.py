@@ -24,6 +24,8 @@ _WORD = re.compile(r"(?!(?:this|that|with|from|into|when|what|have|does|been|onl
 _STEM = 5
 _POINT = re.compile(r"\*\*([^*`\n]{6,48}?)[:.]?\*\*")
 """Pattern for the label of a list item, in bold type."""
+_HEADED_POINT = re.compile(r"\*\*([^*`\n]{4,48}?)[:：]\*\*$")
+"""Pattern for a label in bold type above a list."""
 _NO_POINT = re.compile(
     r"""(?:tests?|verification|changes?|note|summary|step|phase|option|line|file|modified|result|before|after|created
     |updated|added|removed|fixed)\b|.*\.\w{1,4}\b""",
@@ -72,6 +74,8 @@ def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
 def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
     """Return the title with the labels of the answer's list items appended. Return a long title unchanged."""
     found = [point[1] for each in analysis.conclusion if each.listed and (point := _POINT.match(each.raw))]
+    if not found:
+        found = [label[1] for each in analysis.headings if (label := _HEADED_POINT.match(each.raw))]
     points = [point for point in found if not _NO_POINT.match(point)]
     if len(points) < _POINTS_MIN or len(title) > _ANNOUNCED_MAX:
         return title

@@ -42,8 +42,8 @@ GENERIC: Final = re.compile(
 """Pattern for words of a title that names no specific result."""
 _REMARK: Final = at_start(
     r"""
-    (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone | (?:one|a) (?:\w+ ){0,2}(?:note
-    |caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up | loose ends? | skipped | side note
+    (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone
+    | (?:one|a) (?:\w+ ){0,2}(?:note |caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up | loose ends? | skipped | side note
     | false alarm | evidence | proof | sources?(?: of truth)? | docs? | (?:changelog|docs?) note | see
     """
 )

@@ -4,8 +4,8 @@ import pytest
 
 from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules.exchange_analysis import analyze_exchange
-from palaver.observe.rules.title_context import in_context
 from palaver.observe.rules.title_candidates import Source, TitleCandidate
+from palaver.observe.rules.title_context import in_context
 
 from .exchange_script import Script
 
