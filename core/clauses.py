@@ -9,7 +9,9 @@ _CLAUSE = re.compile(
 )
 """Pattern for the start of a clause, such as ` because `, a comma or a dash."""
 _RELATIVE = re.compile(r"\s(?:that|which|who|whose|where|when|if)\s", re.IGNORECASE)
-"""Pattern for the start of a clause without which the words before it may be incomplete, as in `the part that …`."""
+"""Pattern for the start of a clause that completes the words before it, as in `the part that …`."""
+_COMPLETE = 4
+"""Minimum words of a clause that ends before a relative clause."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
 """Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
 _DANGLING = frozenset(
@@ -33,11 +35,25 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
         least: Earliest position at which the text may end.
         lowest: Earlier position, from which a clause may begin if nothing begins at or after `least`.
     """
-    limits = [(_CLAUSE, least), (_RELATIVE, least), (_PHRASE, least)]
-    for pattern, earliest in [*limits, (_CLAUSE, lowest if lowest is not None else len(text))]:
-        if starts := [found.start() for found in pattern.finditer(text) if found.start() >= earliest]:
-            return _without_loose_end(text[: starts[-1]])
+    for starts, earliest in ((_clauses(text), least), (_starts(_PHRASE, text), least), (_clauses(text), lowest)):
+        if earliest is not None and (found := [start for start in starts if start >= earliest]):
+            return _without_loose_end(text[: found[-1]])
     return _without_loose_end(text[:end])
+
+
+def _clauses(text: str) -> list[int]:
+    """Return the positions before which a text can end. Before a relative clause, there must be a complete one."""
+    clauses = _starts(_CLAUSE, text)
+    relative = [
+        start
+        for start in _starts(_RELATIVE, text)
+        if len(text[max([0, *(each for each in clauses if each < start)]) : start].split()) > _COMPLETE
+    ]
+    return sorted([*clauses, *relative])
+
+
+def _starts(pattern: re.Pattern[str], text: str) -> list[int]:
+    return [found.start() for found in pattern.finditer(text)]
 
 
 def _without_loose_end(text: str) -> str:

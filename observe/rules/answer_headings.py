@@ -39,12 +39,13 @@ _LEADS_ON = at_start(
     here | what | how | why | where | which | who | if | when | for | in | on | to | so | then | now i | let | note
     | options? | reasons? | you | your | i | we | this | that | these | those | it | there | open | next | suggested
     | (?:one|two|three|some) (?:thing|question|note)s? | the (?:commit|following|valid|pr) | look | see | known
-    | equivalent | could | as | require | adapt | separate from
+    | equivalent | \w+ing (?:it|this|that|them) | could | as | require | adapt | separate from
     """
 )
 """Pattern for a heading that only introduces or advises."""
 _UNFINISHED = re.compile(
-    r"\b(?:in|on|at|by|to|for|with|of|as|but|it|them|lists?|includes?|contains?|displays?|shows?|look|up)$",
+    r"\b(?:in|on|at|by|to|for|with|of|as|but|it|them|lists?|includes?|contains?|displays?|shows?|look|up"
+    r"|is|are|was|were|has|have|now|will|would|can|could|should|must|may)$",
     re.IGNORECASE,
 )
 """Pattern for the end of a heading that the items below it complete."""

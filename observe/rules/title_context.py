@@ -106,7 +106,8 @@ def _mentions(analysis: ExchangeAnalysis, topic: str) -> bool:
 def _name(topic: str) -> str:
     """Return the beginning of a topic as a short name, or an empty string."""
     name = headline(topic, _SUBJECT_MAX)
-    return name if len(name) > 8 and is_specific(name) and not (_UNUSABLE.search(name) or GENERIC.search(name)) else ""
+    unusable = name.count('"') % 2 or _UNUSABLE.search(name) or GENERIC.search(name)
+    return name if len(name) > 8 and is_specific(name) and not unusable else ""
 
 
 def _stems(text: str) -> set[str]:

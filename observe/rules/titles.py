@@ -43,8 +43,9 @@ GENERIC: Final = re.compile(
 _REMARK: Final = at_start(
     r"""
     (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone
-    | (?:one|a) (?:\w+ ){0,2}(?:note |caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up | loose ends? | skipped | side note
-    | false alarm | evidence | proof | sources?(?: of truth)? | docs? | (?:changelog|docs?) note | see
+    | (?:one|a) (?:\w+ ){0,2}(?:note|caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up
+    | loose ends? | skipped | side note | false alarm | evidence | proof | sources?(?: of truth)? | docs?
+    | (?:changelog|docs?) note | see
     """
 )
 """Pattern for the beginning of a remark beside the result."""
@@ -143,6 +144,7 @@ WEIGHTS: Final = {
     "finding": -0.86,
     "heading": 0.20,
     "heading of the answer": 0.40,
+    "introduction": -0.30,
     "finding of a review": 1.10,
     "verdict": 0.60,
     "incomplete": -0.50,
@@ -229,6 +231,8 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         case Source.HEADING:
             if candidate.leads:
                 yield "heading of the answer"
+            elif candidate.raw.endswith((":", ":**")):
+                yield "introduction"
             if VERDICT.match(candidate.raw):
                 yield "verdict"
             if not candidate.place and REVIEW.match(request.title):
