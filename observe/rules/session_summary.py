@@ -201,11 +201,14 @@ def _line(fact: SummaryFact) -> int:
 def _title(
     parts: Sequence[Observation], reported: HandoffNote | None, session: Session, exchanges: Sequence[Exchange]
 ) -> str:
-    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result."""
+    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result.
+
+    A minor commit, for example of tests, is the title only if nothing else has a result.
+    """
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
     commit = most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done])
-    if commit and (not MINOR.match(commit.subject) or headline(commit.subject) in {part.title for part in parts}):
+    if commit and not MINOR.match(commit.subject):
         return headline(commit.subject)
     plans = [request.title for request in map(read_request, filter(_is_work, exchanges)) if request.plan]
     ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)

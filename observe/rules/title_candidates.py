@@ -120,8 +120,8 @@ def _candidates(analysis: ExchangeAnalysis, session_title: str) -> Iterator[Titl
         yield TitleCandidate(headline(analysis.plan.title), Source.PLAN, 0, analysis.plan.title)
     above = ["", *(each.heading for each in analysis.conclusion)]
     opening = {each.raw for each, heading in zip(analysis.conclusion, above, strict=False) if each.heading != heading}
-    for each in _sentences(Source.ANSWER, analysis.conclusion, _SENTENCES):
-        yield replace(each, opens=each.raw in opening)
+    for candidate in _sentences(Source.ANSWER, analysis.conclusion, _SENTENCES):
+        yield replace(candidate, opens=candidate.raw in opening)
     for place, (text, heading) in enumerate(stated_headings(analysis.headings)[:_HEADINGS]):
         stated = headline(without_advice(bottom_line(text)))
         yield TitleCandidate(stated, Source.HEADING, place, heading.raw, leads=heading.leads)
