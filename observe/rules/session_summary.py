@@ -17,7 +17,7 @@ from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .choices import choices
-from .exchange_analysis import MINOR, commits_of, most_telling
+from .exchange_analysis import commits_of, most_telling
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes, failed_end
 from .outcome import PROPOSED
@@ -40,6 +40,11 @@ Only the first five letters of each word are compared.
 """
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
 _UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
+_CHORE = re.compile(
+    r"(?:tests?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b",
+    re.IGNORECASE,
+)
+"""Pattern for the beginning of the subject of a commit of tests or chores."""
 SummaryFact = tuple[str, Evidence]
 
 
@@ -203,12 +208,12 @@ def _title(
 ) -> str:
     """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result.
 
-    A minor commit, for example of tests, is the title only if nothing else has a result.
+    A commit of tests or chores is the title only if nothing else has a result.
     """
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
     commit = most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done])
-    if commit and not MINOR.match(commit.subject):
+    if commit and not _CHORE.match(commit.subject):
         return headline(commit.subject)
     plans = [request.title for request in map(read_request, filter(_is_work, exchanges)) if request.plan]
     ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)
