@@ -150,7 +150,7 @@ WEIGHTS: Final = {
     "first person": -0.51,
     "short": -0.56,
     "status": -0.59,
-    "remark": -0.60,
+    "remark": -0.90,
     "generic": -0.80,
     "description": -0.80,
     "finding": -0.86,

@@ -53,9 +53,9 @@ _ACTION = at_start(
     | plan | port
     | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
     | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
-    | set ?up | set | show | simplify | sort | split | store | suggest | summari[sz]e | support | swap | switch | test
-    | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify | wire
-    | wrap | write
+    | set ?up | set | show | simplify | skip | sort | split | store | suggest | summari[sz]e | support | swap | switch
+    | test | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify
+    | wire | wrap | write
     """
 )
 LOOK = at_start(
