@@ -46,9 +46,10 @@ _LEAD_IN: Final = re.compile(
 )
 """Pattern for introductory words that say nothing about the result, such as `Worth noting: `."""
 _COMMITTED: Final = re.compile(
-    r",?\s(?:and\s)?(?:\(|(?:amended\sinto|committed\s(?:as|in)|pushed\sas|in|as)\s\(?(?:commit\s)?)[0-9a-f]{7,40}\)?\.?$"
+    r",?\s(?:and\s)?(?:\(|(?:amended\sinto|committed\s(?:as|in)|pushed\sas|in|as)\s\(?(?:commit\s)?)[0-9a-f]{7,40}\)?"
+    r"(?:,?\s(?:and\s)?(?:all|the)\s(?:tests|suites|checks)\s(?:are\s)?(?:green|pass(?:ing)?))?\.?$"
 )
-"""Pattern for the hash of a commit at the end of a sentence."""
+"""Pattern for the hash of a commit at the end of a sentence, and for the result of checks after it."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 ASIDE: Final = at_start(
     r"""

@@ -56,6 +56,8 @@ _QUESTION: Final = re.compile(
 _UNCHANGED: Final = anywhere(
     "(?:was|were|is|are) already | unchanged | untouched | (?:was|were|is|are) (?:not|never) affected | stays?"
 )
+_DONE: Final = re.compile(r"\W*(?:done|fixed|implemented|shipped)\s[—–-]\s", re.IGNORECASE)
+_HASH: Final = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,40}\b")
 _INTENDED: Final = anywhere("i['’]ll | i will | i (?:still )?(?:need|have) to | i['’]m going to")
 REVIEW: Final = at_start(r"(?:code |security )?(?:review | audit | assess | security) | scope")
 _OVERVIEW: Final = re.compile(
@@ -116,6 +118,7 @@ WEIGHTS: Final = {
     "recommendation": 0.50,
     "order": 0.45,
     "heading of the answer": 0.40,
+    "reported as done": 0.40,
     "on the request": 0.38,
     "much on the request": 0.36,
     "first of the answer": 0.30,
@@ -227,6 +230,12 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
                 yield "later in the answer"
             elif not candidate.listed:
                 yield "first of the answer"
+                if (
+                    _DONE.match(candidate.raw)
+                    and len(candidate.text) > _LENGTH[0][0]
+                    and not _HASH.search(candidate.text)
+                ):
+                    yield "reported as done"
             if request.title.endswith("?") or request.looks:
                 yield "answer to a question"
         case Source.HEADING:

@@ -155,6 +155,7 @@ def test_every_weight_belongs_to_a_property() -> None:
             "\n\n## Overview\n\nAdds exchange rates to the shop.\n\nThe page and the cart now share:\n\n- rates"
             "\n\nThe page and the cart now share exchange rates:\n\n- rates"
         ),
+        Script().asked("Is it slow?").said("Done — the exchange rates of the shop are read once."),
         Script()
         .asked("Is it slow?")
         .said(f"When the exchange rates of the shop change {'very ' * 40}often, it waits."),
