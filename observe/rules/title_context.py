@@ -31,6 +31,10 @@ _NO_POINT = re.compile(
     |updated|added|removed|fixed)\b|.*\.\w{1,4}\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_FOLDERS = re.compile(r"(?<![\w:/.~\\-])(?:[\w@.-]+/){2,}(?=[\w-][\w.-]*\.[A-Za-z]{1,5}\b)")
+"""Pattern for the folders of a path with at least two folders."""
+_LINE_NUMBER = re.compile(r"(?<!\S)([\w-]+\.[A-Za-z]{1,5}):\d+(?:[,–-]\d+)*(?=[:,]?\s)")
+"""Pattern for the name of a file with line numbers."""
 _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
@@ -39,9 +43,23 @@ _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
 
 
 def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
-    """Return the title with what a reader needs to understand it without the conversation."""
+    """Return the title with what a reader needs to understand it without the conversation.
+
+    The name of a file has no folders, because the observation lists its files.
+    """
     if best.source is Source.COMMIT:
         return best.text
+    return without_folders(_in_context(best, analysis, session_title))
+
+
+def without_folders(title: str) -> str:
+    """Return the title with the name of a file instead of its path and line. Several paths are usually a command."""
+    if len(_FOLDERS.findall(title)) > 1:
+        return title
+    return _LINE_NUMBER.sub(r"\1", _FOLDERS.sub("", title))
+
+
+def _in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
     is_topic = best.source in {Source.REQUEST, Source.SESSION}
     title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
     if is_topic or title != best.text:

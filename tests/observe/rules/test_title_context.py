@@ -5,7 +5,7 @@ import pytest
 from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules.exchange_analysis import analyze_exchange
 from palaver.observe.rules.title_candidates import Source, TitleCandidate
-from palaver.observe.rules.title_context import in_context
+from palaver.observe.rules.title_context import in_context, without_folders
 from palaver.observe.rules.titles import best_title
 
 from .exchange_script import Script
@@ -127,3 +127,17 @@ def test_labels_above_lists_follow_a_short_title() -> None:
     title = shown("設定ファイルを最新の状態に更新しました", "", script)
 
     assert title == "設定ファイルを最新の状態に更新しました: 価格の設定; 税金の設定; 言語の設定"
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Fixed apps/shop/cart.py:12-30, which lost prices", "Fixed cart.py, which lost prices"),
+        ("Moved docs/prices.md", "Moved docs/prices.md"),
+        ("Run apps/shop/cart.py on data/shop/prices.csv", "Run apps/shop/cart.py on data/shop/prices.csv"),
+        ("See https://example.com/shop/prices/list.html", "See https://example.com/shop/prices/list.html"),
+    ],
+)
+def test_a_title_names_files_without_folders(title: str, expected: str) -> None:
+    """The path of a file is shortened to its name. Addresses and commands with several paths are complete."""
+    assert without_folders(title) == expected
