@@ -476,12 +476,14 @@ def test_skills_are_installed_only_when_named(home: Path) -> None:
     (home / ".codex").mkdir()
     agent = home / ".codex" / "agents" / "search-conversation.toml"
 
-    install("--yes", "--no-service")
+    plain = install("--yes", "--no-service")
     assert not agent.exists()
+    assert "Codex: to add a skill, an agent and hooks, run `palaver install skills hooks`." in plain.stdout
     named = install("skills", "--yes")
     assert f"Codex, agent: write {agent}" in named.stdout
     assert "Codex, skill: added.\nCodex, agent: added. Restart Codex to apply it.\n" in named.stdout
     assert "Gemini" not in named.stdout
+    assert "to add a skill" not in install("codex").stdout
     again = install("codex-skills")
     assert (again.exit_code, again.stdout.count("already written")) == (0, 2)
 

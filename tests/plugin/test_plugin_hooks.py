@@ -51,7 +51,7 @@ HOSTILE = {
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an archived sample home with all hooks on."""
-    home = demo.archived(tmp_path_factory.mktemp("sample"))
+    home = demo.remembering(tmp_path_factory.mktemp("sample"))
     write_settings(home.config, {"hooks": list(HookEvent)})
     return home.root
 
@@ -108,7 +108,7 @@ def injected(event: str, data: bytes) -> str:
 
 
 def test_session_start_injects_quoted_text_within_the_budget(archive: Home) -> None:
-    """At the start of a session, the hook injects decisions of the project as quoted data, within its budget."""
+    """At the start of a session, the hook injects memories as quoted data, within its budget."""
     text = injected("SessionStart", call("SessionStart"))
 
     assert "SQLite" in text

@@ -22,7 +22,7 @@ from palaver.templates.quote import clean, line
 from .claude_plugin import plugin_hint
 from .demo import is_demo
 from .failures import failure_of
-from .install_extras import EXTRA_NAMES, extras
+from .install_extras import EXTRA_NAMES, extras, extras_hint, program_title
 from .install_texts import print_texts
 from .options import as_json
 from .output import print_json
@@ -154,7 +154,7 @@ def install(
     else:
         _report(steps, service, context.params)
         if not (remove or docker):
-            _show_plugin(steps, home)
+            _show_hints(steps, home)
     if _is_failed(steps, service):
         context.exit(1)
 
@@ -292,10 +292,9 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
     """Print what was done."""
     for step, following in zip(steps, [*steps[1:], None], strict=False):
         if step.done and step.change is not None:
-            program = _program(step.client)
-            restart = (
-                f" Restart {program} to apply it." if not following or _program(following.client) != program else ""
-            )
+            program = program_title(step.client)
+            is_last = following is None or program_title(following.client) != program
+            restart = f" Restart {program} to apply it." if is_last else ""
             click.echo(f"{step.client.title}: {_DONE[step.change.action]}.{restart}")
             if step.client.name == "codex-hooks" and step.change.action != "remove":
                 click.echo("Codex runs a new hook only after you trust it: enter /hooks in Codex.")
@@ -324,15 +323,12 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
         click.echo(f"palaver: {required} Run `{' '.join(words)}`.", err=True)
 
 
-def _show_plugin(steps: Sequence[_Step], home: Home) -> None:
-    """Print how to install the plugin for Claude Code, if the client is among those to change."""
+def _show_hints(steps: Sequence[_Step], home: Home) -> None:
+    """Print how to install the plugin for Claude Code, and the skill and hooks of the other clients to change."""
     if any(step.client.name == "claude-code" for step in steps) and (hint := plugin_hint(home)):
         click.echo(hint)
-
-
-def _program(client: Client) -> str:
-    """Return the title of the program, without that of its hooks or of one of its files."""
-    return client.title.partition(",")[0].removesuffix(" hooks")
+    if hint := extras_hint({step.client.name for step in steps}):
+        click.echo(hint)
 
 
 def _is_failed(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:

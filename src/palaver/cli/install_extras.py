@@ -56,5 +56,19 @@ def extras(names: Collection[str], home: Home, *, every: bool = False) -> list[E
     ]
 
 
+def extras_hint(connected: Collection[str]) -> str:
+    """Return how to add the skill, the agent and the hooks, or an empty text if the connected clients have them."""
+    files = [each for each in SKILL_FILES if each.client.name.partition("-")[0] in connected]
+    missing = list(dict.fromkeys(program_title(each.client) for each in files if not each.client.path.exists()))
+    if not missing:
+        return ""
+    return f"{', '.join(missing)}: to add a skill, an agent and hooks, run `palaver install skills hooks`."
+
+
+def program_title(client: Client) -> str:
+    """Return the title of the program, without that of its hooks or of one of its files."""
+    return client.title.partition(",")[0].removesuffix(" hooks")
+
+
 def _of_file(file: CompanionFile) -> Extra:
     return Extra(file.client, partial(plan_file, file), partial(plan_file_removal, file), file.text)

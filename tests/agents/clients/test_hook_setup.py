@@ -174,7 +174,7 @@ def test_an_unusable_file_stays_unchanged(hooks: HookClient, text: str) -> None:
 @both
 def test_the_command_line_answers_the_hook(hooks: HookClient, tmp_path: Path) -> None:
     """The configured command line runs with a shell, and answers in the agent's protocol. It succeeds if it fails."""
-    home = demo.archived(tmp_path)
+    home = demo.remembering(tmp_path)
     server = ServerEntry(sys.executable, ("-m", "palaver", "mcp"), {"PALAVER_HOME": str(home.root)})
     [group] = json.loads(hooks_text(hooks, server, START))["hooks"]["SessionStart"]
     command = group["hooks"][0]["command"]
