@@ -10,8 +10,11 @@ from .hook_answer import BUDGETS, HookAnswer, HookPlace
 from .hook_call import HookCall
 
 
-def session_text(call: HookCall, place: HookPlace) -> HookAnswer:  # noqa: ARG001 - see Selector
-    """Return the memories that `palaver context` prints, and those lines about past sessions that probably matter."""
+def session_text(call: HookCall, place: HookPlace) -> HookAnswer:
+    """Return the memories that `palaver context` prints, and those lines about past sessions that probably matter.
+
+    After a compaction, the session itself may be archived. Its summary is in the context already.
+    """
     renderer, text = Renderer(place.home.templates, at_shell=True), ""
 
     def cost(chosen: SessionContext) -> int:
@@ -21,7 +24,13 @@ def session_text(call: HookCall, place: HookPlace) -> HookAnswer:  # noqa: ARG00
         return count(text)
 
     with MemoryCore.open(place.home, place.config.model) as core:
-        chosen = core.contexts.select(cost, place.namespace, budget=BUDGETS[HookEvent.SESSION_START], likely_only=True)
+        chosen = core.contexts.select(
+            cost,
+            place.namespace,
+            budget=BUDGETS[HookEvent.SESSION_START],
+            likely_only=True,
+            without=call.session_id,
+        )
     if chosen.is_empty:
         return HookAnswer()
     memories = (stored.id for section in chosen.sections for stored in section.memories)

@@ -87,16 +87,23 @@ class ProjectDigests:
         self._store = store
 
     def select(
-        self, namespace: str | None, query: str = "", *, namesakes: bool = False, likely_only: bool = False
+        self,
+        namespace: str | None,
+        query: str = "",
+        *,
+        namesakes: bool = False,
+        likely_only: bool = False,
+        without: str = "",
     ) -> tuple[DigestSection, ...]:
         """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
 
         Lines with words of the query come first, and without a query those of the latest sessions. With `namesakes`,
         the digest covers every folder with the name of the project. With `likely_only`, the digest contains only lines
         that are probably about the next session: the latest sessions, if sessions of the project continue each other,
-        and the files that are modified again and again.
+        and the files that are modified again and again. `without` is the ID of a session to omit.
         """
-        past = self._past(namespace, namesakes=namesakes) if namespace and namespace.startswith(PROJECT) else []
+        is_project = namespace and namespace.startswith(PROJECT)
+        past = self._past(namespace, without, namesakes=namesakes) if namespace and is_project else []
         if not past:
             return ()
         words, weight_of = _words([query]), _file_weights(past)
@@ -114,7 +121,7 @@ class ProjectDigests:
         )
         return tuple(section for section in sections if section.lines)
 
-    def _past(self, namespace: str, *, namesakes: bool) -> list[_Past]:
+    def _past(self, namespace: str, without: str, *, namesakes: bool) -> list[_Past]:
         """Return the latest sessions of a project that have trusted observations or a request, newest first."""
         places = {
             place
@@ -125,6 +132,8 @@ class ProjectDigests:
         found = self._store.observations.of_sessions(list(sessions))
         past: list[_Past] = []
         for number, session in sessions.items():
+            if session.native_id == without:
+                continue
             known = found.get(number, [])
             trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
             is_clean = bool(trusted) and len(trusted) == len(known)

@@ -318,3 +318,13 @@ def test_nothing_is_likely_where_sessions_differ(shop: Shop) -> None:
     shop.core.remember(Memory("Use tabs", "preference", namespace=SHOP))
     context = shop.core.contexts.select(lambda chosen: count(page(chosen)), SHOP, likely_only=True)
     assert (context.memories, context.digest) == (1, ())
+
+
+def test_the_session_itself_is_omitted(shop: Shop) -> None:
+    """A session that is archived while it runs is not listed in its own context."""
+    shop.add("one", learned("Fix the cart", FIX))
+    shop.add("two", learned("Fix the page", FIX))
+
+    found = shop.core.contexts.select(lambda _: 0, SHOP, without="two").digest
+
+    assert [line.all_text for line in found[0].lines] == ["one Fix the cart"]
