@@ -214,6 +214,8 @@ class Hits:
             representatives = (each for each in representatives if each.standalone is None)
         if sessions:
             representatives = iter(self._representatives.by_session(representatives, query.filters))
+            if len(query.concepts) == 1:
+                representatives = distinct.titled_first(representatives, query.concepts[0])
             if query.cursor:
                 _skip_to_cursor(query, (each.event.key for each in representatives))
         page = list(islice(representatives, query.limit + 1))

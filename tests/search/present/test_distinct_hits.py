@@ -64,9 +64,10 @@ def test_any_number_of_hits_can_be_requested(layers: ArchiveSearch) -> None:
 TITLE, WORDY = "Valve of the kettle", "the kettle valve, the valve of the kettle"
 
 
-def found_by_title(history: Conversations, limit: int = 10) -> Results:
+def found_by_title(history: Conversations, limit: int = 10, by: str = "event") -> Results:
     """Search for `TITLE` in other letters and with a space too many."""
-    return Hits(history.store, history.engine()).search(Query.parse(f" {TITLE.upper()}", mode="text", limit=limit))
+    query = Query.parse(f" {TITLE.upper()}", mode="text", limit=limit, by=by)
+    return Hits(history.store, history.engine()).search(query)
 
 
 def test_observation_with_the_queried_title_comes_first(history: Conversations) -> None:
@@ -94,3 +95,4 @@ def test_session_with_the_queried_title_comes_first(history: Conversations) -> N
 
     assert [hit.session_title for hit in hits] == [TITLE, "one"]
     assert hits[0].score < hits[1].score
+    assert [hit.title for hit in found_by_title(history, by="session").hits] == [TITLE, "one"]
