@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import ConsistencyReport, HealthReport
+from ..core.cited_answer import AnswerReceipt
 from ..core.clock import show_day, show_instant
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import INSTANT, Exchange, Turn
@@ -119,6 +120,7 @@ _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Exchange: ObjectFormat({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
     Turn: ObjectFormat({"at", "record", "group", "reads", "writes"}),
     StoredMemory: ObjectFormat({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
+    AnswerReceipt: ObjectFormat({"tokens"}, added={"answer_tokens": "tokens"}),
     Edge: ObjectFormat({"inferred"}, added={"source": "source_id", "target": "target_id"}),
     MemoryEvent: ObjectFormat({"memory"}),
     ConsistencyReport: ObjectFormat(added={"ok": "ok"}),
