@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import asdict
 
 from ...core.conversation import UNINDEXED, Milliseconds, Session, SessionKind
+from ...core.observation import SUMMARY
 from .database import AMONG, Database, Row, listed
 
 _COLUMNS: Final = Session.__struct_fields__
@@ -132,6 +133,16 @@ class SessionTable:
             (listed(numbers),),
         )
         return {row[0]: _short_id(*row[1:]) for row in rows}
+
+    def titled(self, numbers: Iterable[int], title: str) -> set[int]:
+        """Return those of the sessions whose own title, or whose summary's title, is `title`. Case does not matter."""
+        rows = self._db.rows(
+            f"""SELECT s.id FROM session s LEFT JOIN summary m ON m.session = s.id
+                LEFT JOIN observation o ON o.item = m.item WHERE s.id {AMONG}
+                AND lower(?) IN (lower(s.title), lower(substr(o.title, {len(SUMMARY) + 1})))""",
+            (listed(numbers), title),
+        )
+        return {number for (number,) in rows}
 
     def beginning_with(self, start: str) -> list[int]:
         """Return the sessions whose ID equals `start`. If there are none, return those whose ID begins with `start`.

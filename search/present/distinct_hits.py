@@ -1,11 +1,15 @@
 """Distinct hits: a limited number of hits per session, and one hit for observations with equal titles."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from ...archiver.store import Store
 from ...core.document import StoredChunk
 from .representatives import Representative
+
+_COMPARED = 10
+"""Number of hits whose titles are compared with the query. It is constant, so that pages do not depend on the limit."""
 
 
 class DistinctHits:
@@ -23,6 +27,7 @@ class DistinctHits:
         self._first_by_title: dict[str, Representative] = {}
         self._sessions: dict[int, dict[int, None]] = {}
         self._chunks = set[tuple[Path, int, str]]()
+        self._of_exchanges: dict[int, int | None] = {}
 
     def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
@@ -35,6 +40,24 @@ class DistinctHits:
             elif not self._repeats(each, session) and self._counts.get(session, 0) < self._per_session:
                 self._counts[session] = self._counts.get(session, 0) + 1
                 yield each
+
+    def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
+        """Yield the hits, but of the first `_COMPARED` those whose title or whose session's title equals `title` first.
+
+        The words of a title can match another hit better, for example if the title names the project.
+        """
+        first, wanted = list(islice(representatives, _COMPARED)), title.strip()
+        numbers = [self._session(each) for each in first]
+        sessions = self._store.sessions.titled(filter(None, numbers), wanted)
+
+        def place(at: int) -> int:
+            learned = first[at].observation
+            if learned is not None and learned.observation.title.casefold() == wanted.casefold():
+                return 0
+            return 1 if numbers[at] in sessions else 2
+
+        yield from (first[at] for at in sorted(range(len(first)), key=place))
+        yield from representatives
 
     def repeated_in(self, each: Representative) -> tuple[str, ...]:
         """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
@@ -53,8 +76,11 @@ class DistinctHits:
             return None
         if each.observation is not None:
             return each.observation.session
-        item = self._store.items.load([each.event.key]).get(each.event.key)
-        return item.session if item else None
+        key = each.event.key
+        if key not in self._of_exchanges:
+            item = self._store.items.load([key]).get(key)
+            self._of_exchanges[key] = item.session if item else None
+        return self._of_exchanges[key]
 
     def _repeats(self, each: Representative, session: int) -> bool:
         if each.observation is None:
