@@ -21,15 +21,8 @@ from palaver.observe.llm.known_agents import known_agents
 from palaver.observe.llm.model_errors import RequestRefused
 from palaver.observe.llm.model_request import ModelRequest
 
-from . import demo
 from .observe.llm import agent
 from .observe.llm.server import FakeProvider, Sent, serving
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data, which no test changes."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

@@ -108,10 +108,10 @@ def test_answer_of_the_sample_archive(
 
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join))
-def test_every_answer_has_its_properties(demo_home: Home, question: str) -> None:
+def test_every_answer_has_its_properties(built: Home, question: str) -> None:
     """Every citation exists, no answer exceeds its budget, and an answer depends on nothing but the archive."""
     renderer = fixed_renderer()
-    with ArchiveSearch(demo_home) as archive:
+    with ArchiveSearch(built) as archive:
         answer = extractive_answer(archive, renderer, question)
         page = renderer.cited_answer(answer)
         checked = CitationChecker(archive).check(page)
@@ -130,9 +130,7 @@ def test_every_answer_has_its_properties(demo_home: Home, question: str) -> None
 
 
 @pytest.mark.parametrize("question", [*QUESTIONS, "who typed a page number in the search"])
-def test_receipt_is_true(
-    archive: ArchiveSearch, demo_home: Home, question: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_receipt_is_true(archive: ArchiveSearch, built: Home, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The receipt equals a recount of the answer, of everything that was read, and of the cited conversations."""
     recorder, spy = Recorder(monkeypatch), ArchiveSpy(archive, monkeypatch)
     answer = extractive_answer(archive, recorder.renderer, question)
@@ -145,7 +143,7 @@ def test_receipt_is_true(
         len(spy.excerpts),
     )
     assert receipt.read_tokens == sum(count(page) for pages in recorder.pages.values() for page in pages)
-    assert receipt.transcript_tokens == told(archive, answer, demo_home)
+    assert receipt.transcript_tokens == told(archive, answer, built)
     assert receipt.cost == 0
 
 
