@@ -98,7 +98,9 @@ class CitedAnswer(Struct, frozen=True):
 
     Attributes:
         findings: The first finding is the best answer.
-        weak: True if the best entry is only slightly above the relevance threshold.
+        weak: True if the best entry is only slightly above the relevance threshold, or contains few words of the
+            question.
+        newest: True if the question names only a time. The findings are the newest entries of that time.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.
@@ -110,6 +112,7 @@ class CitedAnswer(Struct, frozen=True):
     question: str
     findings: tuple[Finding, ...] = ()
     weak: bool = False
+    newest: bool = False
     text: str = ""
     sources: tuple[CitedSource, ...] = ()
     sessions: tuple[CitedSession, ...] = ()

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import ConsistencyReport, HealthReport
+from ..core.cited_answer import AnswerReceipt
 from ..core.clock import show_day, show_instant
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import INSTANT, Exchange, Turn
@@ -103,6 +104,7 @@ def _done(_: DeletionResult) -> bool:
 
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
+    AnswerReceipt: ObjectFormat({"tokens"}),
     Hit: ObjectFormat(
         {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
         computed={

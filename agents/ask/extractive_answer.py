@@ -1,6 +1,6 @@
 """Answers without a language model, composed of sentences from the archive."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -11,13 +11,12 @@ from ...core.observation import ObservationType
 from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
-from .claims import Claim, claims_of
 from .evidence_search import FoundEvidence, find_evidence
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
 from .quotation import quoted_claim
-from .relevance import Relevance, repeats
+from .relevance import repeats
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
@@ -66,34 +65,40 @@ def extractive_answer(
     found = find_evidence(metered, question, filters or Filters(), here)
     if not found.details:
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
-    claims = {detail.id: claims_of(detail) for detail in found.details}
-    relevance = _relevance(question, found, claims)
-    findings = with_conflicts(list(_findings(metered, found, claims, relevance)), found.details)
-    weak = found.results.hits[0].score < _WEAK or relevance.share(findings[0].text) < _WEAK_SHARE
-    unknown = relevance.unknown(question) if weak else []
-    basis = CitedAnswer(
-        question,
-        weak=weak,
-        notices=(f"The cited entries do not contain: {', '.join(unknown)}.",) if unknown else (),
+    findings = with_conflicts(list(_findings(metered, found)), found.details)
+    weak = not found.newest and (
+        found.results.hits[0].score < _WEAK or found.relevance.share(findings[0].text) < _WEAK_SHARE
     )
+    basis = CitedAnswer(question, weak=weak, newest=found.newest, notices=tuple(_notices(question, found, weak=weak)))
     return _fitting(lambda number: _answer(basis, findings[:number], found, metered), findings, renderer, budget)
+
+
+def _notices(question: str, found: FoundEvidence, *, weak: bool) -> Iterator[str]:
+    """Yield notes about words of the question that the archive, or a weak answer, does not contain."""
+    if found.absent:
+        yield f"Not in the archive: {', '.join(found.absent)}."
+    others = [word for word in found.relevance.unknown(question) if word not in found.absent]
+    if weak and others:
+        yield f"The cited entries do not contain: {', '.join(others)}."
+    if weak and found.has_user_filters:
+        yield "For more entries, ask again without the filters."
 
 
 def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive) -> CitedAnswer:
     results = found.results
     why = results.explanation
     nearest = why.weak if why else results.hits[:_NEAREST]
-    advice = ["Ask in other words, or name a file, a command or an error message of that time."]
-    advice += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
+    absent = found.absent or (why.missing if why else ())
+    facts = [f"Not in the archive: {', '.join(absent)}."] if absent else []
+    facts += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
     newest = f" The newest entry is from {show_day(results.newest)}." if results.newest is not None else ""
-    advice += [f"Nothing is from {_days(each)} (`{each.text}`).{newest}" for each in results.empty_times]
-    if why and why.missing:
-        advice.append(f"Not in the archive: {', '.join(why.missing)}.")
+    facts += [f"Nothing is from {_days(each)} (`{each.text}`).{newest}" for each in results.empty_times]
     if why and why.similar:
-        advice.append(f"Similar terms: {', '.join(dict.fromkeys(each.nearest for each in why.similar))}.")
+        facts.append(f"Similar terms: {', '.join(dict.fromkeys(each.nearest for each in why.similar))}.")
+    advice = "Ask in other words, or name a file, a command or an error message."
     if found.has_user_filters:
-        advice.append("Ask again without the filters.")
-    return CitedAnswer(question, nearest=nearest, suggestions=tuple(advice), receipt=metered.receipt())
+        advice = "Ask again without the filters, or in other words."
+    return CitedAnswer(question, nearest=nearest, suggestions=(*facts, advice), receipt=metered.receipt())
 
 
 def _days(expression: TimeExpression) -> str:
@@ -102,42 +107,32 @@ def _days(expression: TimeExpression) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _relevance(question: str, found: FoundEvidence, claims: Mapping[str, Sequence[Claim]]) -> Relevance:
-    """Return the relevance of texts to the question, compared with the titles and claims of all entries."""
-    texts = [claim.text for each in claims.values() for claim in each]
-    return Relevance(question, [*(detail.observation.title for detail in found.details), *texts])
-
-
-def _findings(
-    archive: MeteredArchive, found: FoundEvidence, claims: Mapping[str, Sequence[Claim]], relevance: Relevance
-) -> Iterator[Finding]:
+def _findings(archive: MeteredArchive, found: FoundEvidence) -> Iterator[Finding]:
     """Yield a finding for each entry, best first. Findings that repeat earlier ones are left out."""
     known: list[str] = []
-    for place, detail in enumerate(_with_decision_first(found.details, claims, relevance)):
-        given = claims[detail.id]
-        if not place and (quote := quoted_claim(archive, detail, given, relevance)):
+    for place, detail in enumerate(_with_decision_first(found)):
+        given = found.claims[detail.id]
+        if not (place or found.newest) and (quote := quoted_claim(archive, detail, given, found.relevance)):
             given = [quote, *given]
-        finding = finding_of(detail, given, relevance, found.labels, OTHER if place else BEST)
+        finding = finding_of(detail, given, found.relevance, found.labels, OTHER if place else BEST)
         if detail.replaced_by or not repeats(finding.text, known, _SAME):
             known.append(finding.text)
             yield finding
 
 
-def _with_decision_first(
-    details: Sequence[Detail], claims: Mapping[str, Sequence[Claim]], relevance: Relevance
-) -> list[Detail]:
+def _with_decision_first(found: FoundEvidence) -> list[Detail]:
     """Move a relevant decision of the user before the best entry, if both are from the same conversation."""
 
     def share(detail: Detail) -> float:
-        return relevance.share(" ".join([detail.observation.title, *(claim.text for claim in claims[detail.id])]))
+        texts = [detail.observation.title, *(claim.text for claim in found.claims[detail.id])]
+        return found.relevance.share(" ".join(texts))
 
-    first = details[0]
-    if not first.path or _is_decision(first):
-        return list(details)
-    for detail in details[1:]:
-        if detail.path == first.path and _is_decision(detail) and share(detail) >= _DECIDED * share(first):
-            return [detail, *(each for each in details if each is not detail)]
-    return list(details)
+    first, *others = found.details
+    if first.path and not _is_decision(first):
+        for detail in others:
+            if detail.path == first.path and _is_decision(detail) and share(detail) >= _DECIDED * share(first):
+                return [detail, *(each for each in found.details if each is not detail)]
+    return [first, *others]
 
 
 def _is_decision(detail: Detail) -> bool:
