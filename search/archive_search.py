@@ -73,6 +73,11 @@ class ArchiveSearch(Closing):
         if filters.agents:
             check_agents(filters.agents, self._engine.snapshot.names("agent"))
 
+    @property
+    def store(self) -> Store:
+        """Store of this archive. `close` closes it."""
+        return self._store
+
     def unknown_words(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return those words that occur in no entry of the index, in any form, without duplicates."""
         entries_with = self._engine.snapshot.entries_with

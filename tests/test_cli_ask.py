@@ -60,7 +60,8 @@ def test_options_restrict_the_answer() -> None:
     """A project and dates restrict the answer. An unknown project is an error."""
     assert "Nothing found" in palaver("ask", "sqlite or json files", "--after", "2026-04").stdout
     page = palaver("ask", "sqlite or json files", "--project", "seed-library").stdout
-    assert "a weak match" in page
+    assert "**Weak match, perhaps about something else**" in page
+    assert "ask again without the filters" in page
     assert "tide-clock" not in page
     assert "Unknown project" in palaver("ask", "sqlite", "--project", "nope", code=2).stderr
 

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.query import Filters, Query
+from ...core.query import Filters, HitKind, Query
 from ...core.results import Detail, Hit, Results
 from ...templates.labels import has_transcript
 from .claims import Claim, claims_of
@@ -21,12 +21,16 @@ _CITED: Final = 4
 
 Measured on 519 questions about 98 sessions, with six instead of four, 84 % instead of 81 % cite the correct session.
 """
+_LISTED: Final = 6
+"""Maximum number of entries that are listed for a question that names only a time."""
 _SHARE: Final = 0.6
 """Minimum score of a conversation, as a share of the best score.
 
 On the same questions, a share of 0.6 keeps every correct session among the first four, with 3.2 conversations on
 average.
 """
+WEAK: Final = 0.2
+"""Minimum score of the best hit. Below it, the key terms are searched too, and the answer is marked as weak."""
 _SECOND: Final = 0.1
 """Weight of the second hit of a conversation, which is added to the score of its first hit."""
 _WORDS: Final = 0.15
@@ -47,7 +51,6 @@ class FoundEvidence(Struct, frozen=True):
         details: The entries. If there are none, nothing was found.
         claims: Sentences of each entry, by its ID.
         relevance: Relevance of texts to the question, compared with all sentences of the entries.
-        labels: Label of each cited conversation by its path.
         results: Reply to the search for the question itself. Without hits, it contains the explanation.
         absent: Words of the question that no entry of the archive contains.
         newest: True if the question names only a time, so that the newest entries of that time are the answer.
@@ -57,7 +60,6 @@ class FoundEvidence(Struct, frozen=True):
     details: tuple[Detail, ...]
     claims: Mapping[str, Sequence[Claim]]
     relevance: Relevance
-    labels: Mapping[str, str]
     results: Results
     absent: tuple[str, ...] = ()
     newest: bool = False
@@ -81,13 +83,16 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     if (dated := _with_time(filters, results)) != filters:
         searches = plan(question, dated, here)
         newest = names_only_a_time(question, [each.text for each in results.times])
-        listed = replace(Query.newest(limit=searches.question.limit), filters=dated)
+        listed = replace(Query.newest(limit=_LISTED), filters=dated)
         results = replace(archive.find(listed if newest else searches.question), times=results.times)
     unknown = not newest and len(absent) == len(set(key_words(question)))
     if not results.hits or results.empty_times or unknown:
-        return FoundEvidence((), {}, Relevance(question, ()), {}, results, absent, newest, bool(filters))
-    scores = _scores(results.hits)
-    hits = [*_best(results.hits, scores)][:_OPENED]
+        return FoundEvidence((), {}, Relevance(question, ()), results, absent, newest, bool(filters))
+    found = results.hits
+    if found[0].score < WEAK and searches.terms and not newest:
+        found = _merged(found, archive.find(searches.terms).hits)
+    scores = _scores(found)
+    hits = _observations(found) if newest else [*_best(found, scores)][:_OPENED]
     extra = list[Hit]()
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
@@ -99,7 +104,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
         details = _ranked(details, claims, relevance, {hit.id: scores[_name(hit)] for hit in hits})
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}
-    return FoundEvidence(details, claims, relevance, _labels([*hits, *extra]), results, absent, newest, bool(filters))
+    return FoundEvidence(details, claims, relevance, results, absent, newest, bool(filters))
 
 
 def _with_time(filters: Filters, results: Results) -> Filters:
@@ -115,6 +120,17 @@ def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[s
         question = question.replace(time.text, " ")
     corrected = {each.word for each in results.corrections}
     return archive.archive.unknown_words([word for word in key_words(question) if word not in corrected])
+
+
+def _merged(hits: Sequence[Hit], others: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits of two searches by descending score, each once with its higher score."""
+    ordered = sorted((*hits, *others), key=lambda hit: -hit.score)
+    return [*{hit.id: hit for hit in reversed(ordered)}.values()][::-1]
+
+
+def _observations(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits that are observations, or all hits if none is."""
+    return [hit for hit in hits if hit.kind == HitKind.OBSERVATION] or hits
 
 
 def _name(hit: Hit) -> str:
@@ -197,11 +213,11 @@ def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tu
     return tuple(found.values())
 
 
-def _labels(hits: Sequence[Hit]) -> dict[str, str]:
+def labels_of(details: Sequence[Detail]) -> dict[str, str]:
     """Return a distinct label for each path: the short session ID, or `ID#2` for its second transcript."""
     labels: dict[str, str] = {}
-    for hit in hits:
-        if has_transcript(hit) and hit.path not in labels:
-            same = sum(each.partition("#")[0] == hit.short_session_id for each in labels.values())
-            labels[hit.path] = f"{hit.short_session_id}#{same + 1}" if same else hit.short_session_id
+    for detail in details:
+        if has_transcript(detail) and detail.path not in labels:
+            same = sum(each.partition("#")[0] == detail.short_session_id for each in labels.values())
+            labels[detail.path] = f"{detail.short_session_id}#{same + 1}" if same else detail.short_session_id
     return labels

@@ -1,6 +1,6 @@
 """Answers without a language model, composed of sentences from the archive."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -11,7 +11,8 @@ from ...core.observation import ObservationType
 from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
-from .evidence_search import FoundEvidence, find_evidence
+from .command_findings import find_commands
+from .evidence_search import WEAK, FoundEvidence, find_evidence, labels_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 ANSWER_TOKENS: Final = 2_000
 """Maximum tokens of an answer."""
-_WEAK: Final = 0.2
-"""Minimum score of the best hit. Below it, the answer is marked as weak."""
 _WEAK_SHARE: Final = 0.25
 """Minimum share of the question's words in the best finding. Below it, the answer is marked as weak.
 
@@ -62,26 +61,46 @@ def extractive_answer(
         InvalidInput: The question or a filter is invalid.
     """
     metered = MeteredArchive(archive, renderer)
-    found = find_evidence(metered, question, filters or Filters(), here)
-    if not found.details:
+    filters = filters or Filters()
+    commands = find_commands(metered, question, filters, here)
+    if commands.is_whole:
+        basis = CitedAnswer(question, suggestions=(commands.advice,))
+        labels = labels_of(commands.details)
+        return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
+    found = find_evidence(metered, question, filters, here)
+    if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
-    findings = with_conflicts(list(_findings(metered, found)), found.details)
-    weak = not found.newest and (
-        found.results.hits[0].score < _WEAK or found.relevance.share(findings[0].text) < _WEAK_SHARE
+    details = (*commands.details, *found.details)
+    labels = labels_of(details)
+    fixes = commands.findings(labels)
+    others = list(_findings(metered, found, labels, fixes)) if found.details else []
+    weak = not (fixes or found.newest) and _is_weak(found, others[0])
+    if weak and found.has_user_filters:  # Within the filters, the other entries are similar to nothing but each other.
+        others = others[:1]
+    basis = CitedAnswer(
+        question,
+        weak=weak,
+        newest=found.newest and not fixes,
+        notices=tuple(_notices(question, found, others if weak else ())),
+        suggestions=(commands.advice,) if fixes else (),
     )
-    basis = CitedAnswer(question, weak=weak, newest=found.newest, notices=tuple(_notices(question, found, weak=weak)))
-    return _fitting(lambda number: _answer(basis, findings[:number], found, metered), findings, renderer, budget)
+    return _fitting(basis, [*fixes, *with_conflicts(others, found.details)], details, metered, budget)
 
 
-def _notices(question: str, found: FoundEvidence, *, weak: bool) -> Iterator[str]:
-    """Yield notes about words of the question that the archive, or a weak answer, does not contain."""
+def _is_weak(found: FoundEvidence, best: Finding) -> bool:
+    return found.results.hits[0].score < WEAK or found.relevance.share(best.text) < _WEAK_SHARE
+
+
+def _notices(question: str, found: FoundEvidence, weak: Sequence[Finding]) -> Iterator[str]:
+    """Yield notes about words of the question that the archive, or the findings of a weak answer, do not contain."""
     if found.absent:
         yield f"Not in the archive: {', '.join(found.absent)}."
-    others = [word for word in found.relevance.unknown(question) if word not in found.absent]
-    if weak and others:
-        yield f"The cited entries do not contain: {', '.join(others)}."
-    if weak and found.has_user_filters:
-        yield "For more entries, ask again without the filters."
+    if weak:
+        unknown = found.relevance.unknown(question, *(finding.text for finding in weak))
+        if others := [word for word in unknown if word not in found.absent]:
+            yield f"The cited entries do not contain: {', '.join(others)}."
+        if found.has_user_filters:
+            yield "For more entries, ask again without the filters."
 
 
 def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive) -> CitedAnswer:
@@ -107,15 +126,20 @@ def _days(expression: TimeExpression) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _findings(archive: MeteredArchive, found: FoundEvidence) -> Iterator[Finding]:
-    """Yield a finding for each entry, best first. Findings that repeat earlier ones are left out."""
-    known: list[str] = []
+def _findings(
+    archive: MeteredArchive, found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[Finding]
+) -> Iterator[Finding]:
+    """Yield a finding for each entry, best first. Repetitions of earlier findings and of `fixes` are left out."""
+    known, fixed = list[str](), [fix.text for fix in fixes]
     for place, detail in enumerate(_with_decision_first(found)):
         given = found.claims[detail.id]
         if not (place or found.newest) and (quote := quoted_claim(archive, detail, given, found.relevance)):
             given = [quote, *given]
-        finding = finding_of(detail, given, found.relevance, found.labels, OTHER if place else BEST)
-        if detail.replaced_by or not repeats(finding.text, known, _SAME):
+        extent = OTHER if place or fixes or found.newest else BEST
+        finding = finding_of(detail, given, found.relevance, labels, extent)
+        is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
+        is_related = place == 0 or found.newest or found.relevance.share(finding.text) > 0
+        if detail.replaced_by or (is_related and not is_known):
             known.append(finding.text)
             yield finding
 
@@ -139,30 +163,33 @@ def _is_decision(detail: Detail) -> bool:
     return detail.observation.type is ObservationType.DECISION and detail.observation.origin == Origin.HUMAN
 
 
-def _answer(
-    basis: CitedAnswer, findings: Sequence[Finding], found: FoundEvidence, metered: MeteredArchive
+def _fitting(
+    basis: CitedAnswer,
+    findings: Sequence[Finding],
+    details: Sequence[Detail],
+    metered: MeteredArchive,
+    budget: int,
+) -> CitedAnswer:
+    """Return the answer with as many of the first findings as the budget allows, and with its cost in the receipt."""
+    for number in range(len(findings), 0, -1):
+        found = metered.renderer.with_answer_tokens(_with_sources(basis, findings[:number], details, metered))
+        if found.receipt.tokens <= budget or number == 1:
+            return found
+    raise AssertionError("an answer has a finding")
+
+
+def _with_sources(
+    basis: CitedAnswer, findings: Sequence[Finding], details: Sequence[Detail], metered: MeteredArchive
 ) -> CitedAnswer:
     """Add the findings, their sources and the receipt to an answer."""
     sources = tuple(source for finding in findings for source in finding.sources)
-    paths = dict.fromkeys(source.path for source in sources if source.path)
-    by_path = {detail.path: detail for detail in reversed(found.details)}
-    sessions = tuple(_session(by_path[path], found.labels[path]) for path in paths)
-    receipt = metered.receipt(list(paths))
+    labels = {source.path: source.label for source in sources if source.path}
+    by_path = {detail.path: detail for detail in reversed(details)}
+    sessions = tuple(_session(by_path[path], label) for path, label in labels.items())
+    receipt = metered.receipt(list(labels))
     return replace(basis, findings=tuple(findings), sources=sources, sessions=sessions, receipt=receipt)
 
 
 def _session(detail: Detail, label: str) -> CitedSession:
     at = detail.observation.at
     return CitedSession(label, detail.session_id, detail.session_title, detail.project, detail.path, at)
-
-
-def _fitting(
-    answer: Callable[[int], CitedAnswer], findings: Sequence[Finding], renderer: "Renderer", budget: int
-) -> CitedAnswer:
-    """Return the answer with as many of the first findings as the budget allows, and with its cost in the receipt."""
-    number = len(findings)
-    found = renderer.with_answer_tokens(answer(number))
-    while found.receipt.tokens > budget and number > 1:
-        number -= 1
-        found = renderer.with_answer_tokens(answer(number))
-    return found

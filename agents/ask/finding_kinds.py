@@ -37,15 +37,18 @@ _RULE: Final = _anywhere(
 )
 
 
+_UNCHANGING: Final = frozenset({ObservationType.DEBUG, ObservationType.LEARNING})
+"""Types of observations without a change. A diagnosis among them is not a fix."""
+
+
 def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
     """Return the kind of a finding, from the type of its observation or else from its title and text.
 
-    A diagnosis without a repair is not a fix. Text that is only similar to a decision or rule is `OTHER`, so that no
-    finding has a wrong label.
+    Text that is only similar to a decision or rule is `OTHER`, so that no finding has a wrong label.
     """
     if declared in _BY_TYPE:
         return _BY_TYPE[declared]
-    if _FIX.match(title):
+    if _FIX.match(title) or (declared not in _UNCHANGING and "root cause" in text.lower()):
         return FindingKind.FIX
     if _CHOICE.match(title):
         return FindingKind.DECISION

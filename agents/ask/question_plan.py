@@ -23,6 +23,8 @@ _ACTIVITY: Final = frozenset("change changed changes day doing done happen happe
 """Words that ask for the activity of a time, as in "what did we work on yesterday"."""
 _HITS: Final = 20
 """Number of hits of the search for the question. A second hit of a session raises the session's rank."""
+_FEW: Final = 2
+"""Maximum number of key terms that are searched alone. Among the other words of a question, they would count little."""
 _OF_KIND: Final = 3
 """Maximum number of hits of the search for decisions, and of the search for fixes."""
 _KINDS: Final = (
@@ -49,11 +51,15 @@ class QuestionPlan(Struct, frozen=True):
     """Queries for one question.
 
     Attributes:
-        question: Query with the question as it was asked. If it has no hit, the other queries are not run.
+        question: Query with the question as it was asked, or with its key terms if there are only one or two. If it has
+            no hit, the other queries are not run.
+        terms: Query with only the key terms, or None if `question` consists of them. It is run if the hits of the
+            question have low scores.
         kinds: Query for decisions, if the question asks for one, and query for fixes, if it asks for one.
     """
 
     question: Query
+    terms: Query | None
     kinds: tuple[Query, ...]
 
 
@@ -68,9 +74,14 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
         raise InvalidInput("The question names no topic", hint="Name a subject, a file, a command or an error message.")
     if asked.prefers_project:
         asked = replace(asked, here=here)
+    words = key_words(question)
+    terms = replace(asked, concepts=(" ".join(words),)) if 1 < len(" ".join(words)) < len(question.strip()) else None
+    # A number can be part of a date, which is recognised only with the words around it.
+    if terms and len(words) <= _FEW and not re.search(r"\d", terms.concepts[0]):
+        asked, terms = terms, None
     wanted = (types for types, words in _KINDS if words.search(question))
     return QuestionPlan(
-        asked, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
+        asked, terms, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
     )
 
 

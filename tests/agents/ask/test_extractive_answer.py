@@ -184,7 +184,7 @@ def test_filters_restrict_the_answer(archive: ArchiveSearch, renderer: Renderer)
 
 def test_current_project_is_preferred() -> None:
     """The current project is part of each search, unless a project is given."""
-    searches = plan("why sqlite", Filters(), "tide-clock")
+    searches = plan("why sqlite for clock readings", Filters(), "tide-clock")
 
     assert searches.terms is not None
     assert {query.here for query in (searches.question, searches.terms, *searches.kinds)} == {"tide-clock"}
@@ -238,4 +238,4 @@ def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer:
 
     assert answer.findings
     assert answer.weak
-    assert answer.notices == ("The cited entries do not contain: zebra, vendor, pays, invoices.",)
+    assert answer.notices == ("Not in the archive: zebra, vendor, pays, invoices.",)
