@@ -237,6 +237,10 @@ def test_invented_and_guessed_citations_are_marked(asker: Asker) -> None:
         "Invented by the model, and marked: 3 citations.",
         "Without a valid source, and marked: 4 claims.",
     )
+    cited = {source.id or source.path: (source.exists, source.read) for source in answer.sources}
+    assert cited[asker.id] == (True, True)
+    assert cited[guessed] == (True, False)
+    assert cited["obs-99999"] == (False, False)
 
 
 def test_lines_that_no_result_contained_are_marked(asker: Asker) -> None:

@@ -122,10 +122,13 @@ def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[s
     return archive.archive.unknown_words([word for word in key_words(question) if word not in corrected])
 
 
-def _merged(hits: Sequence[Hit], others: Sequence[Hit]) -> Sequence[Hit]:
+def _merged(hits: Sequence[Hit], others: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return the hits of two searches by descending score, each once with its higher score."""
     ordered = sorted((*hits, *others), key=lambda hit: -hit.score)
-    return [*{hit.id: hit for hit in reversed(ordered)}.values()][::-1]
+    best: dict[str, Hit] = {}
+    for hit in ordered:
+        best.setdefault(hit.id, hit)
+    return tuple(best.values())
 
 
 def _observations(hits: Sequence[Hit]) -> Sequence[Hit]:

@@ -75,8 +75,7 @@ def extractive_answer(
     fixes = commands.findings(labels)
     others = list(_findings(metered, found, labels, fixes)) if found.details else []
     weak = not (fixes or found.newest) and _is_weak(found, others[0])
-    if weak and found.has_user_filters:  # Within the filters, the other entries are similar to nothing but each other.
-        others = others[:1]
+    others = _related(found, others, weak=weak)
     basis = CitedAnswer(
         question,
         weak=weak,
@@ -85,6 +84,18 @@ def extractive_answer(
         suggestions=(commands.advice,) if fixes else (),
     )
     return _fitting(basis, [*fixes, *with_conflicts(others, found.details)], details, metered, budget)
+
+
+def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> list[Finding]:
+    """Return the first finding, and those that are related to the question.
+
+    After a good answer, a finding must show a word of the question. If all findings are weak, any of them can be the
+    answer, but not within filters, where few entries compete.
+    """
+    if weak:
+        return findings[:1] if found.has_user_filters else findings
+    related = [each for each in findings[1:] if found.newest or found.relevance.share(each.text)]
+    return [*findings[:1], *related]
 
 
 def _is_weak(found: FoundEvidence, best: Finding) -> bool:
@@ -138,8 +149,7 @@ def _findings(
         extent = OTHER if place or fixes or found.newest else BEST
         finding = finding_of(detail, given, found.relevance, labels, extent)
         is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
-        is_related = place == 0 or found.newest or found.relevance.share(finding.text) > 0
-        if detail.replaced_by or (is_related and not is_known):
+        if detail.replaced_by or not is_known:
             known.append(finding.text)
             yield finding
 

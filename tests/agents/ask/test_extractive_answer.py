@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answer
 from palaver.agents.ask.question_plan import plan
+from palaver.agents.ask.relevance import Relevance
 from palaver.archiver.store import Store
 from palaver.core.cited_answer import CitedAnswer, FindingKind
 from palaver.core.clock import show_day
@@ -221,6 +222,44 @@ def test_a_date_in_the_question_limits_the_answer(archive: ArchiveSearch, render
 
     assert answer.findings
     assert {finding.at is not None and show_day(finding.at)[:7] for finding in answer.findings} == {"2026-03"}
+
+
+def test_a_question_for_a_time_lists_its_entries(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If a question names only a time, the answer lists the newest entries of that time."""
+    answer = extractive_answer(archive, renderer, "what did we do in march 2026")
+
+    assert answer.newest
+    assert not answer.weak
+    assert {show_day(finding.at or 0)[:7] for finding in answer.findings} == {"2026-03"}
+    assert "**Latest entry** (" in renderer.cited_answer(answer)
+
+
+def test_words_outside_the_archive_are_named(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """Absent words are named in any answer. Without other words, nothing is found."""
+    found = extractive_answer(archive, renderer, "should the readings be in sqlite or in cassandra")
+    nothing = extractive_answer(archive, renderer, "did we ever use cassandra")
+
+    assert not found.weak
+    assert found.notices == ("Not in the archive: cassandra.",)
+    assert nothing.findings == ()
+    assert "Not in the archive: cassandra." in nothing.suggestions
+
+
+def test_a_weak_answer_within_filters_has_one_finding(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """Within the filters of the user, a weak match has no further findings."""
+    answer = extractive_answer(archive, renderer, "sqlite or json files", Filters(projects=("seed-library",)))
+
+    assert answer.weak
+    assert len(answer.findings) == 1
+
+
+def test_further_findings_share_a_word_with_the_question(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """A further finding contains at least one word of the question."""
+    answer = extractive_answer(archive, renderer, "how do we compare plant names")
+
+    relevance = Relevance("how do we compare plant names", ())
+    assert len(answer.findings) > 1
+    assert all(relevance.share(finding.text) > 0 for finding in answer.findings)
 
 
 def test_a_time_without_entries_is_named(archive: ArchiveSearch, renderer: Renderer) -> None:
