@@ -19,7 +19,7 @@ _OPENED: Final = 6
 _CITED: Final = 4
 """Maximum number of conversations that are cited for the question itself.
 
-Measured on 519 questions about 98 sessions, with six instead of four, 84 % instead of 81 % cite the correct session.
+Measured on 519 questions about 98 sessions: six conversations contain the correct one for 83 %, four for 81 %.
 """
 _LISTED: Final = 6
 """Maximum number of entries that are listed for a question that names only a time."""
