@@ -24,17 +24,18 @@ from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core import ids
-from palaver.core.conversation import Milliseconds, SessionKind
+from palaver.core.conversation import Exchange, Milliseconds, SessionKind
 from palaver.core.digest import DigestLine
 from palaver.core.home import Home
 from palaver.core.tokens import count
 from palaver.observe.memory import MemoryCore, SessionContext
-from palaver.observe.memory.project_digest import SESSIONS_TITLE
+from palaver.observe.memory.project_digest import FILES_TITLE, SESSIONS_TITLE
 from palaver.observe.observe_pending import observe_pending
 from palaver.search.index.generation import Generations
 from palaver.search.model.embedder import DEFAULT_MODEL, load
 from palaver.templates.render import Renderer
 
+from .bearing import BearingJudge, Followed, file_bears, followed
 from .observations import split_of
 from .shared import SetMissing, samples, transcripts, unpack
 from .table import table, write_section
@@ -60,10 +61,11 @@ class Prompt(Struct, frozen=True):
 
 
 class Line(NamedTuple):
-    """Line of a context, with the hash of the session, file or decision that it names."""
+    """Line of a context, with the hash of the session, file or decision that it names, and the verdict of the judge."""
 
     hash: str
     text: str
+    bears: bool
 
 
 class Replay(Struct, frozen=True):
@@ -98,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in found if chosen.show else ():
         print(f"\n## {digest(each.prompt.session)} {each.prompt.namespace}: {each.prompt.text[:_SHOWN]}\n")
         for line in each.lines:
-            print(*line)
+            print(line.hash, line.text)
     text = _summary(found, ratings)
     print(text)
     if chosen.write:
@@ -112,6 +114,10 @@ def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
     with Store.create(made_home(folder / "all").database) as store:
         _ingest(store, in_paths(paths))
         prompts, dated = chosen_prompts(first_prompts(store)), dated_transcripts(store, in_paths(paths))
+        judge = judge_of(store)
+        after = {
+            session.native_id: followed(exchanges_of(store, number)) for number, session in store.sessions.all().items()
+        }
     home = made_home(folder / "home")
     with Store.create(home.database) as store:
         core = MemoryCore(store, Generations(home.index), load(DEFAULT_MODEL), Redactor(home.key()))
@@ -121,7 +127,7 @@ def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
             dated = [each for each in dated if each.ended > prompt.at]
             _ingest(store, [each.transcript for each in ready])
             observe_pending(store, lambda _done, _total: None)
-            found.append(_replay(core, prompt, prompt.text if with_query else ""))
+            found.append(_replay(core, prompt, prompt.text if with_query else "", judge, after[prompt.session]))
     return found
 
 
@@ -143,22 +149,48 @@ def _ingest(store: Store, found: Sequence[Transcript]) -> None:
         Ingest(store, RawArchive(store.home.archive)).run(found)
 
 
-def _replay(core: MemoryCore, prompt: Prompt, query: str) -> Replay:
+def judge_of(store: Store) -> BearingJudge:
+    """Return a judge that knows the words of all sessions."""
+    return BearingJudge(exchanges_of(store, number) for number in store.sessions.all())
+
+
+def exchanges_of(store: Store, session: int) -> list[Exchange]:
+    """Return the exchanges of a session, in order."""
+    keys = store.summaries.exchanges(session)
+    found = store.exchanges.load(keys)
+    return [found[key].exchange for key in keys]
+
+
+def cited_files(store: Store, item: str) -> Sequence[str]:
+    """Return the files that an observation cites. For an exchange, return the files that it modified."""
+    key = ids.key(item)
+    assert key is not None
+    stored = store.observations.load([key]).get(key)
+    if stored is None:
+        return store.exchanges.load([key])[key].exchange.writes
+    return (*stored.observation.files_modified, *stored.observation.files_read)
+
+
+def _replay(core: MemoryCore, prompt: Prompt, query: str, judge: BearingJudge, after: Followed) -> Replay:
     def cost(context: SessionContext) -> int:
         return count(Renderer().memory_context((), digest=context.digest))
 
     context = core.contexts.select(cost, prompt.namespace, query, _BUDGET)
-    lines = (_line(core.store, section.title, line) for section in context.digest for line in section.lines)
+    lines = (
+        _line(core.store, section.title, line, judge, after) for section in context.digest for line in section.lines
+    )
     return Replay(prompt, context.tokens, tuple(lines))
 
 
-def _line(store: Store, heading: str, line: DigestLine) -> Line:
+def _line(store: Store, heading: str, line: DigestLine, judge: BearingJudge, after: Followed) -> Line:
     named = line.text.partition(" (")[0]
+    if heading == FILES_TITLE:
+        return Line(digest(named), line.all_text, file_bears(named, after))
     if heading == SESSIONS_TITLE:
         key = ids.key(line.id)
         assert key is not None
         named = store.sessions.load(store.items.load([key])[key].session).native_id
-    return Line(digest(named), line.all_text)
+    return Line(digest(named), line.all_text, judge.bears(line.all_text, cited_files(store, line.id), after))
 
 
 def first_prompts(store: Store) -> Iterator[Prompt]:
@@ -219,7 +251,19 @@ def _summary(found: Sequence[Replay], ratings: dict[str, dict[str, int]]) -> str
             )
         )
     heads = ["prompt", "split", "tokens", "lines", "rated lines", "relevant lines"]
-    return f"{table(heads, rows)}\n\n{table(['', 'train', 'test', 'all'], list(_totals(rows)))}"
+    totals = [*_totals(rows), _agreement(found, ratings)]
+    return f"{table(heads, rows)}\n\n{table(['', 'train', 'test', 'all'], totals)}"
+
+
+def _agreement(found: Sequence[Replay], ratings: dict[str, dict[str, int]]) -> tuple[str, ...]:
+    """Return the row with the share of rated lines on which the judge of `bearing.py` agrees with the reader."""
+    agreed: dict[str, list[bool]] = {"train": [], "test": []}
+    for each in found:
+        rated = ratings.get(digest(each.prompt.session), {})
+        known = [line.bears == bool(rated[line.hash]) for line in each.lines if line.hash in rated]
+        agreed[split_of(each.prompt.session)] += known
+    parts = [*agreed.values(), [one for part in agreed.values() for one in part]]
+    return ("judge of `bench.injection` agrees", *(f"{sum(part) / max(1, len(part)):.2f}" for part in parts))
 
 
 def _totals(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Final, Self
@@ -27,7 +27,7 @@ from ..core.document import (
     StoredChunk,
     checked_namespace,
 )
-from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable
+from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable, PalaverError
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent, stage
 from ..core.query import Mode
@@ -238,8 +238,12 @@ class DocumentLibrary(Closing):
 
     def _embed(self, progress: Progress, keys: Sequence[int]) -> None:
         """Embed these chunks. If the model is unavailable, only text search finds the chunks."""
-        with suppress(ModelUnavailable):
+        problems = list[PalaverError]()
+        try:
             self._indexer.embed(progress, among=keys)
+        except ModelUnavailable as problem:
+            problems.append(problem)
+        self._store.stages.note("embed", problems)
 
     def _finish(self, report: Reporter) -> None:
         """Publish the text index, then embed the chunks and publish the vectors.
@@ -250,6 +254,7 @@ class DocumentLibrary(Closing):
             self._indexer.publish()
         self._embed(_of_stage(report, "Embedding"), self._store.documents.unembedded(self._model))
         self._indexer.publish()
+        self._store.stages.note("publish")
 
     def close(self) -> None:
         """Close the store if `open` opened it."""

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.home import DEMO, Home
+from palaver.core.memory import Memory
+from palaver.core.origin import Origin
+from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
 
 HOUR = 1_772_000_000
@@ -24,4 +27,13 @@ def archived(root: Path) -> Home:
     home = Home(root / "palaver")
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([history(root / "projects")]))
+    return home
+
+
+def remembering(root: Path) -> Home:
+    """Return a home with the sample data and a decision in each of two projects, to use SQLite."""
+    home = archived(root)
+    with MemoryCore.open(home) as core:
+        for project in ("tide-clock", "seed-library"):
+            core.remember(Memory("Use SQLite", "decision", namespace=f"project:{project}", origin=Origin.HUMAN))
     return home

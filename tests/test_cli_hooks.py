@@ -96,7 +96,7 @@ def test_an_unknown_project_is_not_switched_off(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("off", ["/home/demo/tide-clock", "/home/demo", "tide-clock"])
 def test_a_project_that_is_off_gets_nothing(off: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A project named by its folder, a folder above or its name gets no text, but another project does."""
-    home = demo.archived(tmp_path)
+    home = demo.remembering(tmp_path)
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
     call = json.dumps({"session_id": "s1", "cwd": "/home/demo/tide-clock"})
 
@@ -110,7 +110,7 @@ def test_a_project_that_is_off_gets_nothing(off: str, tmp_path: Path, monkeypatc
 
 def test_injections_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`hooks status` counts the last 30 days, `stats` counts everything."""
-    home = demo.archived(tmp_path)
+    home = demo.remembering(tmp_path)
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
     with Store.open(home.database) as store, store.transaction():
         store.injections.add(Injection(1_000, HookEvent.TOOL, "s1", "project:shop", 40, ("obs-1",)))

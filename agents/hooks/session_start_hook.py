@@ -11,7 +11,7 @@ from .hook_call import HookCall
 
 
 def session_text(call: HookCall, place: HookPlace) -> HookAnswer:  # noqa: ARG001 - see Selector
-    """Return the context of a new session, as `palaver context` prints it."""
+    """Return the memories that `palaver context` prints, and those lines about past sessions that probably matter."""
     renderer, text = Renderer(place.home.templates, at_shell=True), ""
 
     def cost(chosen: SessionContext) -> int:
@@ -21,7 +21,7 @@ def session_text(call: HookCall, place: HookPlace) -> HookAnswer:  # noqa: ARG00
         return count(text)
 
     with MemoryCore.open(place.home, place.config.model) as core:
-        chosen = core.contexts.select(cost, place.namespace, "", BUDGETS[HookEvent.SESSION_START])
+        chosen = core.contexts.select(cost, place.namespace, budget=BUDGETS[HookEvent.SESSION_START], likely_only=True)
     if chosen.is_empty:
         return HookAnswer()
     memories = (stored.id for section in chosen.sections for stored in section.memories)

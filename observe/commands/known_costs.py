@@ -16,7 +16,7 @@ from ...core import ids
 from ...core.conversation import Exchange, Milliseconds, Session
 from ...core.origin import Origin
 from ..rules.command_repairs import is_stopped, without_roots
-from ..rules.shell_commands import command_segments, shell_runs
+from ..rules.shell_commands import Segment, command_segments, shell_runs, without_messages
 from ..rules.touched_files import file_name, relative_path
 
 SIMILARITY_MIN: Final = 0.75
@@ -72,12 +72,13 @@ def latest_sessions(store: Store, namespace: str) -> list[int]:
 def command_cost(store: Store, sessions: Sequence[int], command: str, root: str) -> KnownCost | None:
     """Return the most similar command that failed in these sessions, with the command that worked, or None.
 
+    A failed program or subcommand also applies to its calls with further arguments: `git push` to `git push origin`.
     Nothing is returned if the command already contains the one that worked. `root` is the folder of the project.
     """
-    _, segments = command_segments(without_roots(command.strip(), (root,)))
+    _, segments = command_segments(without_roots(without_messages(command), (root,)))
     texts = {segment.text for segment in segments}
     repairs = [each for each in _repairs(store, sessions) if each.worked not in texts] if texts else []
-    ranked = [(max(_similarity(text, each.failed) for text in texts), each) for each in repairs]
+    ranked = [(max(_strength(segment, each) for segment in segments), each) for each in repairs]
     strength, best = max(ranked, key=lambda each: each[0], default=(0.0, None))
     if best is None:
         return None
@@ -134,6 +135,16 @@ def _repairs(store: Store, sessions: Sequence[int]) -> list[_Repair]:
             command = worked.removeprefix(_WORKED).removeprefix(_BEFORE)
             repairs.append(_Repair(stored, failed, command, worked.startswith(_BEFORE)))
     return repairs
+
+
+def _strength(segment: Segment, repair: _Repair) -> float:
+    """Return the similarity of a command and a failed one, 1 if it is the failed one with further arguments.
+
+    With arguments that make it more similar to the command that worked, it is another command.
+    """
+    similarity = _similarity(segment.text, repair.failed)
+    is_failed = segment.extends(repair.failed) and similarity > _similarity(segment.text, repair.worked)
+    return 1.0 if is_failed else similarity
 
 
 def _similarity(one: str, other: str) -> float:

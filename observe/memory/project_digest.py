@@ -23,11 +23,12 @@ from ...core.observation import SUMMARY, ObservationType
 from ...core.origin import Origin, Trust
 from ...core.sentences import truncate
 from ..rules.user_request import read_request
+from .continuation import continuation
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
 _CANDIDATES = 60
 """Number of latest sessions that are considered."""
-_SHOWN = 6
+_SHOWN = 3
 """Maximum lines under a heading."""
 _HALF_LIFE = 16
 """Number of later sessions after which the weight of a session is halved. In tests, 4 and 8 gave equal results."""
@@ -50,6 +51,15 @@ _ANSWER = " → "
 """Separator of question and answer in the text of a decision."""
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
+_NO_TOPIC = re.compile(
+    r"""\W*(?:[\w.]*(?:error|exception|warning)|fatal|panic)(?:\[\w+\])?:|\W*traceback\b|/|.*\?\s*\Z
+    |(?:what|why|how|who|where|when|which|is|are|does|did|can|could|should|would|will)\b
+    |(?:i|we|you|it|this|that|these|there|looks?\ like)\b
+    |do\ (?:i|we|you|they)\b|\w+\ (?:at\ )?(?:this|these|the\ following)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for texts that do not say what a session was about: questions, error messages, slash commands, reports in
+the first person, and requests such as `Review this PR`."""
 _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
 """Pattern for the prefix of a path outside the project. Paths within the project are relative."""
 
@@ -76,22 +86,31 @@ class ProjectDigests:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def select(self, namespace: str | None, query: str = "", *, namesakes: bool = False) -> tuple[DigestSection, ...]:
+    def select(
+        self, namespace: str | None, query: str = "", *, namesakes: bool = False, likely_only: bool = False
+    ) -> tuple[DigestSection, ...]:
         """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
 
         Lines with words of the query come first, and without a query those of the latest sessions. With `namesakes`,
-        the digest covers every folder with the name of the project.
+        the digest covers every folder with the name of the project. With `likely_only`, the digest contains only lines
+        that are probably about the next session: the latest sessions, if sessions of the project continue each other,
+        and the files that are modified again and again.
         """
         past = self._past(namespace, namesakes=namesakes) if namespace and namespace.startswith(PROJECT) else []
         if not past:
             return ()
         words, weight_of = _words([query]), _file_weights(past)
-        changes = _FileChanges(self._store, past)
+        shown, files = past, weight_of
+        if likely_only:
+            likely = continuation([tuple(_modified(each)) for each in past])
+            shown = past[:_LATEST] if likely.continues else []
+            files = {path: weight_of[path] for path in likely.files}
+        changes = _FileChanges(self._store, shown)
         root = next((each.cwd for each in past if each.cwd and _exists(each.cwd)), "")
         sections = (
-            DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
-            DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes, first=not words), words)),
-            DigestSection(FILES_TITLE, _best(_files(past, weight_of, root), words)),
+            DigestSection(DECISIONS_TITLE, _best(self._decisions(shown, root, changes), words)),
+            DigestSection(SESSIONS_TITLE, _best(_sessions(shown, weight_of, changes, first=not words), words)),
+            DigestSection(FILES_TITLE, _best(_files(past, files, root), words)),
         )
         return tuple(section for section in sections if section.lines)
 
@@ -188,16 +207,19 @@ def _sessions(
 ) -> Iterator[tuple[float, DigestLine]]:
     """Yield the outcome and the open items of each session. Without an outcome, yield the user's request.
 
-    `first` ranks the latest sessions before all others.
+    `first` ranks the latest sessions before all others. Sessions without a text that names a topic are omitted.
     """
     for place, each in enumerate(past):
         rank = _FIRST - place if first and place < _LATEST else each.weight
         shown = each.summary or _result(each.parts)
-        if each.request:
+        if each.request and not _NO_TOPIC.match(each.request.text):
             yield rank if rank > 1 else rank * _ASKED, each.request
         elif shown:
             shared = max((weight_of[path] for path in _modified(each)), default=0.0)
-            text = _title(shown) if shown.summary else each.title or _title(shown)
+            titles = (_title(shown), each.title) if shown.summary else (each.title, _title(shown))
+            text = next((title for title in titles if title and not _NO_TOPIC.match(title)), "")
+            if not text:
+                continue
             yield (
                 rank + _SHARED_FILE * shared,
                 _line(shown, text, _notes(shown, text), changes.count(_cited(shown), each.parts)),

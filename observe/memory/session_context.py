@@ -95,6 +95,7 @@ class SessionContexts:
         *,
         project: str | None = None,
         namesakes: bool = False,
+        likely_only: bool = False,
     ) -> SessionContext:
         """Return golden rules, then other memories of the namespace, then the digest of the project, within the budget.
 
@@ -105,7 +106,8 @@ class SessionContexts:
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
         `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
-        `namesakes` includes the sessions of every folder with the name of this project.
+        `namesakes` includes the sessions of every folder with the name of this project. `likely_only` reduces the
+        digest to lines that are probably about the next session.
 
         Raises:
             InvalidInput: The budget is below 1.
@@ -114,7 +116,7 @@ class SessionContexts:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
         ranked = self._ranked(namespace, query)
         conflicts, estimated_max = contradicting(self._store, ranked), budget
-        digest = self._digests.select(project or namespace, query, namesakes=namesakes)
+        digest = self._digests.select(project or namespace, query, namesakes=namesakes, likely_only=likely_only)
         while True:
             chosen = _with_digest(_fitting(ranked, conflicts, estimated_max), digest, estimated_max)
             tokens = cost(chosen)

@@ -109,6 +109,16 @@ class Segment(Struct, frozen=True):
         """
         return " ".join(self.words[: self._task[1]])
 
+    def extends(self, command: str) -> bool:
+        """Return whether this command is another one with further arguments, such as `git push origin` for `git push`.
+
+        A subcommand is no argument: `make lint` does not extend `make`.
+        """
+        words, start = self.words, command.split()
+        if words[: len(start)] != tuple(start) or len(words) == len(start):
+            return False
+        return len(start) > 1 or _PLAIN.fullmatch(words[1]) is None
+
     @property
     def _task(self) -> tuple[str, int]:
         """Task, and the number of words up to and including the word that names it."""
@@ -171,11 +181,16 @@ def shell_runs(turns: Sequence[Turn]) -> Iterator[ShellRun]:
         if turn.kind is not Kind.CALL or turn.tool.lower() not in _SHELLS or turn.call not in results:
             continue
         text = turn.text.removeprefix(f"{turn.tool}: ")
-        line = _MESSAGE.sub(r"\1 …", _PURPOSE.sub("", text)).strip()
+        line = without_messages(_PURPOSE.sub("", text))
         folder, segments = command_segments(line)
         if segments and "\n" not in line:
             quote = text.split("\n", 1)[0].strip()[:120].rstrip()
             yield ShellRun(position, turn.line, results[turn.call], folder, segments, quote)
+
+
+def without_messages(line: str) -> str:
+    """Return a command line with `…` in place of the messages of commits and pull requests."""
+    return _MESSAGE.sub(r"\1 …", line).strip()
 
 
 def command_segments(line: str) -> tuple[str, tuple[Segment, ...]]:

@@ -101,9 +101,9 @@ def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:
         return f"not built yet; {fallback}", last, False
     if not current.manifest.is_of(store):
         return f"built from another archive; {fallback}", last, False
-    entries, vectors = many(current.manifest.entries, "entry", "entries"), many(current.manifest.vectors, "vector")
+    texts, vectors = many(current.manifest.entries, "text"), many(current.manifest.vectors, "vector")
     return (
-        f"{entries}, {vectors} for semantic search, in index/{current.folder.name}",
+        f"{texts}, {vectors} for semantic search, in index/{current.folder.name}",
         last - current.manifest.watermark,
         True,
     )

@@ -5,7 +5,8 @@ from bench.injection import Line, Replayed, summary
 
 def test_a_line_counts_once_a_session_and_threshold() -> None:
     """Of several calls with the same line in a session, the first that is strong enough counts."""
-    found = Replayed(starts={"s1": (500, [Line("s1", "obs-1", 0.0, bears=True, base=False, section="Decisions")])})
+    line = Line("s1", "obs-1", 0.0, bears=True, base=False, section="Decisions")
+    found = Replayed(starts={"s1": (500, [line]), "s4": (0, [])})
     found.all_commands.update([True, False, False, False])
     found.commands = [
         Line("s1", "obs-1", 0.5, bears=False, base=False),
@@ -22,5 +23,6 @@ def test_a_line_counts_once_a_session_and_threshold() -> None:
         if "|" in row
     }
     assert rows["0.5"] == ["2", "2", "0 %", "50 %"]
-    assert rows["lines that bear on the session"] == ["100 %"]
+    assert rows["lines that bear on the session"] == ["100 %", "-", "100 %"]
+    assert rows["silent sessions"] == ["0 %", "100 %", "50 %"]
     assert rows["Decisions"] == ["1", "100 %", "0 %"]

@@ -643,9 +643,9 @@ def test_reports_use_singular_and_plural() -> None:
     more = Report(IngestReport(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2)
 
     assert RENDERER.render("searchable", report=one).startswith("Archived 1 of 1 transcript: 1 line, 1 exchange. ")
-    assert "Observed 1 exchange and embedded 1 entry. " in RENDERER.render("report", report=one)
+    assert "Observed 1 exchange and embedded 1 text. " in RENDERER.render("report", report=one)
     assert "Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges. " in RENDERER.render("searchable", report=more)
-    assert "Observed 1,234 exchanges and embedded 2 entries. " in RENDERER.render("report", report=more)
+    assert "Observed 1,234 exchanges and embedded 2 texts. " in RENDERER.render("report", report=more)
 
 
 @pytest.mark.parametrize("changed", [0, 3])
@@ -659,11 +659,11 @@ def test_work_of_another_process_is_reported(changed: int) -> None:
 
 
 def test_incomplete_rebuild_prints_the_next_command() -> None:
-    """A rebuild without all vectors prints the command that embeds the remaining entries."""
+    """A rebuild without all vectors prints the command that embeds the remaining texts."""
     page = RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 2689, 0, reread=98))
 
-    assert "gen-2, 2,689 entries, 0 vectors." in page
-    assert "Run `palaver archive` to embed the remaining entries" in page
+    assert "gen-2, 2,689 texts, 0 vectors." in page
+    assert "Run `palaver archive` to embed the remaining texts" in page
     assert "palaver archive" not in RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 5, 5))
 
 

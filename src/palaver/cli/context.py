@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from palaver.core.errors import StoreMissing
+from palaver.core.memory import PROJECT
 from palaver.core.memory_filter import MemoryFilter
 from palaver.core.tokens import count
 from palaver.observe.memory import SessionContext
@@ -71,16 +72,21 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
     elif namespace in known:
         _hint(
-            f"No memory in {namespace} is both trusted and relevant for a new session.",
+            f"No memory in {_shown(namespace)} is both trusted and relevant for a new session.",
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
             "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         )
     else:
         others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."
         _hint(
-            f"No memories or trusted observations for {namespace}.",
+            f"No memories or trusted observations for {_shown(namespace)}.",
             f"{others} To store one, run `palaver remember TEXT`.",
         )
+
+
+def _shown(namespace: str) -> str:
+    """Return the name of a project as other commands print it."""
+    return f"project {namespace.removeprefix(PROJECT)}" if namespace.startswith(PROJECT) else namespace
 
 
 def _hint(*rows: str) -> None:

@@ -4,7 +4,13 @@ import pytest
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.observe.commands.known_costs import KnownCost, command_cost, file_cost, latest_sessions
+from palaver.observe.commands.known_costs import (
+    SIMILARITY_MIN,
+    KnownCost,
+    command_cost,
+    file_cost,
+    latest_sessions,
+)
 
 from .shell_history import MISSING, ShellHistory
 
@@ -54,7 +60,7 @@ def test_other_commands_are_less_similar(shell: ShellHistory) -> None:
     shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))
     home = shell.archive()
 
-    near, far = cost_of_command(home, "npm test --watch"), cost_of_command(home, "git status")
+    near, far = cost_of_command(home, "npm --watch test"), cost_of_command(home, "git status")
 
     assert near is not None
     assert near.strength == pytest.approx(2 / 3)
@@ -63,6 +69,42 @@ def test_other_commands_are_less_similar(shell: ShellHistory) -> None:
     assert cost_of_command(home, "npm test || bun run test") is None
     assert cost_of_command(home, "") is None
     assert cost_of_command(home, "npm test", "cart") is None
+
+
+@pytest.mark.parametrize(
+    ("failed", "worked", "command", "applies"),
+    [
+        ("git push", "git pull --rebase", "git push origin main", True),
+        ("git push", "git push -u origin main", "git push -u origin feature", False),
+        ("git push", "git pull --rebase", "git pushall origin", False),
+        ("git push origin main", "git pull --rebase", "git push", False),
+        ("pytest", "uv run pytest", "pytest tests/cart -q", True),
+        ("make", "make build", "make lint", False),
+    ],
+)
+def test_a_failed_subcommand_applies_to_its_calls(
+    shell: ShellHistory, failed: str, worked: str, command: str, applies: bool
+) -> None:
+    """A failed program or subcommand applies to calls with further arguments, unless these are those that worked."""
+    shell.session((failed, "error: unknown option", True), (worked, "ok", False), (failed, "ok", False))
+    found = cost_of_command(shell.archive(), command)
+
+    assert (found is not None and found.strength >= SIMILARITY_MIN) == applies
+
+
+def test_the_message_of_a_commit_does_not_matter(shell: ShellHistory) -> None:
+    """A commit that failed applies to a commit with another message, also one of several lines."""
+    shell.session(
+        ("git commit -m 'Add the cart'", "lint failed", True),
+        ("bun run lint:fix", "ok", False),
+        ("git commit -m 'Add the cart'", "1 file changed", False),
+    )
+    home = shell.archive()
+
+    for message in ('"Add the till"', "\"$(cat <<'EOF'\nAdd the till\n\nIt counts.\nEOF\n)\""):
+        found = cost_of_command(home, f"git commit -m {message}")
+        assert found is not None
+        assert (found.strength, found.remedy) == (1.0, "bun run lint:fix")
 
 
 def test_a_file_names_the_check_that_failed_after_its_edits(shell: ShellHistory) -> None:

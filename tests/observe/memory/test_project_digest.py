@@ -59,6 +59,11 @@ class Shop:
         found = self.context(namespace, query).digest
         return {section.title: [line.all_text for line in section.lines] for section in found}
 
+    def likely(self) -> dict[str, list[str]]:
+        """Return the texts under each heading of the digest that a hook shows."""
+        found = self.core.contexts.select(lambda _: 0, SHOP, likely_only=True).digest
+        return {section.title: [line.all_text for line in section.lines] for section in found}
+
 
 def page(context: SessionContext) -> str:
     """Return the rendered context."""
@@ -143,7 +148,10 @@ def test_the_newest_answer_to_a_question_is_in_force(shop: Shop) -> None:
 
 
 def test_a_summary_gives_the_outcome_and_the_open_items(shop: Shop) -> None:
-    """The line of a summarised session has its outcome, unless the title says it, and what is left to do."""
+    """The line of a summarised session has its outcome, unless the title says it, and what is left to do.
+
+    The title of the session replaces a summary that is a question.
+    """
     shop.add("cart", learned("Read the code"), learned("Add the cart"), learned("Test the cart"))
     facts = ("Request: Add a cart", "Completed: Add a cart page", "Next: Write the migration", "Learned: Tea is hot")
     key = shop.summarise("cart", replace(learned(f"{SUMMARY}Add a cart page"), facts=facts))
@@ -152,7 +160,7 @@ def test_a_summary_gives_the_outcome_and_the_open_items(shop: Shop) -> None:
     shop.summarise("mail", replace(learned(f"{SUMMARY}Why is mail slow?"), facts=(outcome,)))
 
     assert shop.lines()["Last Sessions"] == [
-        "Why is mail slow? Outcome: Letters are sent twice when the queue restarts",
+        "mail Outcome: Letters are sent twice when the queue restarts",
         "Add a cart page Next: Write the migration",
     ]
     assert f"- Add a cart page; Next: Write the migration [obs-{key}, assistant]\n" in page(shop.context())
@@ -260,5 +268,53 @@ def test_the_digest_fits_the_budget(shop: Shop, budget: int) -> None:
     context = shop.context(budget=budget)
 
     assert count(page(context)) == context.tokens <= budget
-    assert context.digest_lines + context.omitted_lines == 7
+    assert context.digest_lines + context.omitted_lines == 4
     assert context.memories or not context.digest
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Why are discounts rounded twice?", "Fix the cart"),
+        ("error: No such file or directory: cart.py", "Fix the cart"),
+        ("error[E0308]: mismatched types", "Fix the cart"),
+        ("Traceback (most recent call last):", "Fix the cart"),
+        ("/review the branch", "Fix the cart"),
+        ("I get a blank page", "Fix the cart"),
+        ("Review this PR", "Fix the cart"),
+        ("Error messages of the cart", "Error messages of the cart"),
+        ("Rewrite the cart", "Rewrite the cart"),
+        ("Do a spell check of the cart", "Do a spell check of the cart"),
+    ],
+)
+def test_a_title_without_a_topic_gives_way_to_the_result(shop: Shop, title: str, shown: str) -> None:
+    """A question, an error message or a bare request is not shown as the work of a session; its result is."""
+    shop.add(title, learned("Fix the cart"))
+    shop.add("Which one?", learned("Which cart is it?"))
+
+    assert shop.lines() == {"Last Sessions": [shown]}
+
+
+def test_only_continued_work_is_likely(shop: Shop) -> None:
+    """Lines about past sessions are likely if sessions modify the files of the session before them, as most do."""
+    for number in range(6):
+        shop.add(f"page {number}", learned(f"Fix page {number}", FIX, files=["src/page.py", f"src/{number}.py"]))
+
+    assert shop.likely() == {
+        "Last Sessions": [f"page {number}" for number in (5, 4, 3)],
+        "Files They Modified": ["src/page.py (6 sessions)"],
+    }
+
+
+def test_nothing_is_likely_where_sessions_differ(shop: Shop) -> None:
+    """Where each session has files of its own, or one session is known, no line is likely. Memories are shown."""
+    shop.add("one", learned("Fix the cart", FIX, files=["src/cart.py"]))
+    assert shop.likely() == {}
+
+    for number in range(6):
+        shop.add(f"page {number}", learned(f"Fix page {number}", FIX, files=[f"src/{number}.py"]))
+
+    assert shop.likely() == {}
+    shop.core.remember(Memory("Use tabs", "preference", namespace=SHOP))
+    context = shop.core.contexts.select(lambda chosen: count(page(chosen)), SHOP, likely_only=True)
+    assert (context.memories, context.digest) == (1, ())

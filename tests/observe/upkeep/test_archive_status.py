@@ -54,7 +54,7 @@ def test_progress_of_each_stage(history: History) -> None:
     history.publish()
     state = status_of(Home(history.folder))
     assert (state.unembedded, state.index_lag) == (0, 0)
-    assert state.index == "5 entries, 4 vectors for semantic search, in index/gen-1"
+    assert state.index == "5 texts, 4 vectors for semantic search, in index/gen-1"
 
     history.say("two", Said("silver spoon"))
     assert status_of(Home(history.folder)).index_lag == 1
