@@ -3,7 +3,7 @@
 import argparse
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
@@ -26,6 +26,7 @@ from .shared import SetMissing
 from .table import table, write_section
 
 _KINDS = ("intent", "friction", "open_item", "repo", "workflow", "code", "paraphrase", "keyword", "question")
+_SPLITS = ("train", "test")
 _SAMPLE, _OPENED = 40, 5
 
 
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     ours = Ours(corpus, chosen.keep)  # The home is removed when this object is.
     with ArchiveSearch(ours.home) as archive:
-        asked = [_ask(archive, question) for question in corpus.questions]
+        asked = ask_all(archive, corpus.questions)
         text = "\n\n".join([_by_kind(asked), _worth(archive, asked)])
     print(text)
     if chosen.write:
@@ -79,8 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _ask(archive: ArchiveSearch, question: Question) -> Asked:
-    return Asked(question, extractive_answer(archive, Renderer(), question.text))
+def ask_all(archive: ArchiveSearch, questions: Iterable[Question]) -> list[Asked]:
+    """Answer the questions without a language model."""
+    return [Asked(each, extractive_answer(archive, Renderer(), each.text)) for each in questions]
 
 
 def _by_kind(asked: Sequence[Asked]) -> str:
@@ -91,12 +93,14 @@ def _by_kind(asked: Sequence[Asked]) -> str:
         "cites session",
         "best cites session",
         "weak",
-        "sessions",
+        "findings",
         "tokens",
         "maximum",
     ]
     kinds = {kind: [each for each in asked if kind in each.question.kinds] for kind in (*_KINDS, "negative")}
-    kinds["all with an answer"] = [each for each in asked if each.question.gains]
+    answerable = [each for each in asked if each.question.gains]
+    kinds["all with an answer"] = answerable
+    kinds |= {f"{split} split": [each for each in answerable if each.question.split == split] for split in _SPLITS}
     return table(header, [_row(kind, some) for kind, some in kinds.items()])
 
 
@@ -112,7 +116,7 @@ def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
         _percent(answered),
         *rates,
         _percent([each.answer.weak for each in asked]),
-        f"{mean(len(each.answer.sessions) for each in asked):.1f}",
+        f"{mean(len(each.answer.findings) for each in asked):.1f}",
         f"{mean(tokens):,.0f}",
         f"{max(tokens):,}",
     ]

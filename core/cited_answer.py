@@ -12,6 +12,7 @@ from .results import Hit
 class FindingKind(StrEnum):
     """Kind of a finding. Answers list findings in this order."""
 
+    COMMAND = "command"
     DECISION = "decision"
     FIX = "fix"
     PATTERN = "pattern"
@@ -27,6 +28,7 @@ class CitedSource(Struct, frozen=True):
         label: Short name of the conversation in the answer: the first characters of its session ID.
         path: Path relative to the archive. Empty for a memory.
         exists: False if the archive does not contain the item or the lines.
+        read: False if a language model cited the item or the lines, but no tool returned them to it.
     """
 
     id: str = ""
@@ -36,6 +38,7 @@ class CitedSource(Struct, frozen=True):
     start_line: int = 0
     end_line: int = 0
     exists: bool = True
+    read: bool = True
 
 
 class Finding(Struct, frozen=True):
@@ -98,18 +101,21 @@ class CitedAnswer(Struct, frozen=True):
 
     Attributes:
         findings: The first finding is the best answer.
-        weak: True if the best entry is only slightly above the relevance threshold.
+        weak: True if the best entry is only slightly above the relevance threshold, or contains few words of the
+            question.
+        newest: True if the question names only a time. The findings are the newest entries of that time.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.
         nearest: Entries below the relevance threshold, if nothing was found.
-        suggestions: Advice if nothing was found.
+        suggestions: Advice if nothing was found, and the command that lists more answers of the same kind.
         notices: Limits of the answer, such as claims without a source.
     """
 
     question: str
     findings: tuple[Finding, ...] = ()
     weak: bool = False
+    newest: bool = False
     text: str = ""
     sources: tuple[CitedSource, ...] = ()
     sessions: tuple[CitedSession, ...] = ()

@@ -25,6 +25,7 @@ from .present.unit_history import UnitHistory
 from .query.agent_names import check_agents
 from .query.project_names import check_projects, project_at
 from .query.secret_placeholders import redacted, without_secrets
+from .query.tokenizer import terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,6 +72,17 @@ class ArchiveSearch(Closing):
         check_projects(self._store, filters.projects)
         if filters.agents:
             check_agents(filters.agents, self._engine.snapshot.names("agent"))
+
+    @property
+    def store(self) -> Store:
+        """Store of this archive. `close` closes it."""
+        return self._store
+
+    def unknown_words(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return those words that occur in no entry of the index, in any form, without duplicates."""
+        entries_with = self._engine.snapshot.entries_with
+        distinct = dict.fromkeys(words)
+        return tuple(word for word in distinct if (found := terms(word)) and not any(map(entries_with, found)))
 
     def sessions(self, query: Query) -> SessionPage:
         """Return a page of the sessions that match a query with `Grouping.SESSION`."""

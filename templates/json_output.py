@@ -105,6 +105,7 @@ def _done(_: DeletionResult) -> bool:
 
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
+    AnswerReceipt: ObjectFormat({"tokens"}),
     Hit: ObjectFormat(
         {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
         computed={

@@ -24,7 +24,8 @@ _HOST_TAG = re.compile(
     r"<(?=/?(?:[\w-]+:)?(?:invoke|parameters?|functions?|tools?|system|function[-_]\w+|tool[-_]\w+|system[-_]\w+|user|"
     r"human|assistant|developer|model|thinking)\b|\||/?SYS>)|\[(?=/?INST\b)"
 )
-_TAG = re.compile(rf"{_HOST_TAG.pattern}|<(?=[/!?]?[A-Za-z])")
+# The word of a here-document, as in `cat <<EOF`, is no tag if no `>` follows.
+_TAG = re.compile(rf"{_HOST_TAG.pattern}|(?!(?<=<)<[A-Z]{{2,}}\b[^>]*\Z)<(?=[/!?]?[A-Za-z])")
 _ENTITIES = {"<": "&lt;", "[": "&#91;"}
 # Remote address, or a reference to one, from which a Markdown viewer would load an image.
 _TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)

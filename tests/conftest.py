@@ -12,6 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from palaver.core.home import Home
+
+from . import demo
+from .observe.llm.server import FakeProvider, serving
+
 # The tests of the extra `models` run where it is installed: `make models`.
 collect_ignore = [] if find_spec("sentence_transformers") else ["models"]
 
@@ -80,6 +85,19 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.mktemp("home")
     move_home(monkeypatch, path)
     return path
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return the home of the archived sample data, which no test changes."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    """Server that imitates the APIs of language models."""
+    with serving() as server:
+        yield server
 
 
 class NetworkForbidden(RuntimeError):

@@ -38,12 +38,6 @@ SWAPPED = "Invalid date range: 2026-03-02 is later than 2026-03-01\nSwap the two
 PALAVER = (sys.executable, "-m", "palaver")
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data. Tests that share it do not write to it."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
-
-
 @pytest.fixture
 def archived(built: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Use the shared archived demo data as the home of this test."""

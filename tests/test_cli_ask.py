@@ -53,6 +53,7 @@ def test_json_has_whole_paths() -> None:
 
     assert answer["findings"][0]["sources"][0]["path"].endswith("0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl")
     assert answer["tokens"] == count(ran.rstrip("\n"))
+    assert "tokens" not in answer["receipt"]
 
 
 @pytest.mark.usefixtures("archived")
@@ -60,9 +61,22 @@ def test_options_restrict_the_answer() -> None:
     """A project and dates restrict the answer. An unknown project is an error."""
     assert "Nothing found" in palaver("ask", "sqlite or json files", "--after", "2026-04").stdout
     page = palaver("ask", "sqlite or json files", "--project", "seed-library").stdout
-    assert "a weak match" in page
+    assert "**Weak match, perhaps about something else**" in page
+    assert "ask again without the filters" in page
     assert "tide-clock" not in page
     assert "Unknown project" in palaver("ask", "sqlite", "--project", "nope", code=2).stderr
+
+
+@pytest.mark.usefixtures("archived")
+def test_questions_for_commands_and_fixes() -> None:
+    """A question for a command or the fix of an error is answered as by `how` and `fix`, which the answer names."""
+    page = palaver("ask", "how do I run the tests", "--project", "tide-clock").stdout
+    assert "(command, 2026-03-30): tide-clock: `python -m pytest`, mostly `python -m pytest -q` (3 runs in" in page
+    assert "\nTo list all commands: palaver how test\n" in page
+
+    page = palaver("ask", "ValueError: max() arg is an empty sequence").stdout
+    assert "`python -m pytest -q tests/test_summer_time.py` worked after edits of `tide_clock/store.py`" in page
+    assert "\nTo list all fixes: palaver fix 'ValueError: max() arg is an empty sequence'\n" in page
 
 
 def test_missing_archive_is_an_error() -> None:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,11 @@ from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.home import Home
 
-from . import demo
-from .observe.llm.server import FakeProvider, Sent, message, serving, tool_use
+from .observe.llm.server import FakeProvider, Sent, message, tool_use
 from .observe.llm.test_agent_command import AGENT, is_running, until
 
 ANSWER = "**Answer.** SQLite, because the plug is pulled. [obs-23]\n\n## Sources\n- obs-23, tide-clock, 2026-02-03"
 QUESTION = ("sqlite", "or", "json", "files")
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data, which no test changes."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

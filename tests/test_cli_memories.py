@@ -19,7 +19,7 @@ from palaver.core.memory import Memory, MemoryRevision
 from palaver.core.origin import Origin
 from palaver.observe.memory import MemoryCore
 
-from .observe.llm.server import FakeProvider, Sent, message, serving
+from .observe.llm.server import FakeProvider, Sent, message
 
 
 def palaver(*arguments: str, code: int = 0) -> Result:
@@ -169,12 +169,6 @@ def test_pinned_and_protected_memories_are_forgotten_only_with_force(core: Memor
     assert answer("memories", "list")["total"] == 0
     assert answer("memories", "list", "--all")["total"] == 2
     assert core.undo(["mem_2"])[0].stored.state == "active"
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with serving() as server:
-        yield server
 
 
 def test_a_model_judges_only_if_the_user_configured_it(

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 from palaver.cli import main
 from palaver.core.home import Home
 
-from . import demo
 from .archiver.formats.claude_code.claude_lines import jsonl, user
 
 EMPTY = (
@@ -32,12 +31,6 @@ EMPTY = (
     (("forget", "--mentions", "zzzqqq"), "Widen the options, or take an ID from `palaver search`."),
     (("forget", "--list"), "To preview one: palaver forget WHAT"),
 )
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data. The tests do not write to it."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.mark.parametrize(("words", "advice"), EMPTY)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,7 @@ from palaver.core.progress import silent
 from palaver.core.spending import Extraction
 from palaver.templates.render import Renderer
 
-from . import demo
-from .observe.llm.server import FakeProvider, Sent, failing, honest, is_about_session, learned, message, serving
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data, which no test changes."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
+from .observe.llm.server import FakeProvider, Sent, failing, honest, is_about_session, learned, message
 
 
 @pytest.fixture

@@ -12,24 +12,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
-from palaver.cli.language_model import provider_of, why_off
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.observe.llm import local_servers
 from palaver.observe.llm.api_keys import KEYS
+from palaver.observe.llm.configured_model import provider_of, why_off
 from palaver.observe.llm.known_agents import known_agents
 from palaver.observe.llm.model_errors import RequestRefused
 from palaver.observe.llm.model_request import ModelRequest
 
-from . import demo
 from .observe.llm import agent
 from .observe.llm.server import FakeProvider, Sent, serving
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data, which no test changes."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.search.query.project_names import check_projects, unknown_project
 
-from . import demo
-
 COMMANDS = (
     ("search", "sqlite"),
     ("search", "sqlite", "--by", "session"),
@@ -29,12 +27,6 @@ COMMANDS = (
     ("context",),
     ("forget",),
 )
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data. The tests do not write to it."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,7 @@ from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
-from . import demo
-from .observe.llm.server import FakeProvider, Sent, completion_calls, failing, message, serving, tool_use
+from .observe.llm.server import FakeProvider, Sent, completion_calls, failing, message, tool_use
 from .observe.llm.test_openai_api import completion
 
 QUESTION = "sqlite or json files"
@@ -30,18 +29,6 @@ CITED = "- 2026-02-03: use SQLite, because the plug is pulled. [obs-{}]"
 
 LONG = {"input_tokens": 12_000, "output_tokens": 4_000}
 """Tokens of a call that uses up a small budget."""
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data, which no test changes."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with serving() as server:
-        yield server
 
 
 class Asker:
@@ -250,6 +237,10 @@ def test_invented_and_guessed_citations_are_marked(asker: Asker) -> None:
         "Invented by the model, and marked: 3 citations.",
         "Without a valid source, and marked: 4 claims.",
     )
+    cited = {source.id or source.path: (source.exists, source.read) for source in answer.sources}
+    assert cited[asker.id] == (True, True)
+    assert cited[guessed] == (True, False)
+    assert cited["obs-99999"] == (False, False)
 
 
 def test_lines_that_no_result_contained_are_marked(asker: Asker) -> None:

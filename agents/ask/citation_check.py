@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.formats.registry import AGENTS
 from ...core.cited_answer import CitedSource
@@ -24,6 +25,8 @@ _CITATION: Final = re.compile(
     rf"(?P<id>{PUBLIC_ID})"
     r"|(?<![\w/.-])(?P<path>[\w.@+~-]+(?:/[^\s`:\[\](),;]+)+|[\w-]{4,}):(?P<first>\d+)(?:-(?P<last>\d+))?(?![\w.:])"
 )
+_PAIR: Final = re.compile(r"`?,\s*`?")
+"""Text between an ID and its lines, as in `[obs-7, 0b6f:12]`."""
 _SCHEME: Final = re.compile(r"\w+://\S*")
 
 
@@ -46,15 +49,22 @@ class CitationChecker:
         self._archive = archive
 
     def check(self, text: str) -> CheckedText:
-        """Return the text with a mark after each citation that is not in the archive."""
+        """Return the text with a mark after each citation that is not in the archive.
+
+        In a pair such as `[obs-7, 0b6f:12]`, the lines must be from the conversation of the entry.
+        """
         found = list(self._citations(text))
         details = self._details([each["id"] for each in found if each["id"]])
         marked, end = list[str](), 0
         sources: dict[str, CitedSource] = {}
+        entry: CitedSource | None = None
         for each in found:
             source = _of_id(each["id"], details) if each["id"] else self._of_lines(each)
             if source is None:
                 continue
+            if not each["id"] and entry is not None and _PAIR.fullmatch(text, end, each.start()):
+                source = replace(source, exists=source.exists and source.session_id == entry.session_id)
+            entry = source if each["id"] and source.path else None
             sources.setdefault(each[0], source)
             marked += [text[end : each.end()], "" if source.exists else f" {UNVERIFIED}"]
             end = each.end()

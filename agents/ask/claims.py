@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...core.observation import Evidence
+from ...core.origin import Origin
 from ...core.results import Detail
 from ...core.sentences import sentences, strip_markdown
 
@@ -22,6 +23,16 @@ _DULL: Final = re.compile(
 )
 _ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
 """Row of a table. Its short cells are not understandable without the headings of the columns."""
+_INTENTION: Final = re.compile(
+    r"""\A[“"]?
+    (?:(?:ok|okay|now|next|first|then|so|great|good|perfect|sure|yes|done|actually|also|and|but)\b[,.!:;—–-]*\s*)*
+    (?: (?:i|we)(?:['’]?ll|\s(?:will|should|need\sto|want\sto|plan\sto))\b
+    | (?:i['’]?m|i\sam|we['’]?re)\s(?:now\s)?\w+ing\b | let\s(?:me|us)\b | let['’]s\b | (?:going|about)\sto\b )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Start of a sentence in which an agent announces what it will do. A later sentence says what was done."""
+_QUESTION: Final = ("?", "?”", '?"')
 _SHORTEST: Final = 20
 """Minimum characters of a claim."""
 
@@ -42,13 +53,21 @@ class Claim(NamedTuple):
 def claims_of(detail: Detail) -> list[Claim]:
     """Return the distinct sentences of an entry's facts and narrative.
 
-    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out.
+    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out, and so are the intentions and
+    questions of an agent.
     """
     observation = detail.observation
     # The facts of a memory are its statistics.
     facts = () if detail.kind == "memory" else (_LETTER.sub("", strip_markdown(fact)) for fact in observation.facts)
     distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(observation.narrative)])
+    if observation.origin != Origin.HUMAN or detail.kind == "exchange":
+        distinct = dict.fromkeys(filter(is_statement, distinct))
     return [Claim(text, *lines_of(text, observation.evidence, detail)) for text in distinct]
+
+
+def is_statement(text: str) -> bool:
+    """Return whether a sentence of an agent neither announces an action nor asks the user a question."""
+    return text.startswith(_ASKED) or not (_INTENTION.match(text) or text.endswith(_QUESTION))
 
 
 def sentences_of(text: str) -> Iterator[str]:

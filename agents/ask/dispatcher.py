@@ -116,6 +116,7 @@ class Dispatcher:
             return source.id in known if source.id else index.has_read(source.path, source.start_line, source.end_line)
 
         marked = mark_claims(checked.text, checked.sources, is_read)
+        sources = tuple(replace(each, read=each in marked.sources) for each in checked.sources)
         sessions = tuple(self._sessions(marked.sources))
         receipt = AnswerReceipt(
             cost=cost,
@@ -130,7 +131,7 @@ class Dispatcher:
         return CitedAnswer(
             question,
             text=marked.text,
-            sources=checked.sources,
+            sources=sources,
             sessions=sessions,
             notices=tuple(_notices(reply, checked, marked)),
             receipt=receipt,

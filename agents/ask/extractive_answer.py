@@ -1,6 +1,6 @@
 """Answers without a language model, composed of sentences from the archive."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -11,13 +11,13 @@ from ...core.observation import ObservationType
 from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
-from .claims import Claim, claims_of
-from .evidence_search import FoundEvidence, find_evidence
+from .command_findings import find_commands
+from .evidence_search import WEAK, FoundEvidence, find_evidence, labels_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
 from .quotation import quoted_claim
-from .relevance import Relevance, repeats
+from .relevance import repeats
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 ANSWER_TOKENS: Final = 2_000
 """Maximum tokens of an answer."""
-_WEAK: Final = 0.2
-"""Minimum score of the best hit. Below it, the answer is marked as weak."""
 _WEAK_SHARE: Final = 0.25
 """Minimum share of the question's words in the best finding. Below it, the answer is marked as weak.
 
@@ -63,37 +61,74 @@ def extractive_answer(
         InvalidInput: The question or a filter is invalid.
     """
     metered = MeteredArchive(archive, renderer)
-    found = find_evidence(metered, question, filters or Filters(), here)
-    if not found.details:
+    filters = filters or Filters()
+    commands = find_commands(metered, question, filters, here)
+    if commands.is_whole:
+        basis = CitedAnswer(question, suggestions=(commands.advice,))
+        labels = labels_of(commands.details)
+        return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
+    found = find_evidence(metered, question, filters, here)
+    if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
-    claims = {detail.id: claims_of(detail) for detail in found.details}
-    relevance = _relevance(question, found, claims)
-    findings = with_conflicts(list(_findings(metered, found, claims, relevance)), found.details)
-    weak = found.results.hits[0].score < _WEAK or relevance.share(findings[0].text) < _WEAK_SHARE
-    unknown = relevance.unknown(question) if weak else []
+    details = (*commands.details, *found.details)
+    labels = labels_of(details)
+    fixes = commands.findings(labels)
+    others = list(_findings(metered, found, labels, fixes)) if found.details else []
+    weak = not (fixes or found.newest) and _is_weak(found, others[0])
+    others = _related(found, others, weak=weak)
     basis = CitedAnswer(
         question,
         weak=weak,
-        notices=(f"The cited entries do not contain: {', '.join(unknown)}.",) if unknown else (),
+        newest=found.newest and not fixes,
+        notices=tuple(_notices(question, found, others if weak else ())),
+        suggestions=(commands.advice,) if fixes else (),
     )
-    return _fitting(lambda number: _answer(basis, findings[:number], found, metered), findings, renderer, budget)
+    return _fitting(basis, [*fixes, *with_conflicts(others, found.details)], details, metered, budget)
+
+
+def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> list[Finding]:
+    """Return the first finding, and those that are related to the question.
+
+    After a good answer, a finding must show a word of the question. If all findings are weak, any of them can be the
+    answer, but not within filters, where few entries compete.
+    """
+    if weak:
+        return findings[:1] if found.has_user_filters else findings
+    related = [each for each in findings[1:] if found.newest or found.relevance.share(each.text)]
+    return [*findings[:1], *related]
+
+
+def _is_weak(found: FoundEvidence, best: Finding) -> bool:
+    return found.results.hits[0].score < WEAK or found.relevance.share(best.text) < _WEAK_SHARE
+
+
+def _notices(question: str, found: FoundEvidence, weak: Sequence[Finding]) -> Iterator[str]:
+    """Yield notes about words of the question that the archive, or the findings of a weak answer, do not contain."""
+    if found.absent:
+        yield f"Not in the archive: {', '.join(found.absent)}."
+    if weak:
+        unknown = found.relevance.unknown(question, *(finding.text for finding in weak))
+        if others := [word for word in unknown if word not in found.absent]:
+            yield f"The cited entries do not contain: {', '.join(others)}."
+        if found.has_user_filters:
+            yield "For more entries, ask again without the filters."
 
 
 def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive) -> CitedAnswer:
     results = found.results
     why = results.explanation
     nearest = why.weak if why else results.hits[:_NEAREST]
-    advice = ["Ask in other words, or name a file, a command or an error message of that time."]
-    advice += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
+    absent = found.absent or (why.missing if why else ())
+    facts = [f"Not in the archive: {', '.join(absent)}."] if absent else []
+    facts += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
     newest = f" The newest entry is from {show_day(results.newest)}." if results.newest is not None else ""
-    advice += [f"Nothing is from {_days(each)} (`{each.text}`).{newest}" for each in results.empty_times]
-    if why and why.missing:
-        advice.append(f"Not in the archive: {', '.join(why.missing)}.")
+    facts += [f"Nothing is from {_days(each)} (`{each.text}`).{newest}" for each in results.empty_times]
     if why and why.similar:
-        advice.append(f"Similar terms: {', '.join(dict.fromkeys(each.nearest for each in why.similar))}.")
+        facts.append(f"Similar terms: {', '.join(dict.fromkeys(each.nearest for each in why.similar))}.")
+    advice = "Ask in other words, or name a file, a command or an error message."
     if found.has_user_filters:
-        advice.append("Ask again without the filters.")
-    return CitedAnswer(question, nearest=nearest, suggestions=tuple(advice), receipt=metered.receipt())
+        advice = "Ask again without the filters, or in other words."
+    return CitedAnswer(question, nearest=nearest, suggestions=(*facts, advice), receipt=metered.receipt())
 
 
 def _days(expression: TimeExpression) -> str:
@@ -102,72 +137,69 @@ def _days(expression: TimeExpression) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _relevance(question: str, found: FoundEvidence, claims: Mapping[str, Sequence[Claim]]) -> Relevance:
-    """Return the relevance of texts to the question, compared with the titles and claims of all entries."""
-    texts = [claim.text for each in claims.values() for claim in each]
-    return Relevance(question, [*(detail.observation.title for detail in found.details), *texts])
-
-
 def _findings(
-    archive: MeteredArchive, found: FoundEvidence, claims: Mapping[str, Sequence[Claim]], relevance: Relevance
+    archive: MeteredArchive, found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Yield a finding for each entry, best first. Findings that repeat earlier ones are left out."""
-    known: list[str] = []
-    for place, detail in enumerate(_with_decision_first(found.details, claims, relevance)):
-        given = claims[detail.id]
-        if not place and (quote := quoted_claim(archive, detail, given, relevance)):
+    """Yield a finding for each entry, best first. Repetitions of earlier findings and of `fixes` are left out."""
+    known, fixed = list[str](), [fix.text for fix in fixes]
+    for place, detail in enumerate(_with_decision_first(found)):
+        given = found.claims[detail.id]
+        if not (place or found.newest) and (quote := quoted_claim(archive, detail, given, found.relevance)):
             given = [quote, *given]
-        finding = finding_of(detail, given, relevance, found.labels, OTHER if place else BEST)
-        if detail.replaced_by or not repeats(finding.text, known, _SAME):
+        extent = OTHER if place or fixes or found.newest else BEST
+        finding = finding_of(detail, given, found.relevance, labels, extent)
+        is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
+        if detail.replaced_by or not is_known:
             known.append(finding.text)
             yield finding
 
 
-def _with_decision_first(
-    details: Sequence[Detail], claims: Mapping[str, Sequence[Claim]], relevance: Relevance
-) -> list[Detail]:
+def _with_decision_first(found: FoundEvidence) -> list[Detail]:
     """Move a relevant decision of the user before the best entry, if both are from the same conversation."""
 
     def share(detail: Detail) -> float:
-        return relevance.share(" ".join([detail.observation.title, *(claim.text for claim in claims[detail.id])]))
+        texts = [detail.observation.title, *(claim.text for claim in found.claims[detail.id])]
+        return found.relevance.share(" ".join(texts))
 
-    first = details[0]
-    if not first.path or _is_decision(first):
-        return list(details)
-    for detail in details[1:]:
-        if detail.path == first.path and _is_decision(detail) and share(detail) >= _DECIDED * share(first):
-            return [detail, *(each for each in details if each is not detail)]
-    return list(details)
+    first, *others = found.details
+    if first.path and not _is_decision(first):
+        for detail in others:
+            if detail.path == first.path and _is_decision(detail) and share(detail) >= _DECIDED * share(first):
+                return [detail, *(each for each in found.details if each is not detail)]
+    return [first, *others]
 
 
 def _is_decision(detail: Detail) -> bool:
     return detail.observation.type is ObservationType.DECISION and detail.observation.origin == Origin.HUMAN
 
 
-def _answer(
-    basis: CitedAnswer, findings: Sequence[Finding], found: FoundEvidence, metered: MeteredArchive
+def _fitting(
+    basis: CitedAnswer,
+    findings: Sequence[Finding],
+    details: Sequence[Detail],
+    metered: MeteredArchive,
+    budget: int,
+) -> CitedAnswer:
+    """Return the answer with as many of the first findings as the budget allows, and with its cost in the receipt."""
+    for number in range(len(findings), 0, -1):
+        found = metered.renderer.with_answer_tokens(_with_sources(basis, findings[:number], details, metered))
+        if found.receipt.tokens <= budget or number == 1:
+            return found
+    raise AssertionError("an answer has a finding")
+
+
+def _with_sources(
+    basis: CitedAnswer, findings: Sequence[Finding], details: Sequence[Detail], metered: MeteredArchive
 ) -> CitedAnswer:
     """Add the findings, their sources and the receipt to an answer."""
     sources = tuple(source for finding in findings for source in finding.sources)
-    paths = dict.fromkeys(source.path for source in sources if source.path)
-    by_path = {detail.path: detail for detail in reversed(found.details)}
-    sessions = tuple(_session(by_path[path], found.labels[path]) for path in paths)
-    receipt = metered.receipt(list(paths))
+    labels = {source.path: source.label for source in sources if source.path}
+    by_path = {detail.path: detail for detail in reversed(details)}
+    sessions = tuple(_session(by_path[path], label) for path, label in labels.items())
+    receipt = metered.receipt(list(labels))
     return replace(basis, findings=tuple(findings), sources=sources, sessions=sessions, receipt=receipt)
 
 
 def _session(detail: Detail, label: str) -> CitedSession:
     at = detail.observation.at
     return CitedSession(label, detail.session_id, detail.session_title, detail.project, detail.path, at)
-
-
-def _fitting(
-    answer: Callable[[int], CitedAnswer], findings: Sequence[Finding], renderer: "Renderer", budget: int
-) -> CitedAnswer:
-    """Return the answer with as many of the first findings as the budget allows, and with its cost in the receipt."""
-    number = len(findings)
-    found = renderer.with_answer_tokens(answer(number))
-    while found.receipt.tokens > budget and number > 1:
-        number -= 1
-        found = renderer.with_answer_tokens(answer(number))
-    return found

@@ -18,6 +18,8 @@ def with_conflicts(findings: Sequence[Finding], details: Sequence[Detail]) -> li
     Replacements within a session are stored in the archive. For decisions and patterns, the rules that compare memories
     also judge each pair of titles. A replaced finding is first only if all findings are replaced.
     """
+    if not findings:
+        return []
     by_id = {detail.id: detail for detail in details}
     superseded = {one.id: one.replaced_by.id for one in details if one.replaced_by}
     against: dict[str, list[str]] = {}

@@ -15,33 +15,43 @@ def _anywhere(phrases: str) -> re.Pattern[str]:
 _BY_TYPE: Final = {
     ObservationType.DECISION: FindingKind.DECISION,
     ObservationType.BUG_FIX: FindingKind.FIX,
-    ObservationType.DEBUG: FindingKind.FIX,
     ObservationType.PATTERN: FindingKind.PATTERN,
 }
-_CHOICE: Final = _anywhere(
-    "recommend(?:s|ed)?|propose[sd]?|decided|chose|chosen|opted|go(?:ing)? with|went with|prefer(?:red|s)?|let['’]s use"
+_FIX: Final = re.compile(
+    r"fix(?:e[sd]|ing)?\b|resolve[sd]?\b|(?:use|run|leave out) `[^`]+`|in `[^`]+`, (?:use|leave out)|`[^`]+` repairs\b",
+    re.IGNORECASE,
 )
-_FIX: Final = re.compile(r"fix(?:e[sd]|ing)?\b|`[^`]+` repairs\b|resolve[sd]?\b", re.IGNORECASE)
+"""Start of the title of a repair."""
+_CHOICE: Final = re.compile(
+    r"(?:recommend|propose|decide|cho[o]?se|prefer|opt)\w*\s|go(?:ing)? with\b|went with\b|let['’]s use\b"
+    r"|use \S.*\b(?:because|instead of|over|rather than)\b",
+    re.IGNORECASE,
+)
+"""Start of the title of a choice."""
 _GOTCHA: Final = _anywhere(
-    "silently|turns? out|gotcha|pitfall|careful|watch out|fail(?:s|ed) (?:when|on|if|because)|breaks?|cannot"
-    "|does(?:n['’]t| not) work|must not|unexpected(?:ly)?|misleading|pre-existing|only works?|otherwise"
+    "silently|turns? out|gotcha|pitfall|careful|watch out|fail(?:s|ed) (?:when|on|if|because)"
+    "|does(?:n['’]t| not) work|must not|unexpected(?:ly)?|misleading|pre-existing|only works?"
 )
 _RULE: Final = _anywhere(
-    "always|never|must|should (?:always|never|not|only)|in sync|conventions?|same pattern|make sure|whenever|every time"
-    "|enforces?|required"
+    "always|never|should (?:always|never|not|only)|in sync|conventions?|same pattern|make sure|whenever|every time"
 )
+
+
+_UNCHANGING: Final = frozenset({ObservationType.DEBUG, ObservationType.LEARNING})
+"""Types of observations without a change. A diagnosis among them is not a fix."""
 
 
 def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
-    """Return the kind of a finding, from the type of its observation or else from the words of its title and text."""
+    """Return the kind of a finding, from the type of its observation or else from its title and text.
+
+    Text that is only similar to a decision or rule is `OTHER`, so that no finding has a wrong label.
+    """
     if declared in _BY_TYPE:
         return _BY_TYPE[declared]
-    if _FIX.match(title) or "root cause" in text.lower():
+    if _FIX.match(title) or (declared not in _UNCHANGING and "root cause" in text.lower()):
         return FindingKind.FIX
-    if _CHOICE.search(title):
+    if _CHOICE.match(title):
         return FindingKind.DECISION
     if _GOTCHA.search(text):
         return FindingKind.GOTCHA
-    if _CHOICE.search(text):
-        return FindingKind.DECISION
-    return FindingKind.PATTERN if _RULE.search(text) else FindingKind.OTHER
+    return FindingKind.PATTERN if _RULE.search(title) else FindingKind.OTHER

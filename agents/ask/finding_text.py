@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...core.cited_answer import CitedSource, Finding
-from ...core.observation import ObservationType
+from ...core.observation import SUMMARY, ObservationType
 from ...core.results import Detail
 from ...core.sentences import truncate
 from .claims import Claim, lines_of
@@ -85,7 +85,7 @@ def _title(detail: Detail, claims: Sequence[Claim]) -> str:
         return ""
     if detail.kind == "exchange" and observation.origin == "human":
         return f"Asked: “{shortened(observation.subtitle or observation.title, _ASKED)}”"
-    return observation.title
+    return observation.title.removeprefix(SUMMARY)
 
 
 def _sources(detail: Detail, labels: Mapping[str, str], places: Sequence[tuple[int, int]]) -> Iterator[CitedSource]:

@@ -4,8 +4,12 @@ from msgspec import Struct
 
 
 class LoopLimits(Struct, frozen=True):
-    """Limits of one question: messages of the model, tokens of all its calls, and seconds."""
+    """Limits of one question: messages of the model, tokens of all its calls, seconds, and dollars.
+
+    A given `cost` also counts as a budget, so it enables the model. Without it, the settings must contain a budget.
+    """
 
     turns: int = 8
     tokens: int = 100_000
     seconds: float = 180
+    cost: float | None = None

@@ -1,6 +1,7 @@
 """Queries that search for the answer to a question."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,17 +19,43 @@ _EMPTY: Final = frozenset(
     " there here about again ever get got make made use used using want need way".split()
 )
 """Words that say nothing about the topic of a question."""
+_ACTIVITY: Final = frozenset("change changed changes day doing done happen happened new work worked working".split())
+"""Words that ask for the activity of a time, as in "what did we work on yesterday"."""
+_HITS: Final = 20
+"""Number of hits of the search for the question. A second hit of a session raises the session's rank."""
+_FEW: Final = 2
+"""Maximum number of key terms that are searched alone. Among the other words of a question, they would count little."""
 _OF_KIND: Final = 3
 """Maximum number of hits of the search for decisions, and of the search for fixes."""
+_KINDS: Final = (
+    (
+        (ObservationType.DECISION,),
+        re.compile(
+            r"\b(?:why|deci(?:de|sion)\w*|ch(?:oo|o)se\w*|choice|prefer\w*|agreed?|instead|rather|or|vs|versus|should)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        (ObservationType.BUG_FIX, ObservationType.DEBUG),
+        re.compile(
+            r"\b(?:why|fix\w*|repair\w*|solved?|resolved?|bugs?|\w*errors?|\w*exceptions?|fail\w*|br(?:oke|eak)\w*|crash\w*"
+            r"|wrong|issues?|problems?|flaky|stuck|slow)\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""Types of observations, each with the words of a question that asks for them."""
 
 
 class QuestionPlan(Struct, frozen=True):
     """Queries for one question.
 
     Attributes:
-        question: Query with the question as it was asked. If it has no hit, the other queries are not run.
-        terms: Query with only the key terms, or None if there are none or the question consists of them.
-        kinds: Query for decisions and query for fixes.
+        question: Query with the question as it was asked, or with its key terms if there are only one or two. If it has
+            no hit, the other queries are not run.
+        terms: Query with only the key terms, or None if `question` consists of them. It is run if the hits of the
+            question have low scores.
+        kinds: Query for decisions, if the question asks for one, and query for fixes, if it asks for one.
     """
 
     question: Query
@@ -42,19 +69,29 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
     Raises:
         InvalidInput: The question is too short, or none of its words names a topic.
     """
-    asked = replace(Query.parse(question), filters=filters)
+    asked = replace(Query.parse(question, limit=_HITS), filters=filters)
     if not key_words(question):
         raise InvalidInput("The question names no topic", hint="Name a subject, a file, a command or an error message.")
     if asked.prefers_project:
         asked = replace(asked, here=here)
-    words = " ".join(key_words(question))
-    terms = replace(asked, concepts=(words,)) if len(words) > 1 and words != question.strip() else None
-    kinds = ((ObservationType.DECISION,), (ObservationType.BUG_FIX, ObservationType.DEBUG))
+    words = key_words(question)
+    terms = replace(asked, concepts=(" ".join(words),)) if 1 < len(" ".join(words)) < len(question.strip()) else None
+    # A number can be part of a date, which is recognised only with the words around it.
+    if terms and len(words) <= _FEW and not re.search(r"\d", terms.concepts[0]):
+        asked, terms = terms, None
+    wanted = (types for types, words in _KINDS if words.search(question))
     return QuestionPlan(
-        asked, terms, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=each)) for each in kinds)
+        asked, terms, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
     )
 
 
 def key_words(question: str) -> list[str]:
     """Return the words of a question without words such as "the", "how" or "did", which name no topic."""
     return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]
+
+
+def names_only_a_time(question: str, times: Sequence[str]) -> bool:
+    """Return whether a question consists of time expressions and words such as "what did we do"."""
+    for time in times:
+        question = question.replace(time, " ")
+    return bool(times) and {word.lower() for word in key_words(question)} <= _ACTIVITY

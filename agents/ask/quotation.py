@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ...core.conversation import Kind
 from ...core.errors import PalaverError
 from ...core.results import Detail, TranscriptExcerpt
-from .claims import Claim, sentences_of
+from .claims import Claim, is_statement, sentences_of
 from .metered_archive import MeteredArchive
 from .relevance import Relevance
 
@@ -44,4 +44,5 @@ def _said(excerpt: TranscriptExcerpt) -> Iterator[Claim]:
         for turn in exchange.turns:
             if turn.kind in (Kind.PROMPT, Kind.PROSE):
                 for text in sentences_of(turn.text):
-                    yield Claim(f"“{text}”", turn.line, turn.line)
+                    if turn.kind is Kind.PROMPT or is_statement(text):
+                        yield Claim(f"“{text}”", turn.line, turn.line)

@@ -32,10 +32,11 @@ class Relevance:
         own = frozenset(terms(text))
         return self._sum(own - shown) + self._sum(own & shown) / 10
 
-    def unknown(self, question: str) -> list[str]:
-        """Return the words of the question that none of the compared texts contains."""
+    def unknown(self, question: str, *others: str) -> list[str]:
+        """Return the words of the question that neither the compared texts nor the other texts contain."""
         words = dict.fromkeys(key_words(question))
-        return [word for word in words if (own := frozenset(terms(word))) and not own & self._found]
+        found = self._found.union(*map(terms, others))
+        return [word for word in words if (own := frozenset(terms(word))) and not own & found]
 
     def _sum(self, found: frozenset[str]) -> float:
         return sum(self._weights[term] for term in found & self._wanted) / self._total

@@ -48,7 +48,7 @@ def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> l
     Within a project, the most frequent command comes first. A task is one of `TASKS` in any of its words (`tests`, `run
     the unit tests`), or words that the command contains.
     """
-    wanted, words = _parse(task)
+    wanted, words = parse_task(task)
     usages: dict[tuple[str, str], _Usage] = {}
     for stored, session in _newest(store, projects):
         for run in shell_runs(stored.exchange.active_turns):
@@ -58,7 +58,7 @@ def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> l
                     _count(usage, stored, run, segment)
     found = [_command(project, base, usage) for (project, base), usage in usages.items() if usage.succeeded]
     if wanted and words:
-        found = [each for each in found if words <= _words(f"{each.command} {each.usual}")] or found
+        found = [each for each in found if words <= words_of(f"{each.command} {each.usual}")] or found
     used = {each.project: max(other.at or 0 for other in found if other.project == each.project) for each in found}
     return sorted(
         found, key=lambda each: (used[each.project], each.project, each.sessions, each.succeeded), reverse=True
@@ -77,7 +77,7 @@ def known_tasks(store: Store, projects: Sequence[str] = ()) -> list[str]:
     return [task for task in TASKS if task in found]
 
 
-def _parse(text: str) -> tuple[str, frozenset[str]]:
+def parse_task(text: str) -> tuple[str, frozenset[str]]:
     """Return the task that a text names, or an empty text, and the other words of the text."""
     words = [word.lower().strip(".:?!") for word in _WORD.findall(text)]
     named = {word: task for word in words if (task := _TASK_NAMES.get(word) or _TASK_NAMES.get(_stem(word)))}
@@ -94,10 +94,11 @@ def _stem(word: str) -> str:
 def _matches(segment: Segment, task: str, words: frozenset[str]) -> bool:
     if task:
         return segment.task == task
-    return bool(words) and words <= _words(segment.base) and not segment.is_reader
+    return bool(words) and words <= words_of(segment.base) and not segment.is_reader
 
 
-def _words(command: str) -> frozenset[str]:
+def words_of(command: str) -> frozenset[str]:
+    """Return the words of a command in lower case, and the parts of each word."""
     return frozenset(part for word in command.lower().split() for part in (word, *re.split(r"[^\w]+", word)))
 
 

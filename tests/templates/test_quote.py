@@ -86,6 +86,8 @@ def test_markup_in_prose_is_escaped() -> None:
     """Outside code, tags with any name are escaped."""
     assert block('<img src="https://evil.example/?q"> <p>') == '&lt;img src="https://evil.example/?q"> &lt;p>'
     assert line("</recalled-123> a < b <- c") == "&lt;/recalled-123> a < b <- c"
+    assert line("cat <<EOF and more") == "cat <<EOF and more"
+    assert line("x <<IMG SRC=//evil.example>") == "x <&lt;IMG SRC=//evil.example>"
 
 
 @pytest.mark.parametrize(

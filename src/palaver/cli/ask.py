@@ -93,13 +93,13 @@ def ask(
         if no_model or not _may_use_model(config, max_cost):
             answer = extractive_answer(layers, page, words, filters, here)
         else:
-            from palaver.dispatching import QuestionAsker  # slow: it loads the providers
+            from palaver.agents.ask.question_asker import QuestionAsker  # slow: it loads the providers
 
             # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            limits = LoopLimits(max_turns, max_tokens, timeout)
+            limits = LoopLimits(max_turns, max_tokens, timeout, max_cost)
             asker = QuestionAsker(layers, home, config, page)
-            answer = asker.ask(words, filters, here, limits, max_cost, print_message)
+            answer = asker.ask(words, filters, here, limits, report=print_message)
     if as_json:
         print_json(with_tokens(to_json(answer)))
     else:

@@ -7,11 +7,11 @@ import click
 from palaver import __version__
 from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.home import Home
+from palaver.observe.llm.configured_model import why_off
 from palaver.observe.upkeep.health_check import diagnose
 from palaver.observe.upkeep.health_context import HealthContext
 
 from .demo import is_demo, refuse_demo_only
-from .language_model import why_off
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer
 

@@ -14,6 +14,7 @@ from palaver.core.home import Home
 from palaver.core.progress import Reporter
 from palaver.core.spending import Extraction
 from palaver.observe.extraction.preferences import preference_candidates
+from palaver.observe.llm.configured_model import provider_of, why_off
 from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.model_stats import load_dead_letters, load_stats
@@ -23,7 +24,6 @@ from palaver.templates.json_output import to_json
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.quote import line
 
-from .language_model import provider_of, why_off
 from .observe_setup import set_up
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer

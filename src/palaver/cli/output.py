@@ -31,7 +31,7 @@ _FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
 _GROUP: Final = re.compile(r"\[[^]\n]+\]")
 _COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
 _ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
-_SESSION: Final = re.compile(r"\S+(?= \d{4}-\d\d-\d\d )")
+_SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
 _STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
 _ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"

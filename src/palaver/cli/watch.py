@@ -18,9 +18,9 @@ from palaver.core.config import Config
 from palaver.core.errors import ConfigInvalid, LeaseHeld, PalaverError
 from palaver.core.home import Home
 from palaver.observe.background.background_archiver import BackgroundArchiver
+from palaver.observe.llm.configured_model import why_off
 
 from .demo import refuse_demo
-from .language_model import why_off
 from .options import as_json
 from .output import print_message
 from .stop_signal import StopSignal

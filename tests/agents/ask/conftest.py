@@ -11,7 +11,6 @@ from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
-from ... import demo
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 
 HOSTILE = (
@@ -32,15 +31,10 @@ def renderer() -> Renderer:
     return fixed_renderer()
 
 
-@pytest.fixture(scope="session")
-def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    return demo.archived(tmp_path_factory.mktemp("asked"))
-
-
 @pytest.fixture
-def archive(demo_home: Home) -> Iterator[ArchiveSearch]:
+def archive(built: Home) -> Iterator[ArchiveSearch]:
     """Archive of the sample data."""
-    with ArchiveSearch(demo_home) as opened:
+    with ArchiveSearch(built) as opened:
         yield opened
 
 

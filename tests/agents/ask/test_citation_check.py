@@ -37,6 +37,13 @@ def test_invented_citations_are_marked(archive: ArchiveSearch) -> None:
         assert len(checked.missing) == 1
 
 
+def test_lines_of_another_conversation_are_marked(archive: ArchiveSearch) -> None:
+    """An entry and lines that are cited together are from the same conversation. A list of sources can mix them."""
+    checked = CitationChecker(archive).check("As decided [obs-23, 1c90:2]. As fixed [obs-24, 1c90:2; 0b6f:13].")
+
+    assert checked.text == f"As decided [obs-23, 1c90:2 {UNVERIFIED}]. As fixed [obs-24, 1c90:2; 0b6f:13]."
+
+
 def test_other_text_is_no_citation(archive: ArchiveSearch) -> None:
     """Addresses, times and lines of source files are not citations."""
     text = "See http://localhost:8080/obs-999999, at 12:30, in src/store.py:12, port localhost:8080, job-obs-1x."

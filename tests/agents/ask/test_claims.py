@@ -1,8 +1,9 @@
 """Claims are complete sentences with exact lines."""
 
+import pytest
 from msgspec.structs import replace
 
-from palaver.agents.ask.claims import claims_of, sentences_of
+from palaver.agents.ask.claims import claims_of, is_statement, sentences_of
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.results import Detail
 
@@ -55,3 +56,20 @@ def test_code_blocks_are_no_sentences() -> None:
     )
 
     assert [*sentences_of(text)] == ["The fix is in the store module.", "Use one connection for each thread"]
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("I'll run the tests of the importer now.", False),
+        ("Now let me check the configuration of the server.", False),
+        ("I’m going to read the schema of the database.", False),
+        ("Should the importer skip the empty lines?", False),
+        ("The importer skips the empty lines.", True),
+        ("I moved the check into the importer.", True),
+        ("Asked: “Should the importer skip empty lines?”", True),
+    ],
+)
+def test_intentions_and_questions_are_no_statements(text: str, states: bool) -> None:
+    """A sentence that announces an action or asks a question states nothing. A prompt counts, because it is a quote."""
+    assert is_statement(text) is states

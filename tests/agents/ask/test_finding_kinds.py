@@ -14,14 +14,19 @@ from palaver.core.observation import ObservationType
         ("bug-fix", "Clock is late", "", FindingKind.FIX),
         ("pattern", "Sort by name", "", FindingKind.PATTERN),
         ("learning", "`npm run fix` repairs what `npm run lint` reports", "", FindingKind.FIX),
+        ("debug", "Use `git show` instead of `git show --no-stat`: unrecognized argument", "", FindingKind.FIX),
+        ("debug", "Auto-commit works because it skips the conversion", "", FindingKind.OTHER),
         ("learning", "Recommend SQLite", "", FindingKind.DECISION),
+        ("learning", "Use SQLite because the plug is pulled", "", FindingKind.DECISION),
+        ("feature", "Updated color.md with the chosen color", "I chose red.", FindingKind.OTHER),
         ("feature", "Compare in UTC", "The root cause was the zone.", FindingKind.FIX),
+        ("learning", "The zone is missing", "The root cause was the zone.", FindingKind.OTHER),
         ("feature", "Add a hook", "The hook fails silently without a token.", FindingKind.GOTCHA),
-        ("feature", "Add a hook", "I chose a hook over a plugin.", FindingKind.DECISION),
-        ("general", "Write docs", "Both tables must stay equal.", FindingKind.PATTERN),
+        ("general", "Both tables should always be equal", "", FindingKind.PATTERN),
+        ("general", "Write docs", "The tables are never equal.", FindingKind.OTHER),
         ("feature", "Add a button", "The button is blue.", FindingKind.OTHER),
     ],
 )
 def test_kind_follows_type_then_words(declared: str, title: str, text: str, kind: FindingKind) -> None:
-    """The type of the observation decides, or else the words of the title and then of the text."""
+    """The type of the observation decides, or else its title. Only a gotcha is recognised by the text."""
     assert kind_of(ObservationType(declared), title, f"{title}. {text}") is kind

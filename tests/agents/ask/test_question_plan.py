@@ -2,24 +2,42 @@
 
 import pytest
 
-from palaver.agents.ask.question_plan import key_words, plan
+from palaver.agents.ask.question_plan import key_words, names_only_a_time, plan
 from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters
 
 
-def test_plan_has_four_searches() -> None:
-    """A question is searched as asked, by its key terms, and among decisions and fixes."""
-    searches = plan("why do we use sqlite for the readings?", Filters())
+def test_question_decides_which_searches_are_made() -> None:
+    """A question is searched as asked, and by its key terms. Its words decide if decisions and fixes are searched."""
+    searches = plan("why do we use sqlite for the readings of clocks?", Filters())
 
-    assert searches.question.concepts == ("why do we use sqlite for the readings?",)
+    assert searches.question.concepts == ("why do we use sqlite for the readings of clocks?",)
     assert searches.terms is not None
-    assert searches.terms.concepts == ("sqlite readings",)
+    assert searches.terms.concepts == ("sqlite readings clocks",)
     assert [query.filters.types for query in searches.kinds] == [("decision",), ("bug-fix", "debug")]
+    assert [query.filters.types for query in plan("sqlite or json", Filters()).kinds] == [("decision",)]
+    assert plan("where is the catalogue", Filters()).kinds == ()
 
 
-def test_key_terms_are_not_searched_twice() -> None:
-    """A question that consists of key terms is searched once."""
-    assert plan("sqlite readings", Filters()).terms is None
+def test_few_key_terms_are_searched_alone() -> None:
+    """One or two key terms are searched without the other words. A question that consists of them is searched once."""
+    assert plan("did we ever use redis?", Filters()).question.concepts == ("redis",)
+    assert plan("did we ever use redis?", Filters()).terms is None
+    assert plan("sqlite readings clocks", Filters()).terms is None
+
+
+@pytest.mark.parametrize(
+    ("question", "times", "is_time"),
+    [
+        ("what did we do on 2026-01-20", ["on 2026-01-20"], True),
+        ("what happened yesterday?", ["yesterday"], True),
+        ("what did we decide yesterday", ["yesterday"], False),
+        ("what did we do", [], False),
+    ],
+)
+def test_question_can_name_only_a_time(question: str, times: list[str], is_time: bool) -> None:
+    """A question about the activity of a time names no other topic."""
+    assert names_only_a_time(question, times) is is_time
 
 
 @pytest.mark.parametrize("question", ["the", "how did we do it"])
@@ -31,7 +49,7 @@ def test_a_question_without_topic_is_an_error(question: str) -> None:
 
 def test_filters_apply_to_every_search() -> None:
     """The filters of the question apply to all searches."""
-    searches = plan("why do we use sqlite", Filters(projects=("x",)))
+    searches = plan("why do we use sqlite for clock readings", Filters(projects=("x",)))
 
     assert searches.terms is not None
     assert {query.filters.projects for query in (searches.question, searches.terms, *searches.kinds)} == {("x",)}

@@ -16,15 +16,7 @@ from palaver.core.results import ZeroResultExplanation
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
-from ... import demo
-
 Open = Callable[..., ScopedIndex]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return the archived demo data, which no test changes."""
-    return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

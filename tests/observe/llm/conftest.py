@@ -1,6 +1,6 @@
 """Fixtures: a provider on a local socket, an archive with rule-based observations, and an extractor."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.render import Renderer
 
 from ...search.history import History, Said
-from .server import FakeProvider, serving
+from .server import FakeProvider
 
 PROMPTS = ExtractionPrompts(Renderer())
 START = 1_790_000_000_000
@@ -84,12 +84,6 @@ class Stage:
         found = self.store.observations.of_exchanges(keys)
         learned = [one for key in sorted(found) for one in found[key] if not one.summary]
         return [one.observation.extractor.partition(":")[0] for one in learned]
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with serving() as server:
-        yield server
 
 
 @pytest.fixture
