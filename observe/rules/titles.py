@@ -59,7 +59,10 @@ _UNCHANGED: Final = anywhere(
 _DONE: Final = re.compile(r"\W*(?:done|fixed|implemented|shipped)\s[—–-]\s", re.IGNORECASE)
 _HASH: Final = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,40}\b")
 _INTENDED: Final = anywhere("i['’]ll | i will | i (?:still )?(?:need|have) to | i['’]m going to")
-REVIEW: Final = at_start(r"(?:code |security )?(?:review | audit | assess | security) | scope")
+REVIEW: Final = at_start(
+    r"(?:(?:code|security|adversarial) )?(?:review | audit) | do an? (?:\w+ ){0,2}(?:review | audit)"
+)
+"""Pattern for a request to review something."""
 _OVERVIEW: Final = re.compile(
     r"\W*(?:overview|summary|scope|context|background|purpose|what (?:this|it|the|is|changed))", re.IGNORECASE
 )
@@ -153,10 +156,10 @@ WEIGHTS: Final = {
     "first person": -0.51,
     "short": -0.56,
     "status": -0.59,
-    "remark": -0.90,
     "generic": -0.80,
     "description": -0.80,
     "finding": -0.86,
+    "remark": -0.90,
 }
 """Weight of each property of a candidate.
 
