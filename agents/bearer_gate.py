@@ -1,13 +1,14 @@
 """Bearer token of the HTTP server: its file, and the check of every request."""
 
+import fcntl
 import hmac
+import os
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
-from ..core.durability import replacing
+from ..core.durability import sync
 from ..core.errors import ConfigInvalid
 from ..core.home import Home
 
@@ -31,20 +32,11 @@ def load_token(home: Home) -> str:
         ConfigInvalid: The file cannot be read or written.
     """
     try:
-        if token := _stored(home):
-            return token
-        token = secrets.token_urlsafe(_BYTES)
-        if not home.is_read_only:
-            home.make()
-            new = home.http_token.with_name(f"{home.http_token.name}.{secrets.token_hex(8)}")
-            with replacing(new) as file:
-                file.write(f"{token}\n".encode())
-            token = _settled(home, new, token)
+        return _stored(home) or _created(home)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid(
             f"The token file {home.http_token} cannot be used: {error}", hint="Delete the file, and start again."
         ) from None
-    return token
 
 
 def _stored(home: Home) -> str:
@@ -58,21 +50,25 @@ def _stored(home: Home) -> str:
     return ""
 
 
-def _settled(home: Home, new: Path, token: str) -> str:
-    """Give a new file the name of the token file, and return the token in it.
+def _created(home: Home) -> str:
+    """Store a new token and return it, or return the one that another process has stored in the meantime.
 
-    If another process created the file in the meantime, return its token, so that both serve the same one.
+    The lock works on file systems without hard links, and the system releases it if the process is killed.
     """
-    try:
-        with suppress(FileExistsError):
-            home.http_token.hardlink_to(new)
-            return token
+    token = secrets.token_urlsafe(_BYTES)
+    if home.is_read_only:
+        return token
+    home.make()
+    descriptor = os.open(home.http_token, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         if stored := _stored(home):
             return stored
-        new.replace(home.http_token)  # The file has no valid token.
-        return token
-    finally:
-        new.unlink(missing_ok=True)
+        file.truncate()
+        file.write(f"{token}\n".encode())
+        sync(file)
+    home.http_token.chmod(0o600)  # The file may have existed, with other permissions.
+    return token
 
 
 class BearerGate:

@@ -10,6 +10,8 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged
 from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
+from ..core.errors import PalaverError
+
 SECONDS: Final = 10.0
 """Seconds between two checks of the archive."""
 _CLIENTS_MAX: Final = 100
@@ -58,18 +60,11 @@ class SessionWatch:
     async def _look(self) -> None:
         try:
             addresses = await self._addresses()
-        except Exception:  # No failure may end the server. The next request reports the problem.
+        except (PalaverError, OSError):  # The next request of a client reports the problem.
             logging.getLogger(__name__).debug("the latest sessions cannot be read", exc_info=True)
             return
         changed, self._known = self._known is not None and addresses != self._known, addresses
         if changed:
             await self._bus.publish(ResourcesListChanged())
-            for client in [*self._clients]:
-                await self._notify(client)
-
-    async def _notify(self, client: str) -> None:
-        try:
-            await self._clients[client].send_resource_list_changed()
-        except Exception:  # The client may have disconnected in any state.
-            logging.getLogger(__name__).debug("a client cannot be notified", exc_info=True)
-            self._clients.pop(client, None)
+            for client in [*self._clients.values()]:
+                await client.send_resource_list_changed()  # The SDK drops notifications to clients that have gone.

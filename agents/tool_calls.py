@@ -167,7 +167,11 @@ def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTo
 
 
 def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
-    """Return the reply as text. If the protocol version supports it, add a JSON reply as structured content."""
-    structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
+    """Return the reply as text. If the protocol version supports it, add a JSON reply as structured content.
+
+    A failure has none, because the client of the TypeScript SDK compares even this with the output schema.
+    """
+    has_data = reply.data is not None and not failed and is_version_at_least(protocol, STRUCTURED_SINCE)
+    structured = dict(reply.data or {}) if has_data else None
     content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
     return CallToolResult(content=content, structured_content=structured, is_error=failed)

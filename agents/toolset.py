@@ -135,18 +135,16 @@ class Tool(Struct, frozen=True):
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """JSON Schema of successful replies, without titles, descriptions and nested fields, or None."""
+        """JSON Schema of successful replies, without descriptions and most nested fields, or None."""
         if self.output is None:
             return None
         [schema], definitions = msgspec.json.schema_components([self.output], ref_template="{name}")
-        outline: dict[str, Any] = _outline(_inlined(schema, definitions))
-        return outline
+        return _outline(_inlined(schema, definitions))
 
     @property
     def listed(self) -> dict[str, Any]:
-        """Name, description and schemas, as clients load them."""
-        output = {} if self.output is None else {"outputSchema": self.output_schema}
-        return {"name": self.name, "description": self.description, "inputSchema": self.schema, **output}
+        """Name, description and schema of the arguments, which clients give to the model."""
+        return {"name": self.name, "description": self.description, "inputSchema": self.schema}
 
     def question_for(self, context: object, arguments: Mapping[str, object]) -> str:
         """Return the question to the user before a call, or an empty text if the call needs none.
@@ -203,9 +201,15 @@ class Toolset(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the instructions, names, descriptions and schemas, which every session loads."""
+        """Tokens of the instructions, names, descriptions and schemas of arguments, which every session loads."""
         listed = [tool.listed for tool in self.tools]
         return count(self.instructions) + count(orjson.dumps(listed).decode())
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of the output schemas, which few clients give to the model."""
+        schemas = [schema for tool in self.tools if (schema := tool.output_schema)]
+        return count(orjson.dumps(schemas).decode()) if schemas else 0
 
 
 class ServedTools(Struct, frozen=True):
@@ -318,16 +322,20 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     return fields if definition is None else {**_inlined(definition, definitions), **fields}
 
 
-def _outline(schema: Any, *, top: bool = True) -> Any:
-    """Return a schema without descriptions, and without the fields of nested objects, which cost twice the tokens."""
-    if isinstance(schema, list):
-        return [_outline(each, top=False) for each in cast("Sequence[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    fields = cast("dict[str, Any]", schema)
-    if fields.get("type") == "object" and not top:
-        return {"type": "object"}
-    return {name: _outline(each, top=False) for name, each in fields.items() if name != "description"}
+def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
+    """Return a schema with the names and types of the fields of a reply, and of its object `data`.
+
+    Descriptions and the fields of other objects are left out, because they cost twice the tokens.
+    """
+    if "anyOf" in schema:
+        kinds = [_outline(each, top=False) for each in schema["anyOf"]]
+        return {**kinds[0], "type": [each["type"] for each in kinds]}
+    if schema["type"] == "array":
+        return {"type": "array", "items": _outline(schema["items"], top=False)}
+    if schema["type"] != "object" or not top:
+        return {"type": schema["type"]}
+    fields = {name: _outline(each, top=name == "data") for name, each in schema["properties"].items()}
+    return {"type": "object", "properties": fields, "required": schema["required"]}
 
 
 def _is_title(name: str, value: object) -> bool:

@@ -15,7 +15,8 @@ from msgspec import Struct
 from palaver.core.conversation import Exchange
 from palaver.core.sentences import headline
 from palaver.observe.rules.exchange_analysis import analyze_exchange
-from palaver.observe.rules.titles import best_title, features, title_candidates
+from palaver.observe.rules.title_candidates import title_candidates
+from palaver.observe.rules.titles import best_title, features
 
 from . import shared
 from .observations import Archive, archived, split_of

@@ -4,10 +4,14 @@ import re
 
 _CLAUSE = re.compile(
     r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
-    |\s(?:and|but|or|when|while|so|because|that|which|where|since|instead|after|before|if)\s""",
+    |\s(?:and|but|or|while|so|because|since|instead|after|before)\s""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for the start of a clause, such as ` because `, a comma or a dash."""
+_RELATIVE = re.compile(r"\s(?:that|which|who|whose|where|when|if)\s", re.IGNORECASE)
+"""Pattern for the start of a clause that completes the words before it, as in `the part that …`."""
+_COMPLETE = 4
+"""Minimum words of a clause that ends before a relative clause."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
 """Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
 _DANGLING = frozenset(
@@ -20,20 +24,36 @@ _LOOSE = " ,;:.—–-→>&+/"
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
-def end_at_clause(text: str, end: int, least: int) -> str:
+def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) -> str:
     """Return the beginning of a text that ends before its last clause, or else before its last phrase.
 
     Function words and punctuation at the end are removed.
 
     Args:
         text: A text that is too long, or its beginning.
-        end: Position at which the text ends if no clause or phrase begins at or after `least`. It is between two words.
+        end: Position at which the text ends if no clause or phrase begins there. It is between two words.
         least: Earliest position at which the text may end.
+        lowest: Earlier position, from which a clause may begin if nothing begins at or after `least`.
     """
-    for pattern in (_CLAUSE, _PHRASE):
-        if starts := [found.start() for found in pattern.finditer(text) if found.start() >= least]:
-            return _without_loose_end(text[: starts[-1]])
+    for starts, earliest in ((_clauses(text), least), (_starts(_PHRASE, text), least), (_clauses(text), lowest)):
+        if earliest is not None and (found := [start for start in starts if start >= earliest]):
+            return _without_loose_end(text[: found[-1]])
     return _without_loose_end(text[:end])
+
+
+def _clauses(text: str) -> list[int]:
+    """Return the positions before which a text can end. Before a relative clause, there must be a complete one."""
+    clauses = _starts(_CLAUSE, text)
+    relative = [
+        start
+        for start in _starts(_RELATIVE, text)
+        if len(text[max([0, *(each for each in clauses if each < start)]) : start].split()) > _COMPLETE
+    ]
+    return sorted([*clauses, *relative])
+
+
+def _starts(pattern: re.Pattern[str], text: str) -> list[int]:
+    return [found.start() for found in pattern.finditer(text)]
 
 
 def _without_loose_end(text: str) -> str:

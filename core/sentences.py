@@ -18,7 +18,8 @@ _OPENER = re.compile(
     |no[,.!]\s+
     |(?:i\ remember\ now|for\ that|the\ good\ news)[,:]\s+
     |(?:task|scope|goal|request|todo)\s?:\s+
-    |[,;:+*>)\]\-–—]+\s*(?=\w)
+    |[,;:+*>)\]]+\s*(?=\w)
+    |[\-–—]+\s+(?=\w)
     |(?:['"‘“][/~][^'"’”]+['"’”]|https?://\S+|/\S+/\S+)[\s,:;-]+(?=\w+[\s,]+\w+)
     |(?:can|could|would|will)\ (?:you|we)(?:\ please|\ also|\ maybe|\ now|\ just)*\s+
     |i(?:\ would|'d)?\ (?:like|want|need)(?:\ you)?\ to\s+
@@ -28,7 +29,7 @@ _OPENER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _PARENTHESIS = re.compile(r"(?<=\S) \([^()]*\)")
-_LOOSE_ENDS = " .:;,!"
+_LOOSE_ENDS = " .:;,!。"
 _LEFT_MIN = 0.25
 """Minimum length of text truncated at the end of a clause, as a share of the limit.
 
@@ -87,7 +88,7 @@ def truncate(text: str, limit: int) -> str:
     if ends:
         return head[: ends[-1]]
     word = head.rfind(" ") if head.rfind(" ") > 0 else limit
-    shortened = end_at_clause(head, word, round(limit * 0.6))
+    shortened = end_at_clause(head, word, round(limit * 0.6), round(limit * 0.35))
     return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 

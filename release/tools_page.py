@@ -25,6 +25,9 @@ def tools_page() -> str:
         "",
         f"The {len(toolsets)} toolsets have {total} tools. Every session pays for the tokens of the served ones.",
         "[mcp.md](mcp.md) describes the toolsets. `release/tools_page.py` generates this page.",
+        "",
+        "`Tokens` counts the name, the description and the parameters. `Output` counts the output schema, which most",
+        "clients do not give to the model.",
     ]
     return "\n".join([*head, *(row for each in toolsets for row in _section(each))]) + "\n"
 
@@ -32,20 +35,22 @@ def tools_page() -> str:
 def _section(toolset: Toolset) -> list[str]:
     """Return the rows of a toolset. Its tokens include the instructions."""
     title = f"## {toolset.name.capitalize()}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens"
+    title += f", output schemas {toolset.output_tokens:,}" if toolset.output_tokens else ""
     return [
         "",
         title,
         "",
-        "| Tool | Effect | Tokens | Description |",
-        "| --- | --- | --- | --- |",
+        "| Tool | Effect | Tokens | Output | Description |",
+        "| --- | --- | ---: | ---: | --- |",
         *map(_row, toolset.tools),
     ]
 
 
 def _row(tool: Tool) -> str:
     tokens = count(orjson.dumps(tool.listed).decode())
+    output = f"{count(orjson.dumps(tool.output_schema).decode()):,}" if tool.output_schema else ""
     summary = " ".join(tool.description.partition("\n\n")[0].split()).replace("|", "\\|")
-    return f"| `{tool.name}` | {_EFFECTS[tool.effect]} | {tokens:,} | {summary} |"
+    return f"| `{tool.name}` | {_EFFECTS[tool.effect]} | {tokens:,} | {output} | {summary} |"
 
 
 if __name__ == "__main__":

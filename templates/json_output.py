@@ -10,13 +10,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import ConsistencyReport, HealthReport
+from ..core.cited_answer import AnswerReceipt
 from ..core.clock import show_day, show_instant
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import INSTANT, Exchange, Turn
@@ -45,6 +46,7 @@ _TYPICAL_TOKENS: Final = 1_000
 """Provisional value of the field `tokens` while the cost of the reply, which includes this field, is computed."""
 
 Object = dict[str, Any]
+_Item = TypeVar("_Item")
 
 
 class ObjectFormat(NamedTuple):
@@ -118,6 +120,7 @@ _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Exchange: ObjectFormat({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
     Turn: ObjectFormat({"at", "record", "group", "reads", "writes"}),
     StoredMemory: ObjectFormat({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
+    AnswerReceipt: ObjectFormat({"tokens"}, added={"answer_tokens": "tokens"}),
     Edge: ObjectFormat({"inferred"}, added={"source": "source_id", "target": "target_id"}),
     MemoryEvent: ObjectFormat({"memory"}),
     ConsistencyReport: ObjectFormat(added={"ok": "ok"}),
@@ -205,7 +208,7 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     def shown(hits: tuple[Hit, ...]) -> Object:
         return _results(results, hits, explain=explain, budget=budget)
 
-    return shown(fit_items(results.hits or weak, lambda hits: shown(hits)["tokens"], budget))
+    return _first_items(results.hits or weak, shown, budget)
 
 
 def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget: int) -> Object:
@@ -215,7 +218,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget:
         clip(clean(concept), _QUERY_CHARACTERS // len(results.query.concepts)) for concept in results.query.concepts
     ]
     cut = len(results.hits) - len(hits) if results.hits else 0
-    facts = to_json(results)
+    facts = to_json(replace(results, hits=()))
     for name in ("query", "hits", "total", "cursor", "ranking_limit"):
         del facts[name]
     found: Object = {
@@ -250,7 +253,7 @@ def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
         part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
         return with_tokens(to_json(part))
 
-    return shown(fit_items(found.matches, lambda some: shown(some)["tokens"], budget))
+    return _first_items(found.matches, shown, budget)
 
 
 def symbols_json(found: Symbols, *, budget: int = BUDGET) -> Object:
@@ -259,7 +262,7 @@ def symbols_json(found: Symbols, *, budget: int = BUDGET) -> Object:
     def shown(some: tuple[Symbol, ...]) -> Object:
         return with_tokens(to_json(replace(found, symbols=some, limited=found.limited or some != found.symbols)))
 
-    return shown(fit_items(found.symbols, lambda some: shown(some)["tokens"], budget))
+    return _first_items(found.symbols, shown, budget)
 
 
 def code_lines_json(found: CodeLines, *, budget: int = BUDGET) -> Object:
@@ -268,7 +271,7 @@ def code_lines_json(found: CodeLines, *, budget: int = BUDGET) -> Object:
     def shown(some: tuple[CodeLine, ...]) -> Object:
         return with_tokens(to_json(replace(found, lines=some, limited=found.limited or some != found.lines)))
 
-    return shown(fit_items(found.lines, lambda some: shown(some)["tokens"], budget))
+    return _first_items(found.lines, shown, budget)
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
@@ -289,7 +292,7 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
         rest = [detail.id for detail in every[len(some) :]]
         return with_tokens({"observations": to_json(some), "total": len(some), "rest": rest})
 
-    return shown(fit_items(every, lambda some: shown(some)["tokens"], budget))
+    return _first_items(every, shown, budget)
 
 
 def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> Object:
@@ -306,6 +309,14 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
         return with_tokens({**to_json(part), "rest": rest})
 
     return shown(fit_transcript(transcript, lambda part: shown(part)["tokens"], budget))
+
+
+def _first_items(items: tuple[_Item, ...], shown: Callable[[tuple[_Item, ...]], Object], budget: int) -> Object:
+    """Return the object that `shown` makes of as many of the first items as the budget allows."""
+    whole = shown(items)
+    if whole["tokens"] <= budget:
+        return whole
+    return shown(fit_items(items, lambda some: shown(some)["tokens"], budget))
 
 
 def with_tokens(fields: Object) -> Object:

@@ -48,6 +48,8 @@ _LAYOUT = re.compile(
 
 def clean(text: str) -> str:
     """Return the text without control, direction and invisible characters. All line breaks become newlines."""
+    if text.isascii() and text.isprintable():  # true for most texts, and six times as fast as the patterns
+        return text
     return UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
 
 
@@ -95,7 +97,9 @@ def brief(text: str, tokens: int) -> str:
     if 2 * count(head) < tokens:
         head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
     shortened = end_at_clause(head, len(head), round(len(head) * _CLAUSE_MIN))
-    return f"{shortened if len(shortened) >= len(head) * _TEXT_MIN else head.rstrip(_SEPARATORS)}…"
+    # A text that ends at a colon is only the subject of the result after it.
+    whole_words = len(shortened) < len(head) * _TEXT_MIN or whole.startswith(":", len(shortened))
+    return f"{head.rstrip(_SEPARATORS) if whole_words else shortened}…"
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:

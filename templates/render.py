@@ -34,7 +34,8 @@ from .environment import Templates
 from .hit_columns import brief_columns, complete_columns
 from .labels import has_transcript, other_sessions, plural_of
 from .memory_changes import changes
-from .title_budget import NEXT_PAGE, PROJECT, title_budget, title_budgets
+from .quote import brief
+from .title_budget import NEXT_PAGE, PROJECT, title_budget, titles
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
@@ -105,6 +106,8 @@ class Renderer:
         cut, by_rank = len(hits) < len(results.hits), bool(results.query.concepts)
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
         frame = NEXT_PAGE if cursor and self._at_shell else 0
+        columns = complete_columns(hits) if self._full_titles else brief_columns(hits)
+        whole = [brief(hit.title, _UNLIMITED) for hit in hits] if self._full_titles else None
         return {
             "hits": hits,
             "results": results,
@@ -112,9 +115,9 @@ class Renderer:
             "notes": _NOTES,
             "name_budget": _NOTE_TOKENS,
             "scored": by_rank and (name != "search" or self._full_titles),
-            "columns": complete_columns(hits) if self._full_titles else brief_columns(hits),
+            "columns": columns,
             "score_range": _score_range(hits) if by_rank and name == "search" and not self._full_titles else "",
-            "title_budgets": [_UNLIMITED] * len(hits) if self._full_titles else title_budgets(hits, frame),
+            "titles": whole or titles(hits, columns, frame),
             "project_budget": _UNLIMITED if self._full_titles else PROJECT,
             "full_titles": self._full_titles,
             "cut": len(results.hits) if cut else 0,

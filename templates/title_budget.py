@@ -6,7 +6,7 @@ from typing import Final
 
 from ..core.results import Hit
 from ..core.tokens import count
-from .hit_columns import brief_columns, complete_columns
+from .hit_columns import complete_columns
 from .quote import brief, line
 
 _PER_HIT: Final = 30
@@ -35,27 +35,28 @@ def title_budget(hits: Sequence[Hit]) -> int:
     return _fair(sorted(count(line(hit.title)) for hit in hits), _room(hits, complete_columns(hits), 0))
 
 
-def title_budgets(hits: Sequence[Hit], frame: int = 0) -> list[int]:
-    """Return the maximum tokens of each title. Tokens that truncated titles do not use go to the best hits first.
+def titles(hits: Sequence[Hit], columns: Sequence[str], frame: int = 0) -> list[str]:
+    """Return the truncated title of each hit. Tokens that truncated titles do not use go to the best hits first.
 
-    `frame` is the number of additional tokens in the footer.
+    `columns` is the text before each title, and `frame` the number of additional tokens in the footer.
     """
     if len(hits) <= _SHORT_LIST:
-        return [_WHOLE_TITLE] * len(hits)
-    room = _room(hits, brief_columns(hits), frame)
+        return [brief(hit.title, _WHOLE_TITLE) for hit in hits]
+    room = _room(hits, columns, frame)
     whole = [count(line(hit.title)) for hit in hits]
     fair = _fair(sorted(whole), room)
-    costs = [cost if cost <= fair else count(brief(hit.title, fair)) for hit, cost in zip(hits, whole, strict=True)]
-    budgets, left = [fair] * len(hits), room - _ELLIPSIS - sum(costs)
+    shown = [brief(hit.title, fair) for hit in hits]
+    costs = [count(title) for title in shown]
+    left = room - _ELLIPSIS - sum(costs)
     for place, hit in enumerate(hits):
         if left <= _ELLIPSIS:
             break
         if costs[place] < whole[place]:
-            wider = costs[place] + left - _ELLIPSIS
-            gained = count(brief(hit.title, wider)) - costs[place]
+            wider = brief(hit.title, costs[place] + left - _ELLIPSIS)
+            gained = count(wider) - costs[place]
             if 0 < gained <= left:
-                budgets[place], left = wider, left - gained
-    return budgets
+                shown[place], left = wider, left - gained
+    return shown
 
 
 def _room(hits: Sequence[Hit], columns: Sequence[str], frame: int) -> int:

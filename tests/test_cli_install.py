@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -430,9 +431,73 @@ def test_hooks_are_installed_only_when_named(home: Path) -> None:
     assert "Codex hooks: added. Restart Codex to apply it." in named.stdout
     assert "/hooks in Codex" in named.stdout
     assert "Gemini" not in named.stdout
-    assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart"}
-    assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart"}
+    assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart", "SessionEnd"}
+    assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart", "SessionEnd"}
 
     removed = install("--remove", "--yes", "--no-service")
     assert not hooks.exists(), removed.output
     assert not (home / ".codex" / "config.toml").exists()
+
+
+def test_claude_code_gets_a_hint_about_the_plugin(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For Claude Code, the commands that install the plugin are printed. The folder in them lists the plugin."""
+    (home / ".claude").mkdir()
+    monkeypatch.delenv("PALAVER_HOME", raising=False)
+
+    shown = install("claude-code", "--yes").stdout
+
+    [folder] = re.findall(r"claude plugin marketplace add (\S+) && claude plugin install palaver@palaver", shown)
+    market = json.loads((Path(folder) / ".claude-plugin" / "marketplace.json").read_text())
+    assert (Path(folder) / market["plugins"][0]["source"] / ".claude-plugin" / "plugin.json").is_file()
+    assert shown.rstrip().endswith("install claude-code --remove")
+    assert "plugin" not in install("claude-code", "--remove", "--yes").stdout
+    assert "plugin" not in install("cursor", "--yes").stdout
+
+
+def test_the_hint_reports_tools_that_the_plugin_lists_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the plugin is enabled, the hint says how to remove the entry. With PALAVER_HOME, there is no hint."""
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"palaver@palaver": true}}')
+    monkeypatch.delenv("PALAVER_HOME", raising=False)
+
+    shown = install("claude-code", "--yes").stdout
+
+    assert "Claude Code: the plugin lists the tools too. Remove this entry:" in shown
+    assert "marketplace" not in shown
+    monkeypatch.setenv("PALAVER_HOME", str(home / "other"))
+    assert "plugin" not in install("claude-code", "--yes").stdout
+
+
+# Skill, agent and slash commands
+
+
+def test_skills_are_installed_only_when_named(home: Path) -> None:
+    """`install skills` adds the files of installed agents, `install` alone does not, and `--remove` deletes them."""
+    (home / ".codex").mkdir()
+    agent = home / ".codex" / "agents" / "search-conversation.toml"
+
+    plain = install("--yes", "--no-service")
+    assert not agent.exists()
+    assert "Codex: to add a skill, an agent and hooks, run `palaver install skills hooks`." in plain.stdout
+    named = install("skills", "--yes")
+    assert f"Codex, agent: write {agent}" in named.stdout
+    assert "Codex, skill: added.\nCodex, agent: added. Restart Codex to apply it.\n" in named.stdout
+    assert "Gemini" not in named.stdout
+    assert "to add a skill" not in install("codex").stdout
+    again = install("codex-skills")
+    assert (again.exit_code, again.stdout.count("already written")) == (0, 2)
+
+    removed = install("--remove", "--yes")
+    assert [each.name for each in agent.parents[1].iterdir()] == [], removed.output
+
+
+def test_skills_are_printed(home: Path) -> None:
+    """`--print` prints the files of a named agent, or of the installed agents, and writes nothing."""
+    (home / ".codex").mkdir()
+
+    shown = answer("codex-skills", "skills", "--print")["texts"]
+    grouped = answer("skills", "--print")["texts"]
+
+    assert [each["path"].rpartition("/")[2] for each in shown] == ["SKILL.md", "search-conversation.toml"]
+    assert grouped == shown
+    assert list((home / ".codex").iterdir()) == []

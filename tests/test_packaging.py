@@ -18,14 +18,16 @@ ROOT = Path(__file__).parents[1]
 ENTRY = ROOT / "src" / "palaver"
 FOLDERS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "tests"}
 
-SHIPPED = {
-    f"palaver/{path.relative_to(ENTRY).as_posix()}" for path in (*ENTRY.glob("*.*"), *ENTRY.glob("cli/*.py"))
-} | {
-    f"palaver/{path.relative_to(ROOT).as_posix()}"
-    for folder in FOLDERS
-    for path in (ROOT / folder).rglob("*")
-    if path.is_file() and "__pycache__" not in path.parts
-}
+SHIPPED = (
+    {f"palaver/{path.relative_to(ENTRY).as_posix()}" for path in (*ENTRY.glob("*.*"), *ENTRY.glob("cli/*.py"))}
+    | {
+        f"palaver/{path.relative_to(ROOT).as_posix()}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    | {"palaver/.claude-plugin/marketplace.json"}
+)
 
 
 def build(kind: str, source: Path, into: Path) -> Path:

@@ -1,6 +1,6 @@
 """Definition of the agent `search-conversation`, which answers questions with the three tools of the archive.
 
-Claude Code loads the same file as a subagent.
+Claude Code loads the same file as a subagent. For other agents, `companion_texts.py` converts it.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 _FILE: Final = re.compile(r"---\n(?P<front>.*?)\n---\n+(?P<prompt>.*)", re.DOTALL)
-_FIELD: Final = re.compile(r"^(\w+):(.*)", re.MULTILINE)
+_FIELD: Final = re.compile(r"^([\w-]+):(.*)", re.MULTILINE)
 
 
 class AgentDefinition(Struct, frozen=True):
@@ -41,12 +41,20 @@ def source() -> str:
     return (files("palaver.agents") / "search-conversation.md").read_text("utf-8")
 
 
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """Return the fields of a Markdown file's front matter, and the text below it.
+
+    Each field in the files of the plugin is one line, so no YAML parser is needed.
+    """
+    found = _FILE.fullmatch(text)
+    if found is None:
+        raise ValueError("the file has no front matter")
+    return {name: value.strip() for name, value in _FIELD.findall(found["front"])}, found["prompt"].strip()
+
+
 @cache
 def agent_definition() -> AgentDefinition:
-    """Return the packaged definition. Each field of its front matter is one line, so no YAML parser is needed."""
-    found = _FILE.fullmatch(source())
-    if found is None:
-        raise ValueError("search-conversation.md has no front matter")
-    fields = {name: text.strip() for name, text in _FIELD.findall(found["front"])}
+    """Return the packaged definition."""
+    fields, prompt = front_matter(source())
     tools = tuple(name.strip() for name in fields["tools"].split(","))
-    return AgentDefinition(fields["name"], fields["description"], tools, fields["model"], found["prompt"].strip())
+    return AgentDefinition(fields["name"], fields["description"], tools, fields["model"], prompt)

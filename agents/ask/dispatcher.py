@@ -142,7 +142,7 @@ class Dispatcher:
         for path, line in {source.path: source.start_line for source in sources if source.path}.items():
             excerpt = self._archive.read(path, line, line)
             number = sessions.find(excerpt.agent, excerpt.session_id)
-            label = "" if number is None else sessions.short_id(sessions.load(number))
+            label = "" if number is None else sessions.short_ids([number])[number]
             yield CitedSession(label, excerpt.session_id, excerpt.title, excerpt.project, path, excerpt.started)
 
 

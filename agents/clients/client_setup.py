@@ -6,6 +6,7 @@ the entry, or minus the entry.
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -35,6 +36,8 @@ class ConfigChange(Struct, frozen=True):
     after: bytes | None
     suffix: str = ""
     """Second suffix of the backup file, for changes other than the server's entry."""
+    folders: int = 0
+    """Number of folders above the file that are deleted with the file if they are empty."""
 
     @property
     def backup(self) -> Path:
@@ -140,6 +143,9 @@ def apply(change: ConfigChange) -> None:
         write_config(change.path, change.after)
     if change.action == "remove":
         remove_config(backup)
+        with suppress(OSError):  # A folder that is not empty stays.
+            for folder in change.path.parents[: change.folders]:
+                folder.rmdir()
 
 
 def snippet(client: Client, server: ServerEntry) -> str:

@@ -14,6 +14,7 @@ from .server_entry import EntryShape
 _PLAIN: Final = EntryShape()
 _TYPED: Final = EntryShape(fixed={"type": "stdio"})
 _OPENCODE: Final = EntryShape(joined=True, env="environment", fixed={"type": "local", "enabled": True})
+_COPILOT: Final = EntryShape(fixed={"type": "local"}, initial={"tools": ["*"]})
 _GOOSE: Final = EntryShape(
     command="cmd",
     env="envs",
@@ -98,6 +99,7 @@ CLIENTS: Final = (
         signs=("~/.gemini/tmp",),  # Antigravity uses ~/.gemini too.
         program="gemini",
     ),
+    Client("copilot", "Copilot CLI", "~/.copilot", "mcp-config.json", shape=_COPILOT, variable="COPILOT_HOME"),
     Client("kimi", "Kimi CLI", "~/.kimi", "mcp.json", variable="KIMI_SHARE_DIR"),
     Client("kimi-code", "Kimi Code", "~/.kimi-code", "mcp.json", variable="KIMI_CODE_HOME"),
     Client(

@@ -1,4 +1,4 @@
-"""Hooks of Palaver in the configuration of Codex and Gemini CLI. docs/plugin.md names the source of each row.
+"""Hooks of Palaver in the configuration of Codex and Gemini CLI. docs/plugin.md names the versions that were run.
 
 Both list groups of hooks below the name of an event. Palaver adds one group to the list of an event, and removes only
 groups that contain nothing but its own hooks.
@@ -18,13 +18,16 @@ from . import json_text
 from .client_file import backup_of, read_config
 from .client_setup import ConfigChange
 from .client_table import Client
+from .companion_files import has_hook_file
 from .config_format import UnusableText, as_table
 from .server_entry import ServerEntry
 
 BACKUP_SUFFIX: Final = "-hooks"
 """Second suffix of the backup file. Without it, the name belongs to the backup made for the server's entry."""
 _END: Final = "2>/dev/null || true"
-_OWN: Final = re.compile(rf" hooks run (?:{'|'.join(HookEvent)}) {re.escape(_END)}\Z")
+SESSION_END: Final = "session-end"
+"""Argument of `palaver hooks run` at the end of a session. It is on or off together with `session-start`."""
+_OWN: Final = re.compile(rf" hooks run (?:{'|'.join([*HookEvent, SESSION_END])}) {re.escape(_END)}\Z")
 """Pattern for the end of a hook's command line that Palaver wrote. The program before it can have any name."""
 _SECTION: Final = "hooks"
 _CLAUDE_SETTINGS: Final = Client(
@@ -37,20 +40,31 @@ class HookClient(Struct, frozen=True):
 
     Attributes:
         client: Location of the file with the hooks.
-        events: Name of each supported event in the agent's configuration.
+        events: Name of each supported event in the agent's configuration, by the argument of `palaver hooks run`.
         timeout: Maximum duration of a hook, in the unit of the agent.
+        end_timeout: Maximum duration of the hook at the end of a session.
+        tools: Pattern of the tools for which the hook `tool` runs.
     """
 
     client: Client
-    events: Mapping[HookEvent, str]
+    events: Mapping[str, str]
     timeout: int
+    end_timeout: int
+    tools: str = ""
 
 
 HOOK_CLIENTS: Final = (
     HookClient(
         Client("codex-hooks", "Codex hooks", "~/.codex", "hooks.json", variable="CODEX_HOME", program="codex"),
-        {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "UserPromptSubmit"},
+        {
+            HookEvent.SESSION_START: "SessionStart",
+            HookEvent.PROMPT: "UserPromptSubmit",
+            HookEvent.TOOL: "PreToolUse",
+            SESSION_END: "SessionEnd",
+        },
         timeout=10,
+        end_timeout=3,  # Codex shows a warning about a longer one.
+        tools="Bash|apply_patch",
     ),
     HookClient(
         Client(
@@ -62,8 +76,9 @@ HOOK_CLIENTS: Final = (
             signs=("~/.gemini/tmp",),
             program="gemini",
         ),
-        {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent"},
+        {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent", SESSION_END: "SessionEnd"},
         timeout=10_000,
+        end_timeout=3_000,
     ),
 )
 
@@ -128,11 +143,14 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
 
 def hooked_agents() -> list[str]:
     """Return the names of the agents in which the hooks are installed. A file that cannot be parsed is ignored."""
-    found = ["Claude Code"] if _has_plugin() else []
+    found = ["Claude Code"] if has_claude_plugin() else []
     for hooks in HOOK_CLIENTS:
         with suppress(ClientConfigUnusable):
             if plan_hooks_removal(hooks).is_needed:
                 found.append(hooks.client.title.removesuffix(" hooks"))
+    with suppress(ClientConfigUnusable):
+        if has_hook_file():
+            found.append("OpenCode")
     return found
 
 
@@ -141,7 +159,7 @@ def hooks_text(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) 
     return _with_groups("", _groups(hooks, server, chosen), ())
 
 
-def _has_plugin() -> bool:
+def has_claude_plugin() -> bool:
     """Return whether the user's settings of Claude Code enable the plugin. Settings of a project are not read."""
     try:
         text = (read_config(_CLAUDE_SETTINGS.path) or b"").decode()
@@ -155,19 +173,17 @@ def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> 
     """Return the group of hooks for each chosen event, by the agent's name of the event."""
     setting = "".join(f"{name}={shlex.quote(value)} " for name, value in server.env.items())
     program = shlex.join([server.command, *server.args[: server.args.index("mcp")]])
-    return {
-        name: {
-            "hooks": [
-                {
-                    "type": "command",
-                    "command": f"{setting}{program} hooks run {event} {_END}",
-                    "timeout": hooks.timeout,
-                }
-            ]
-        }
-        for event, name in hooks.events.items()
-        if event in chosen
-    }
+    groups = dict[str, dict[str, Any]]()
+    for event, name in hooks.events.items():
+        if (HookEvent.SESSION_START if event == SESSION_END else event) in chosen:
+            hook = {
+                "type": "command",
+                "command": f"{setting}{program} hooks run {event} {_END}",
+                "timeout": hooks.end_timeout if event == SESSION_END else hooks.timeout,
+            }
+            matcher = {"matcher": hooks.tools} if event == HookEvent.TOOL else {}
+            groups[name] = {**matcher, "hooks": [hook]}
+    return groups
 
 
 def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:

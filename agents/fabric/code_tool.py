@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.code import CodeStatus
 from ...core.document import ChunkKind, DocumentFilter
@@ -12,9 +13,9 @@ from ...core.errors import DocumentOutsideRoots
 from ...core.project import root_of
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import clean
-from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .fabric_context import FabricContext
+from .fabric_data import CodeSearchReply
 from .fabric_parameters import Limit, ProjectPath, Similarity, Text
 
 _UNITS: Final[dict[str, tuple[str, ...]]] = {
@@ -27,6 +28,12 @@ _UNITS: Final[dict[str, tuple[str, ...]]] = {
     "method": ("method",),
     "export": (),
 }
+_NOTHING: Final = {
+    "text": "No line contains the text. Mode semantic searches by meaning.",
+    "symbol": "No symbol has this name. Mode semantic searches by meaning.",
+    "semantic": "No unit reaches a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
+}
+"""Note for each mode if nothing is found."""
 _KINDS: Final = {"constant": "const"}
 _EXPORTS: Final = 50
 """Number of search results among which exported symbols are selected."""
@@ -69,34 +76,33 @@ def search_code(
             rows = _unit_rows(fabric, query, wanted, most, threshold, content=include_content)
     chosen = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")]
     results = chosen[:limit]
-    return fabric.reply(
-        {"results": results, "indexStatus": _status_row(status), "total": len(results), **note, **NOTICE}
-    )
+    if status.files and not (results or note):
+        note = _NOTHING[mode].format(threshold=threshold)
+    return fabric.reply(CodeSearchReply(results, _status_row(status), len(results), note), quotes=bool(results))
 
 
-def _refreshed(fabric: FabricContext, root: Path) -> tuple[CodeStatus, dict[str, str]]:
+def _refreshed(fabric: FabricContext, root: Path) -> tuple[CodeStatus, str]:
     """Index the project on first use, and update the index if files changed.
 
-    Return the status of the index, and a field `note` if the index is incomplete.
+    Return the status of the index, and a note if the index is incomplete.
     """
     known = fabric.documents.code_status(root)
     if fabric.config.home.read_only or (known.files and root in fabric.indexed and not known.is_stale):
-        return known, {}
+        return known, ""
     if root in {Path.home().resolve(), Path(root.anchor)} or not root.is_dir():
-        return known, {} if known.files else {
-            "note": f"Not indexed: {clean(str(root))} is not the folder of a project."
-        }
+        return known, "" if known.files else f"Not indexed: {clean(str(root))} is not the folder of a project."
     try:
         done = fabric.documents.index_directory(root, fabric.target(2, root))
     except DocumentOutsideRoots as error:
-        return known, {"note": clean(error.full_message)}
+        return known, clean(error.full_message)
     fabric.indexed.add(root)
     fabric.embed_waiting(done)
     status = fabric.documents.code_status(root)
     if done.queued or done.unembedded:
-        note = f"{done.queued} files are queued, and {done.unembedded} units wait for their embedding."
-        return status, {"note": note}
-    return status, {}
+        queued = [f"{many(done.queued, 'file')} not read"] if done.queued else []
+        waiting = [f"{many(done.unembedded, 'unit')} not embedded"] if done.unembedded else []
+        return status, f"The index is incomplete: {', '.join(queued + waiting)} yet."
+    return status, ""
 
 
 def _status_row(status: CodeStatus) -> dict[str, Any]:

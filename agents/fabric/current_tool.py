@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .context_window import Situation, window
 from .fabric_context import FabricContext
+from .fabric_data import CurrentReply
 from .fabric_parameters import ProjectPath, SessionId
 
 BUDGET = 3_000
@@ -32,4 +32,4 @@ def get_current(
         language or "",
         file_path or current_file or "",
     )
-    return fabric.reply({"context": window(fabric, situation), **NOTICE}, BUDGET)
+    return fabric.reply(CurrentReply(window(fabric, situation)), BUDGET, quotes=True)

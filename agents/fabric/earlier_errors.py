@@ -1,6 +1,7 @@
 """Earlier errors: memories of similar errors, and the fixes of similar errors in archived conversations."""
 
-from typing import Any, Final
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,12 +18,15 @@ from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
 from ..memory_uuid import uuid_of
 from .fabric_context import FabricContext
+from .fabric_data import Rows
 
 _MEMORIES, _FIXES = 5, 3
 """Maximum numbers of similar memories, and of known fixes in a reply."""
 _SIMILAR: Final = 0.7
 _TEXT: Final = 60
 """Maximum tokens of an error or of a fix."""
+_NAMED: Final = 20
+"""Maximum tokens of an error in a sentence."""
 _NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
@@ -38,20 +42,22 @@ class EarlierErrors(Struct, frozen=True):
         return sum(map(_reported, self.memories)) + sum(fix.sessions for fix in self.fixes)
 
     def summary(self, at: Milliseconds) -> str:
-        """Return one or two sentences: the number of errors, the time since the latest one, and a fix."""
+        """Return one or two sentences: the number of errors, the time since the latest one, and a fixed error."""
         if not self.total:
             return "Found no similar error."
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
-        latest = f", the latest {show_duration(at - max(times))} ago" if times else ""
+        latest = f", the latest {_largest_unit(at - max(times))} ago" if times else ""
         found = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
-        remedies = [*map(_remedy, self.fixes), *map(_noted_fix, self.memories)]
-        helped = next((each for each in remedies if each), "")
-        return f"{found} Fixed before by {helped}." if helped else found
+        remedies = [(fix.error, _remedy(fix)) for fix in self.fixes]
+        remedies += [(stored.memory.content, _noted_fix(stored)) for stored in self.memories]
+        # The error is named, because a similar error can have another cause.
+        fixed = (f"“{brief(error, _NAMED)}” was fixed by {remedy}." for error, remedy in remedies if remedy)
+        return " ".join([found, *islice(fixed, 1)])
 
     @property
-    def fields(self) -> dict[str, Any]:
-        """Fields `similarErrors` and `knownFixes` of a reply."""
-        memories = [
+    def memory_rows(self) -> Rows:
+        """Field `similarErrors` of a reply."""
+        return [
             {
                 "id": uuid_of(each),
                 "content": brief(each.memory.content, _TEXT),
@@ -61,7 +67,11 @@ class EarlierErrors(Struct, frozen=True):
             }
             for each in self.memories
         ]
-        fixes = [
+
+    @property
+    def fix_rows(self) -> Rows:
+        """Field `knownFixes` of a reply."""
+        return [
             {
                 "id": each.id,
                 "error": brief(each.error, _TEXT),
@@ -73,7 +83,6 @@ class EarlierErrors(Struct, frozen=True):
             }
             for each in self.fixes
         ]
-        return {"similarErrors": memories, "knownFixes": fixes}
 
 
 def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
@@ -88,6 +97,11 @@ def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
     except InvalidInput:  # The error is too short to search for.
         fixes = []
     return EarlierErrors(tuple(each.stored for each in found), tuple(fixes))
+
+
+def _largest_unit(milliseconds: int) -> str:
+    """Return a duration in its largest unit, such as `2 days`."""
+    return " ".join(show_duration(milliseconds).split()[:2])
 
 
 def _reported(stored: StoredMemory) -> int:

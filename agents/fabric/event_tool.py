@@ -1,7 +1,7 @@
 """Fabric tool that stores a client's events as memories."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,12 +10,12 @@ from ...core.errors import InvalidInput
 from ...core.memory import Memory, MemoryRevision
 from ...core.origin import Origin
 from ...observe.memory import RememberResult
-from ..json_reply import NOTICE
 from ..memory_uuid import uuid_of
 from ..toolset import ToolReply
 from .earlier_errors import EarlierErrors, earlier_errors
 from .event_capture import Capture, captures
 from .fabric_context import FabricContext
+from .fabric_data import EventReply
 from .fabric_parameters import Event
 from .fabric_replies import stored_fields
 
@@ -46,15 +46,17 @@ def report_event(fabric: FabricContext, event: Annotated[Event, Field(descriptio
     actions = [each.action for each in found]
     if event.type == "session_start":
         actions.append("ghost_ready")
-    reply: dict[str, Any] = {
-        "processed": True,
-        "memoryId": uuid_of(results[-1].stored),
-        "triggeredActions": [*actions, *(["searched_similar_errors"] if earlier else [])],
-        "message": _message(event, earlier, fabric),
+    known = earlier is not None and earlier.total > 0
+    reply = EventReply(
+        processed=True,
+        memory_id=uuid_of(results[-1].stored),
+        triggered_actions=[*actions, *(["searched_similar_errors"] if earlier else [])],
+        message=_message(event, earlier, fabric),
         **stored_fields(results[-1]),
-        **({} if earlier is None or not earlier.total else {**earlier.fields, **NOTICE}),
-    }
-    return fabric.reply(reply)
+        similar_errors=earlier.memory_rows if earlier and known else None,
+        known_fixes=earlier.fix_rows if earlier and known else None,
+    )
+    return fabric.reply(reply, quotes=known)
 
 
 def _message(event: Event, earlier: EarlierErrors | None, fabric: FabricContext) -> str:

@@ -1,9 +1,11 @@
 """Context of the fabric tools: memories and documents, with the namespaces of the three layers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from msgspec import to_builtins
 
 from ...core.clock import now
 from ...core.conversation import Milliseconds
@@ -13,10 +15,11 @@ from ...core.memory_filter import MemoryFilter
 from ...core.project import identity_of, root_of
 from ...observe.memory import GLOBAL_NAMESPACES, MemoryCore
 from ...search.archive_search import ArchiveSearch
-from ..json_reply import BUDGET, json_reply, truncated
+from ..json_reply import BUDGET, NOTICE, json_reply, truncated
 from ..memory_context import MemoryContext
 from ..memory_uuid import find_by_uuid
 from ..toolset import ServerConfig, ToolReply, open_component
+from .fabric_data import FabricReply
 
 TTL: Final = 3_600_000
 """Milliseconds until a memory of layer 1 (one session) expires, unless it has its own time-to-live."""
@@ -114,9 +117,9 @@ class FabricContext(MemoryContext):
         unpinned.sort(key=lambda each: (max(each.accessed or 0, each.created), each.key))
         self.core.forget([each.id for each in unpinned[:excess]], reason="session is full")
 
-    def reply(self, fields: Mapping[str, Any], budget: int = BUDGET) -> ToolReply:
-        """Return a JSON reply within the budget."""
-        return json_reply(truncated(fields, budget))
+    def reply(self, fields: FabricReply, budget: int = BUDGET, *, quotes: bool = False) -> ToolReply:
+        """Return a JSON reply within the budget. With `quotes`, add the notice about quoted text."""
+        return json_reply(truncated({**to_builtins(fields), **(NOTICE if quotes else {})}, budget))
 
     def _unnamed(self, folder: Path) -> str:
         """Return the namespace for calls in a project when no call has named a session yet."""

@@ -51,12 +51,10 @@ def metadata_of(stored: StoredMemory) -> dict[str, Any]:
 
 def stored_fields(remembered: RememberResult) -> dict[str, Any]:
     """Return the reply's fields about a stored memory: duplicate, removed secrets, and superseded memories."""
-    superseded = [uuid_of(each) for each in remembered.superseded]
-    secrets = kinds_of(remembered.stored.memory)
     return {
-        **({"duplicate": True} if remembered.duplicate else {}),
-        **({"secretsRemoved": secrets} if secrets else {}),
-        **({"supersededIds": superseded} if superseded else {}),
+        "duplicate": remembered.duplicate,
+        "secrets_removed": kinds_of(remembered.stored.memory),
+        "superseded_ids": [uuid_of(each) for each in remembered.superseded],
     }
 
 

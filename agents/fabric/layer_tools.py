@@ -14,10 +14,10 @@ from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
 from ..delete_question import forget_question
-from ..json_reply import NOTICE
 from ..memory_uuid import uuid_of
 from ..toolset import WHOLE, ToolReply
 from .fabric_context import TTL, FabricContext, in_layers
+from .fabric_data import DeleteReply, FabricRecallReply, GetReply, ListReply, StoreReply, UpdateReply
 from .fabric_parameters import (
     LayerNumber,
     Limit,
@@ -74,8 +74,8 @@ def store(
     if remembered.stored.memory.layer == 1:
         fabric.evict(remembered.stored)
     routing = {"reason": chosen.reason, "confidence": chosen.confidence}
-    reply = {"id": uuid_of(remembered.stored), "success": True, "layer": remembered.stored.memory.layer}
-    return fabric.reply({**reply, "routing": routing, **stored_fields(remembered)})
+    stored = remembered.stored
+    return fabric.reply(StoreReply(uuid_of(stored), True, stored.memory.layer, routing, **stored_fields(remembered)))
 
 
 def recall(
@@ -98,9 +98,8 @@ def recall(
         types=tuple(chosen.types or ()),
         tags=tuple(chosen.tags or ()),
     )
-    found = fabric.core.similar(
-        redacted(query, fabric.config.home), wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode]
-    )
+    query = redacted(query, fabric.config.home)
+    found = fabric.core.similar(query, wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode])
     rows = [
         {
             "memory": dated_row(each.stored),
@@ -109,7 +108,17 @@ def recall(
         }
         for each in found
     ]
-    return fabric.reply({"results": rows, "total": len(rows), **(NOTICE if rows else {})})
+    message = "" if rows else _nearest(fabric, query, wanted, threshold, mode)
+    return fabric.reply(FabricRecallReply(rows, len(rows), message), quotes=bool(rows))
+
+
+def _nearest(fabric: FabricContext, query: str, wanted: MemoryFilter, threshold: float, mode: str) -> str:
+    """Return a message with the highest similarity, for a recall without results."""
+    near = fabric.core.similar(query, wanted, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
+    if not near:
+        return "No memory matches."
+    highest = f"the nearest has {near[0].similarity:.2f}"
+    return f"No memory reaches a similarity of {threshold:g}; {highest}. Lower the threshold to see it."
 
 
 def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
@@ -121,7 +130,7 @@ def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = 
         with store.transaction():
             store.memories.touch([stored.key], fabric.clock())
         stored = fabric.core.get(stored.id)
-    return fabric.reply({"memory": memory_row(stored), "layer": stored.memory.layer, **NOTICE})
+    return fabric.reply(GetReply(memory_row(stored), stored.memory.layer), quotes=True)
 
 
 def update(
@@ -143,7 +152,7 @@ def update(
     if target_layer is not None:
         stored = _promoted(fabric, stored, target_layer, folder_namespace=fabric.target(target_layer, folder))
         if change == MemoryRevision():
-            return fabric.reply({"success": True, "memoryId": uuid_of(stored), "newLayer": stored.memory.layer})
+            return fabric.reply(UpdateReply(True, memory_id=uuid_of(stored), new_layer=stored.memory.layer))
     elif stored.memory.layer == 1:
         raise InvalidInput(
             "Memories of layer 1 cannot be updated", hint="Store a new one, or promote it with targetLayer."
@@ -151,8 +160,11 @@ def update(
     if change == MemoryRevision():
         raise InvalidInput("Nothing to update", hint="Give content, metadata, tags, weight, pinned or targetLayer.")
     stored = fabric.core.revise(stored.id, change)
-    moved = {} if target_layer is None else {"memoryId": uuid_of(stored), "newLayer": stored.memory.layer}
-    return fabric.reply({"memory": memory_row(stored), "layer": stored.memory.layer, "success": True, **moved})
+    layer = stored.memory.layer
+    reply = UpdateReply(True, memory_row(stored), layer)
+    if target_layer is not None:
+        reply = replace(reply, memory_id=uuid_of(stored), new_layer=layer)
+    return fabric.reply(reply, quotes=True)
 
 
 def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = None) -> ToolReply:
@@ -163,7 +175,7 @@ def delete(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath
         raise InvalidInput(
             f"Golden rule is protected: {memory_id}", hint="Only the user deletes it, with `palaver forget`."
         )
-    return fabric.reply({"success": True, "deletedFrom": stored.memory.layer, "undo": undo_command([stored.id])})
+    return fabric.reply(DeleteReply(True, stored.memory.layer, undo_command([stored.id])))
 
 
 def context_delete_question(fabric: FabricContext, *, memory_id: str, project_path: str | None) -> str:
@@ -191,16 +203,16 @@ def list_memories(
         namespaces=fabric.namespaces(layer, folder), types=(type,) if type else (), tags=tuple(tags or ())
     )
     rows = [memory_row(each) for each in fabric.core.page(wanted, limit=limit, offset=offset)]
-    page = {"total": fabric.core.count(wanted), "limit": limit, "offset": offset, "layer": layer}
-    return fabric.reply({"memories": rows, **page, **(NOTICE if rows else {})})
+    page = ListReply(fabric.core.count(wanted), rows, limit, offset, layer)
+    return fabric.reply(page, quotes=bool(rows))
 
 
-def _counts(fabric: FabricContext, layers: Mapping[int, tuple[str, ...]]) -> dict[str, Any]:
+def _counts(fabric: FabricContext, layers: Mapping[int, tuple[str, ...]]) -> ListReply:
     """Return the number of memories in each layer, and the number of pinned memories in layers 2 and 3."""
-    filters = {f"l{number}": MemoryFilter(namespaces=names) for number, names in layers.items()}
-    counts = {name: fabric.core.count(wanted) for name, wanted in filters.items()}
-    pinned = {name: fabric.core.count(replace(filters[name], pinned=True)) for name in ("l2", "l3")}
-    return {**counts, "total": sum(counts.values()), "pinned": pinned}
+    filters = [MemoryFilter(namespaces=layers[number]) for number in (1, 2, 3)]
+    l1, l2, l3 = map(fabric.core.count, filters)
+    pinned = {f"l{number}": fabric.core.count(replace(filters[number - 1], pinned=True)) for number in (2, 3)}
+    return ListReply(l1 + l2 + l3, l1=l1, l2=l2, l3=l3, pinned=pinned)
 
 
 def _promoted(fabric: FabricContext, stored: StoredMemory, layer: int, *, folder_namespace: str) -> StoredMemory:
@@ -208,8 +220,8 @@ def _promoted(fabric: FabricContext, stored: StoredMemory, layer: int, *, folder
     current = stored.memory.layer
     if current >= layer:
         raise InvalidInput(
-            f"The memory is in layer {current} and cannot move to layer {layer}",
-            hint="Only higher layers are possible.",
+            f"The memory is in layer {current}, so it cannot be promoted to layer {layer}",
+            hint="Only a higher layer is possible.",
         )
     return fabric.core.rescope(stored.id, folder_namespace)
 

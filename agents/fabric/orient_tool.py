@@ -11,9 +11,9 @@ from ...core.local_time import LocalTime, find_zone, local_time, resolve, show_d
 from ...core.memory_filter import MemoryFilter
 from ...templates.memory_changes import undo_command
 from ...templates.quote import clean
-from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .fabric_context import FabricContext, in_layers
+from .fabric_data import OrientReply
 from .fabric_parameters import ProjectPath
 from .fabric_replies import dated_row
 from .layer_decay import archive_unused
@@ -44,20 +44,18 @@ def orient(
     recent = [] if last is None else fabric.core.page(_since(fabric, folder, last), limit=_RECENT)
     gap = None if last is None else _gap(fabric, folder, last, at)
     moment = at if resolved is None else resolved
-    reply: dict[str, Any] = {
-        "summary": _summary(here, str(folder), gap),
-        "time": _time_fields(here),
-        "projectPath": clean(str(folder)),
-        "offlineGap": gap,
-        "recentMemories": [dated_row(each) for each in recent],
-        **(
-            {} if resolved is None else {"resolved": resolved, "resolvedTime": _time_fields(local_time(resolved, zone))}
-        ),
-        **({"conversions": [_conversion(local_time(moment, other)) for other in others]} if others else {}),
-        **_decayed(fabric, at),
-        **(NOTICE if recent else {}),
-    }
-    return fabric.reply(reply)
+    reply = OrientReply(
+        summary=_summary(here, str(folder), gap),
+        time=_time_fields(here),
+        project_path=clean(str(folder)),
+        offline_gap=gap,
+        recent_memories=[dated_row(each) for each in recent],
+        resolved=resolved,
+        resolved_time=None if resolved is None else _time_fields(local_time(resolved, zone)),
+        conversions=[_conversion(local_time(moment, other)) for other in others],
+        archived=_decayed(fabric, at),
+    )
+    return fabric.reply(reply, quotes=bool(recent))
 
 
 def _visit(fabric: FabricContext, folder: Path, at: Milliseconds) -> Milliseconds | None:
@@ -117,12 +115,10 @@ def _conversion(time: LocalTime) -> dict[str, Any]:
     return {name: fields[name] for name in wanted}
 
 
-def _decayed(fabric: FabricContext, at: Milliseconds) -> dict[str, Any]:
-    """Archive unused memories of layer 3, at most once an hour, and return a field that names them."""
+def _decayed(fabric: FabricContext, at: Milliseconds) -> dict[str, Any] | None:
+    """Archive unused memories of layer 3, at most once an hour, and return their number and the undo command."""
     if fabric.core.store.is_read_only or at - fabric.decayed_at < _DECAY_EVERY:
-        return {}
+        return None
     fabric.decayed_at = at
     archived = archive_unused(fabric.core, at)
-    return (
-        {"archived": {"count": len(archived), "undo": undo_command([each.id for each in archived])}} if archived else {}
-    )
+    return {"count": len(archived), "undo": undo_command([each.id for each in archived])} if archived else None

@@ -9,12 +9,14 @@ from ...core.errors import InvalidInput
 from ..clients.client_file import backup_of
 from ..clients.client_setup import apply, plan, snippet
 from ..clients.client_table import CLIENTS, find_client
-from ..clients.server_entry import ServerEntry, docker_server, own_server
+from ..clients.server_entry import IMAGE, ServerEntry, docker_server, own_server
 from ..toolset import ToolReply
 from .fabric_context import FabricContext
+from .fabric_data import SetupReply
 
 _SERVED: Final = "conversation,fabric"
 """Toolsets that the written entry serves: the default and this one."""
+_BUILD: Final = f"In a checkout, build the image with `docker build -t {IMAGE} .`. "
 _DONE: Final = {"add": "added to", "update": "updated in", "keep": "already configured in"}
 
 
@@ -34,21 +36,21 @@ def setup(
     docker = use_docker or cli == "docker"
     server = _server(fabric, server_path, docker=docker)
     if cli in {"docker", "generic"}:
-        clients = CLIENTS if cli == "docker" else (find_client("cursor"),)
-        text = "\n".join(f"{client.title} ({client.path}):\n{snippet(client, server)}" for client in clients)
-        message = "Copy the text into the configuration of your client."
-        return fabric.reply({"success": True, "cli": cli, "useDocker": docker, "snippet": text, "message": message})
+        entries = [f"{client.title} ({client.path}):\n{snippet(client, server)}" for client in CLIENTS]
+        text = "\n".join(entries) if cli == "docker" else snippet(find_client("cursor"), server)
+        message = f"{_BUILD if docker else ''}Copy the entry into the configuration of your client."
+        return fabric.reply(SetupReply(cli, message, success=True, use_docker=docker, snippet=text))
     client = find_client(cli)
     if preview:
         message = f"This would be in {client.path}. Call context.setup without preview to write it."
-        fields = {"preview": True, "cli": cli, "useDocker": docker, "snippet": snippet(client, server)}
-        return fabric.reply({**fields, "message": message})
+        entry = snippet(client, server)
+        return fabric.reply(SetupReply(cli, message, preview=True, use_docker=docker, snippet=entry))
     change = plan(client, server)
     apply(change)
-    backup = {"backup": str(backup_of(change.path))} if change.keeps_backup else {}
+    backup = str(backup_of(change.path)) if change.keeps_backup else ""
     mode = " (Docker mode)" if docker else ""
     message = f"Palaver {_DONE[change.action]} {client.title}{mode}. Restart {client.title} to apply it."
-    return fabric.reply({"success": True, "cli": cli, "configFile": str(change.path), "message": message, **backup})
+    return fabric.reply(SetupReply(cli, message, success=True, config_file=str(change.path), backup=backup))
 
 
 def _server(fabric: FabricContext, path: str | None, *, docker: bool) -> ServerEntry:

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from ...core.amount import many
 from ...core.clock import show_day
 from ...core.conversation import Milliseconds
 from ...core.memory import Memory, Relation, StoredMemory
@@ -14,10 +16,11 @@ from ...core.memory_types import Family
 from ...core.origin import Origin, least
 from ...templates.memory_changes import undo_command
 from ...templates.quote import brief
-from ..json_reply import NOTICE
+from ..delete_question import delete_question
 from ..memory_uuid import uuid_of
 from ..toolset import WHOLE, ToolReply
 from .fabric_context import FabricContext
+from .fabric_data import SummarizeReply
 from .fabric_parameters import Days, ProjectPath, SessionId, SummaryOptions
 
 _DAY: Final = 86_400_000
@@ -42,18 +45,9 @@ def summarize(
     """
     fabric.enter(session_id)
     folder, at = fabric.folder(project_path), fabric.clock()
-    wanted = MemoryFilter(
-        namespaces=fabric.namespaces(layer, folder),
-        types=tuple(options.focus_types or ()),
-        states=ACTIVE,
-        pinned=False,
-        protected=False,
-        created_before=at - int(older_than_days * _DAY),
-        valid_at=at,
-    )
-    old = [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
+    old = _old(fabric, options, layer, older_than_days, folder)
     if not old:
-        return fabric.reply({"summaryId": "", "summarizedCount": 0, "summary": "Nothing to summarize.", "layer": layer})
+        return fabric.reply(SummarizeReply("", 0, "Nothing to summarize.", layer))
     memory = Memory(
         _text(old, options.target_tokens, at),
         "summary",
@@ -72,8 +66,41 @@ def summarize(
     for each in old:
         core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
     core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
-    reply = {"summaryId": uuid_of(summary), "summarizedCount": len(old), "summary": summary.memory.content}
-    return fabric.reply({**reply, "layer": layer, "undo": undo_command([each.id for each in old]), **NOTICE}, 20_000)
+    undo = undo_command([each.id for each in old])
+    reply = SummarizeReply(uuid_of(summary), len(old), summary.memory.content, layer, undo)
+    return fabric.reply(reply, 20_000, quotes=True)
+
+
+def summarize_question(
+    fabric: FabricContext,
+    *,
+    options: SummaryOptions,
+    layer: int,
+    older_than_days: float,
+    project_path: str | None,
+    **_others: object,
+) -> str:
+    """Return the question to the user before `summarize`. It lists the memories to archive."""
+    old = _old(fabric, options, layer, older_than_days, fabric.folder(project_path))
+    items = [f"{each.id} [{each.memory.namespace}] {each.memory.title or each.memory.content}" for each in old]
+    return delete_question(f"Replace {many(len(old), 'memory', 'memories')} with a summary", items, "You can undo it.")
+
+
+def _old(
+    fabric: FabricContext, options: SummaryOptions, layer: int, older_than_days: float, folder: Path
+) -> list[StoredMemory]:
+    """Return the memories to condense, oldest first."""
+    at = fabric.clock()
+    wanted = MemoryFilter(
+        namespaces=fabric.namespaces(layer, folder),
+        types=tuple(options.focus_types or ()),
+        states=ACTIVE,
+        pinned=False,
+        protected=False,
+        created_before=at - int(older_than_days * _DAY),
+        valid_at=at,
+    )
+    return [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
 
 
 def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:

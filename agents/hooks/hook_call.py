@@ -4,6 +4,7 @@ Claude Code, Codex and Gemini CLI use the same fields. docs/plugin.md names thei
 by hand, because loading pydantic would double the time that a hook takes.
 """
 
+import re
 from pathlib import PurePath
 from typing import Final
 
@@ -18,6 +19,10 @@ INPUT_MAX: Final = 1 << 20
 _PROMPT_MAX: Final = 2_000
 """Number of characters at the start of a prompt that are used as a search query."""
 _LINE_MAX: Final = 4_000
+_HOOK_CONTEXT: Final = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
+"""Text of an earlier hook, which Gemini CLI puts before the prompt when it runs without a terminal."""
+_PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
+"""File in the patch with which Codex edits files."""
 _NAMES: Final = {
     HookEvent.SESSION_START: ("SessionStart",),
     HookEvent.PROMPT: ("UserPromptSubmit", "BeforeAgent"),
@@ -33,7 +38,7 @@ class HookCall(Struct, frozen=True):
         name: Name of the event in the agent's protocol. The reply repeats it.
         source: Reason for the start of a session: `startup`, `resume`, `clear` or `compact`.
         command: Shell command that the agent is about to run.
-        file: File that the agent is about to edit.
+        file: File that the agent is about to edit. Of a patch, the first file.
     """
 
     event: HookEvent
@@ -59,13 +64,15 @@ class HookCall(Struct, frozen=True):
             return None
         name, tool = string(fields.get("hook_event_name")), mapping(fields.get("tool_input"))
         command, file = string(tool.get("command")), first_string(tool, "file_path", "notebook_path")
+        if patched := _PATCHED.search(command):
+            command, file = "", str(PurePath(cwd, patched[1]))
         return cls(
             event,
             name if name in _NAMES[event] else _NAMES[event][0],
             session_id[:_LINE_MAX],
             cwd,
             string(fields.get("source")),
-            string(fields.get("prompt"))[:_PROMPT_MAX],
+            _HOOK_CONTEXT.sub("", string(fields.get("prompt")))[:_PROMPT_MAX],
             command if len(command) <= _LINE_MAX else "",
             file if len(file) <= _LINE_MAX else "",
         )

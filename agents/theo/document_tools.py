@@ -15,10 +15,20 @@ from ..call_progress import REPORTER
 from ..delete_question import delete_question
 from ..toolset import ToolReply
 from .theo_context import TheoContext
+from .theo_data import (
+    ClearData,
+    DeleteChunksData,
+    DeleteFileData,
+    IndexDirectoryData,
+    IndexFileData,
+    IndexStatsData,
+    Rows,
+)
 from .theo_replies import success_reply
 
 _RESTORED = "Indexing the files again restores it."
 """Note in the question to the user before documents are deleted."""
+_UNDO = "Index the files again with index_file or index_directory."
 Namespace = Annotated[str, Field(description="Groups documents that belong together")]
 
 
@@ -28,16 +38,18 @@ def index_file(
     namespace: Namespace = "default",
 ) -> ToolReply:
     """Index a file for search. New chunks replace its earlier ones. An unchanged file keeps its chunks."""
+    if not file_path.strip():
+        raise InvalidInput("file_path cannot be empty", hint='Give a file, such as "README.md".')
     indexed = theo.documents.index_file(file_path, namespace)
     ids = list(indexed.chunk_ids)
     return success_reply(
-        {
-            "chunks_created": 0 if indexed.unchanged else len(ids),
-            "source_file": clean(str(indexed.source_file)),
-            "namespace": indexed.namespace,
-            "chunk_ids": ids,
-            "unchanged": indexed.unchanged,
-        }
+        IndexFileData(
+            chunks_created=0 if indexed.unchanged else len(ids),
+            source_file=clean(str(indexed.source_file)),
+            namespace=indexed.namespace,
+            chunk_ids=ids,
+            unchanged=indexed.unchanged,
+        )
     )
 
 
@@ -56,14 +68,14 @@ def index_directory(
     )
     theo.embed_waiting(indexed)
     return success_reply(
-        {
-            "files_indexed": indexed.indexed,
-            "total_chunks": indexed.chunks,
-            "failed_files": _failed(indexed.failed),
-            "skipped_duplicates": indexed.unchanged,
-            "queued": indexed.queued,
-            "waiting_for_embedding": indexed.unembedded,
-        }
+        IndexDirectoryData(
+            files_indexed=indexed.indexed,
+            total_chunks=indexed.chunks,
+            failed_files=_failed(indexed.failed),
+            skipped_duplicates=indexed.unchanged,
+            queued=indexed.queued,
+            waiting_for_embedding=indexed.unembedded,
+        )
     )
 
 
@@ -72,7 +84,7 @@ def delete_chunks(
 ) -> ToolReply:
     """Delete these chunks. Indexing their files again brings them back."""
     deleted = list(theo.documents.delete([chunk.id for chunk in theo.documents.get(ids)]))
-    return success_reply({"deleted_count": len(deleted), "deleted_ids": deleted})
+    return success_reply(DeleteChunksData(len(deleted), deleted, _undo(len(deleted))))
 
 
 def delete_chunks_question(theo: TheoContext, *, ids: list[str]) -> str:
@@ -85,7 +97,8 @@ def delete_file(
     theo: TheoContext, source_file: Annotated[str, Field(description="Path, as in search results")]
 ) -> ToolReply:
     """Delete all chunks of a file from the index. The file itself stays."""
-    return success_reply({"deleted_count": theo.documents.delete_file(Path(source_file)), "source_file": source_file})
+    deleted = theo.documents.delete_file(Path(source_file))
+    return success_reply(DeleteFileData(deleted, source_file, _undo(deleted)))
 
 
 def delete_file_question(_theo: TheoContext, *, source_file: str) -> str:
@@ -98,7 +111,7 @@ def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="M
     if not confirm:
         raise InvalidInput("Safety check: Set confirm=True to delete all documents")
     deleted = theo.documents.clear()
-    return success_reply({"deleted_count": deleted, "memories_kept": theo.core.count()})
+    return success_reply(ClearData(deleted, memories_kept=theo.core.count(), undo=_undo(deleted)))
 
 
 def clear_index_question(theo: TheoContext, *, confirm: bool) -> str:
@@ -115,19 +128,24 @@ def get_index_stats(theo: TheoContext) -> ToolReply:
     stats, memories = theo.documents.stats(), theo.core
     namespaces = {**stats.namespaces, **memories.count_by("namespace")}
     return success_reply(
-        {
-            "total_documents": stats.chunks,
-            "unique_sources": len(stats.source_files),
-            "source_files": [clean(str(path)) for path in stats.source_files],
-            "namespaces": sorted(namespaces),
-            "memory_count": memories.count(),
-            "golden_rule_count": memories.count(MemoryFilter(types=(GOLDEN_RULE,))),
-            "queued": stats.queued,
-            "waiting_for_embedding": stats.unembedded,
-            "failed_files": _failed(stats.failed),
-        }
+        IndexStatsData(
+            total_documents=stats.chunks,
+            unique_sources=len(stats.source_files),
+            source_files=[clean(str(path)) for path in stats.source_files],
+            namespaces=sorted(namespaces),
+            memory_count=memories.count(),
+            golden_rule_count=memories.count(MemoryFilter(types=(GOLDEN_RULE,))),
+            queued=stats.queued,
+            waiting_for_embedding=stats.unembedded,
+            failed_files=_failed(stats.failed),
+        )
     )
 
 
-def _failed(files: Iterable[FailedFile]) -> list[dict[str, str]]:
+def _undo(deleted: int) -> str:
+    """Return how to restore deleted chunks, or an empty text if there are none."""
+    return _UNDO if deleted else ""
+
+
+def _failed(files: Iterable[FailedFile]) -> Rows:
     return [{"file": clean(str(each.file)), "error": clean(each.error)} for each in files]

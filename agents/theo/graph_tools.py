@@ -8,9 +8,11 @@ from ...core.errors import InvalidInput
 from ...core.memory import Edge
 from ...observe.memory import MemoryNeighborhood, parse_relation
 from ...templates.quote import clean
+from ..delete_question import delete_question
 from ..toolset import ToolReply, WholeNumber
 from .parameters import RELATIONS, Direction, MemoryId, Namespace
 from .theo_context import TheoContext
+from .theo_data import BackfillData, EdgeForgetData, GraphReply, RelateData
 from .theo_replies import flat_reply, success_reply
 
 
@@ -23,7 +25,7 @@ def memory_relate(
 ) -> ToolReply:
     """Draw an edge between two memories, or change its weight. `supersedes` halves the target's importance."""
     edge = theo.core.graph.relate(source_id, target_id, parse_relation(relation), weight, "drawn by hand")
-    return success_reply({"edge_id": edge.id})
+    return success_reply(RelateData(edge.id))
 
 
 def memory_edge_forget(
@@ -39,25 +41,42 @@ def memory_edge_forget(
 
     A memory that is no longer superseded regains its importance.
     """
-    given = (edge_id is not None, memory_id is not None, source_id is not None, target_id is not None)
+    chosen = _to_forget(theo, edge_id, memory_id, source_id, target_id, relation, direction)
+    deleted = theo.core.graph.forget(chosen)
+    undo = "Call memory_relate for each edge in `deleted`." if deleted else ""
+    return success_reply(EdgeForgetData(deleted, len(deleted), list(map(_edge, chosen)), undo))
+
+
+def memory_edge_forget_question(theo: TheoContext, **arguments: Any) -> str:
+    """Return the question to the user before `memory_edge_forget`. It lists the edges."""
+    items = [f"{edge.source_id} {edge.relation} {edge.target_id}" for edge in _to_forget(theo, **arguments)]
+    action = "Remove this edge" if len(items) == 1 else f"Remove {len(items):,} edges"
+    return delete_question(action, items, "memory_relate can draw it again.")
+
+
+def _to_forget(
+    theo: TheoContext,
+    edge_id: int | None,
+    memory_id: str | None,
+    source_id: str | None,
+    target_id: str | None,
+    relation: str | None,
+    direction: str,
+) -> list[Edge]:
+    """Return the edges that a call selects. Raises `InvalidInput` unless it names them in exactly one way."""
     graph, only = theo.core.graph, parse_relation(relation) if relation is not None else None
-    match given:
-        case (True, False, False, False):
-            assert edge_id is not None
-            deleted = graph.forget_edge(edge_id)
-        case (False, True, False, False):
-            assert memory_id is not None
-            deleted = graph.forget_edges_of(memory_id, direction, only)
-        case (False, False, True, True):
-            assert source_id is not None
-            assert target_id is not None
-            deleted = graph.forget_edges_of(source_id, "outgoing", only, target_id)
+    match (edge_id, memory_id, source_id, target_id):
+        case (int(), None, None, None):
+            return graph.find(edge_id)
+        case (None, str(), None, None):
+            return graph.select(memory_id, direction, only)
+        case (None, None, str(), str()):
+            return graph.select(source_id, "outgoing", only, target_id)
         case _:
             raise InvalidInput(
                 "Give edge_id, or memory_id, or source_id and target_id",
                 hint="Give exactly one of the three. memory_inspect_graph shows edge IDs.",
             )
-    return success_reply({"deleted_ids": deleted, "deleted_count": len(deleted)})
 
 
 def memory_inspect_graph(
@@ -83,8 +102,9 @@ def memory_inspect_graph(
         decay=decay_factor,
     )
     if output_format == "mermaid":
-        return flat_reply({"origin_id": around.origin, "mermaid": around.mermaid(), "stats": _stats(around)})
-    return flat_reply(_as_json(around, scored=include_scores))
+        reply = GraphReply(True, around.origin, _stats(around), mermaid=around.mermaid())
+        return flat_reply(reply, quotes=True)
+    return flat_reply(_as_json(around, scored=include_scores), quotes=True)
 
 
 def memory_backfill_edges(
@@ -105,18 +125,18 @@ def memory_backfill_edges(
         # Start again after the last memory, because similar memories may have been stored since.
         theo.backfilled_to[namespace] = result.attempted_to if result.processed == max_memories else 0
     return success_reply(
-        {
-            "initial_orphan_count": result.initial_orphans,
-            "processed": result.processed,
-            "edges_created": result.edges_created,
-            "remaining_orphans": result.remaining_orphans,
-            "errors": [],
-            "dry_run": dry_run,
-        }
+        BackfillData(
+            initial_orphan_count=result.initial_orphans,
+            processed=result.processed,
+            edges_created=result.edges_created,
+            remaining_orphans=result.remaining_orphans,
+            errors=[],
+            dry_run=dry_run,
+        )
     )
 
 
-def _as_json(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
+def _as_json(around: MemoryNeighborhood, *, scored: bool) -> GraphReply:
     nodes = [
         {"id": node.id, "content": clean(node.content), "memory_type": node.type, "depth": node.depth}
         | ({"relevance": node.relevance} if scored else {})
@@ -126,7 +146,7 @@ def _as_json(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
         {"path": list(path.ids)} | ({"total_relevance": path.relevance} if scored else {}) for path in around.paths
     ]
     edges = [_edge(edge) for edge in around.edges]
-    return {"origin_id": around.origin, "nodes": nodes, "edges": edges, "paths": paths, "stats": _stats(around)}
+    return GraphReply(True, around.origin, _stats(around), nodes, edges, paths)
 
 
 def _edge(edge: Edge) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from .parameters import (
     memory_filter,
 )
 from .theo_context import TheoContext
+from .theo_data import ContextData, CountData, ForgetData, ListData, NamespacesData, RecallData, Rows, StoreData
 from .theo_replies import instant, limited_reply, memory_rows, rounded, success_reply
 
 
@@ -66,8 +67,7 @@ def memory_store(
     )
     remembered = theo.core.remember(memory, replaces=supersedes_query)
     edges, errors = _relate(theo.core, remembered.stored.id, relates_to or ())
-    fields = _stored_fields(theo.core, remembered, edges)
-    return success_reply({**fields, **({"relation_errors": errors} if relates_to else {})})
+    return success_reply(_stored_data(theo.core, remembered, edges, errors if relates_to else None))
 
 
 def memory_recall(
@@ -88,20 +88,19 @@ def memory_recall(
     found = core.recall(query, wanted, limit=limit)
     expanded = core.expand(found, wanted, limit=limit)
     filters = {"namespace": namespace, "memory_type": memory_type}
-    weak = {} if found else {"weak": _recalled_rows(core, core.nearest(query, wanted))}
     expanded_rows = [
         {**row, "score": each.score, "hops": each.hops, "explanation": each.explanation}
         for row, each in zip(memory_rows(core, [each.stored for each in expanded]), expanded, strict=True)
     ]
     return limited_reply(
-        {
-            "memories": _recalled_rows(core, found),
-            "expanded": expanded_rows,
-            "total": len(found),
-            "query": query,
-            "filters": filters | {"min_importance": min_importance, "min_confidence": min_confidence},
-            **weak,
-        }
+        RecallData(
+            memories=_recalled_rows(core, found),
+            expanded=expanded_rows,
+            total=len(found),
+            query=query,
+            filters=filters | {"min_importance": min_importance, "min_confidence": min_confidence},
+            weak=None if found else _recalled_rows(core, core.nearest(query, wanted)),
+        )
     )
 
 
@@ -119,17 +118,16 @@ def memory_forget(
     chosen, pinned = _to_forget(core, (memory_id, query, input_value), namespace, n_results, force=force)
     result = forget_with_files(core, [stored.id for stored in chosen], force=force, reason="memory_forget")
     deleted = [stored.id for stored in result.forgotten]
-    undo: dict[str, Any] = {"undo": undo_command(deleted)} if deleted else {}
-    files = {"deleted_files": result.deleted, "files_kept": result.kept}
-    undo |= {name: list(map(clean, each)) for name, each in files.items() if each}
     return success_reply(
-        {
-            "deleted_ids": deleted,
-            "deleted_count": len(deleted),
-            "protected_ids": [stored.id for stored in (*result.protected, *pinned)],
-            "deleted": [{"id": stored.id, "content": clean(stored.memory.content)} for stored in result.forgotten],
-            **undo,
-        }
+        ForgetData(
+            deleted_ids=deleted,
+            deleted_count=len(deleted),
+            protected_ids=[stored.id for stored in (*result.protected, *pinned)],
+            deleted=[{"id": stored.id, "content": clean(stored.memory.content)} for stored in result.forgotten],
+            undo=undo_command(deleted) if deleted else "",
+            deleted_files=list(map(clean, result.deleted)),
+            files_kept=list(map(clean, result.kept)),
+        )
     )
 
 
@@ -159,16 +157,17 @@ def memory_context(
     text = ""
 
     def reply(context: SessionContext) -> ToolReply:
-        fields = {
-            "context": text,
-            "token_estimate": context.tokens,
-            "memory_count": context.memories,
-            "golden_rule_count": context.golden_rules,
-            **({"left_out": context.left_out} if context.left_out else {}),
-            **({"digest_lines": context.digest_lines} if context.digest else {}),
-            **({"contradictions": context.contradictions} if context.contradictions else {}),
-        }
-        return limited_reply(fields)
+        return limited_reply(
+            ContextData(
+                context=text,
+                token_estimate=context.tokens,
+                memory_count=context.memories,
+                golden_rule_count=context.golden_rules,
+                left_out=context.left_out,
+                digest_lines=context.digest_lines if context.digest else 0,
+                contradictions=list(map(list, context.contradictions)),
+            )
+        )
 
     def cost(context: SessionContext) -> int:
         nonlocal text
@@ -183,7 +182,7 @@ def memory_context(
 def memory_count(theo: TheoContext, namespace: Namespace = None, memory_type: MemoryType = None) -> ToolReply:
     """Count memories."""
     number = theo.core.count(memory_filter(theo.core, namespace, memory_type))
-    return success_reply({"count": number, "filters": {"namespace": namespace, "memory_type": memory_type}})
+    return success_reply(CountData(number, {"namespace": namespace, "memory_type": memory_type}))
 
 
 def memory_list(
@@ -210,21 +209,29 @@ def memory_list(
         for stored, fields in zip(found, memory_rows(core, found), strict=True)
     ]
     end = offset + len(rows)
-    page = {"limit": min(limit, LIST_MAX), "offset": offset, "has_more": end < total}
-    return limited_reply({"memories": rows, "total": total, **page, "next_offset": end if end < total else None})
+    return limited_reply(
+        ListData(
+            memories=rows,
+            total=total,
+            limit=min(limit, LIST_MAX),
+            offset=offset,
+            has_more=end < total,
+            next_offset=end if end < total else None,
+        )
+    )
 
 
 def memory_list_namespaces(theo: TheoContext) -> ToolReply:
     """List the namespaces with the number of memories in each."""
     counts = theo.core.count_by("namespace")
     rows = [{"namespace": name, "count": number} for name, number in counts.items()]
-    return success_reply({"namespaces": rows, "total_namespaces": len(rows), "total_memories": sum(counts.values())})
+    return success_reply(NamespacesData(rows, len(rows), sum(counts.values())))
 
 
-def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[list[Edge], list[dict[str, str]]]:
+def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[list[Edge], Rows]:
     """Add the edges that a call requests. Return them, and an error for each invalid edge."""
     edges: list[Edge] = []
-    errors: list[dict[str, str]] = []
+    errors: Rows = []
     for each in wanted:
         target, weight = str(each.get("target", "")), each.get("weight", 1.0)
         share = float(weight) if isinstance(weight, int | float) else -1.0
@@ -236,23 +243,25 @@ def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[li
     return edges, errors
 
 
-def _stored_fields(core: MemoryCore, remembered: RememberResult, related: Sequence[Edge]) -> dict[str, Any]:
+def _stored_data(
+    core: MemoryCore, remembered: RememberResult, related: Sequence[Edge], errors: Rows | None
+) -> StoreData:
     stored = remembered.stored
-    secrets, until = kinds_of(stored.memory), stored.memory.valid_until
+    until = stored.memory.valid_until
     [superseded] = supersession_fields([stored], core.graph.superseding([stored]))
     applied = [edge for edge in related if edge.relation is Relation.SUPERSEDES and not edge.proposed]
-    return {
-        "id": stored.id,
-        "content_hash": f"sha256_{stored.memory.content_hash}",
-        "namespace": stored.memory.namespace,
-        "memory_type": stored.memory.type,
-        "duplicate": remembered.duplicate,
+    return StoreData(
+        id=stored.id,
+        content_hash=f"sha256_{stored.memory.content_hash}",
+        namespace=stored.memory.namespace,
+        memory_type=stored.memory.type,
+        duplicate=remembered.duplicate,
         **superseded,
-        "confidence": stored.stats.confidence,
-        **({"expires_at": instant(until)} if until is not None else {}),
-        "superseded_ids": [*(old.id for old in remembered.superseded), *(edge.target_id for edge in applied)],
-        "proposed_superseded_ids": [old.id for old in remembered.proposed],
-        "contradicts": [
+        confidence=stored.stats.confidence,
+        expires_at=instant(until),
+        superseded_ids=[*(old.id for old in remembered.superseded), *(edge.target_id for edge in applied)],
+        proposed_superseded_ids=[old.id for old in remembered.proposed],
+        contradicts=[
             {
                 "memory_id": each.stored.id,
                 "reason": clean(each.judgement.reason),
@@ -260,7 +269,7 @@ def _stored_fields(core: MemoryCore, remembered: RememberResult, related: Sequen
             }
             for each in remembered.conflicts
         ],
-        "relations": [
+        relations=[
             {
                 "edge_id": edge.id,
                 "target_id": edge.target_id,
@@ -271,8 +280,9 @@ def _stored_fields(core: MemoryCore, remembered: RememberResult, related: Sequen
             }
             for edge in (*remembered.edges, *related)
         ],
-        **({"secrets_removed": secrets} if secrets else {}),
-    }
+        secrets_removed=kinds_of(stored.memory),
+        relation_errors=errors,
+    )
 
 
 def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from ...templates.quote import clean
 from ..toolset import ToolReply, WholeNumber
 from .parameters import RESULTS_MAX, Count, Limit, Object, SearchQuery, checked_count
 from .theo_context import TheoContext
+from .theo_data import BudgetSearchData, SearchData
 from .theo_replies import limited_reply, rounded
 
 _FILTERS = ("namespace", "doc_type", "source_file")
@@ -92,13 +93,13 @@ def search_with_budget(
             used += cost
     left_out = len(candidates) - len(chosen)
     return limited_reply(
-        {
-            "results": _rows(theo, chosen),
-            "tokens_used": used,
-            "budget_remaining": max_tokens - used,
-            "truncated": left_out > 0,
-            "truncated_count": left_out,
-        }
+        BudgetSearchData(
+            results=_rows(theo, chosen),
+            tokens_used=used,
+            budget_remaining=max_tokens - used,
+            truncated=left_out > 0,
+            truncated_count=left_out,
+        )
     )
 
 
@@ -120,7 +121,10 @@ def _scope(filters: Object) -> _SearchScope:
     unknown = [name for name in filters if name not in _FILTERS]
     given = {name: value for name, value in filters.items() if value is not None}
     if unknown or not all(isinstance(value, str) for value in given.values()):
-        raise InvalidInput(f"Invalid filters: {', '.join(unknown or given)}", hint=f"Texts: {', '.join(_FILTERS)}.")
+        raise InvalidInput(
+            f"Invalid filters: {', '.join(unknown or given)}",
+            hint=f"Filters, all of them texts: {', '.join(_FILTERS)}.",
+        )
     kind, file = given.get("doc_type"), given.get("source_file")
     if kind not in {None, *_DOC_TYPES}:
         raise InvalidInput(f"Invalid doc_type: {kind}", hint=f"Use one of: {', '.join(_DOC_TYPES)}.")
@@ -134,7 +138,7 @@ def _scope(filters: Object) -> _SearchScope:
 
 def _listed(theo: TheoContext, query: str, found: list[_SearchResult]) -> ToolReply:
     cost = sum(tokens.count(each.content) for each in found)
-    return limited_reply({"results": _rows(theo, found), "total": len(found), "query": query, "total_tokens": cost})
+    return limited_reply(SearchData(_rows(theo, found), len(found), query, total_tokens=cost))
 
 
 def _rows(theo: TheoContext, found: list[_SearchResult]) -> list[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct, defstruct, to_builtins
+
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
 from ...core.memory import StoredMemory
@@ -14,19 +16,24 @@ from ..json_reply import NOTICE, json_reply, truncated
 from ..toolset import ToolReply
 
 
-def success_reply(data: Mapping[str, Any]) -> ToolReply:
-    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens."""
-    return flat_reply({"data": data})
+def success_of(data: type[Struct]) -> type[Struct]:
+    """Return the type of a success with this data."""
+    return defstruct(f"{data.__name__}Success", [("success", bool), ("data", data)])
 
 
-def limited_reply(data: Mapping[str, Any]) -> ToolReply:
+def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
+    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
+    return flat_reply({"success": True, "data": data}, quotes=quotes)
+
+
+def limited_reply(data: Struct) -> ToolReply:
     """Return a success reply with the notice about quoted text. The caller limits its length."""
-    return json_reply({"success": True, "data": data, **NOTICE})
+    return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
 
 
-def flat_reply(fields: Mapping[str, Any]) -> ToolReply:
-    """Return a success with its fields at the top level, truncated to `BUDGET` tokens."""
-    return json_reply(truncated({"success": True, **fields}))
+def flat_reply(fields: Struct | Mapping[str, Any], *, quotes: bool = False) -> ToolReply:
+    """Return a reply with these fields, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
+    return json_reply(truncated({**to_builtins(fields), **(NOTICE if quotes else {})}))
 
 
 def instant(at: Milliseconds | None) -> str | None:

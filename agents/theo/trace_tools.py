@@ -10,6 +10,7 @@ from ...observe.traces import Attributed, Certainty, CommitShare
 from ..toolset import ToolReply, WholeNumber
 from .parameters import Limit, checked_count
 from .theo_context import TheoContext
+from .theo_data import TraceData, TraceListData
 from .theo_replies import instant, limited_reply, success_reply
 
 _COMMITS_SHOWN = 50
@@ -29,20 +30,20 @@ def trace_query(
     found = theo.traces.of_file(Path(file), line)
     main = max((share for share in found.shares if share.trace), key=_weight, default=None)
     shown = main or (found.shares[0] if found.shares else None)
-    data = {
-        "file": found.path,
-        "line": line,
-        "commit": None if shown is None or shown.commit.uncommitted else shown.commit.sha,
-        "trace": None if main is None or main.trace is None else main.trace.as_json(),
-        "certainty": _certainty(main),
-        "message": _message(found),
-        "lines": {
+    data = TraceData(
+        file=found.path,
+        line=line,
+        commit=None if shown is None or shown.commit.uncommitted else shown.commit.sha,
+        trace=None if main is None or main.trace is None else main.trace.as_json(),
+        certainty=_certainty(main),
+        message=_message(found),
+        lines={
             "total": found.total,
             "uncommitted": sum(sum(share.certainties.values()) for share in found.shares if share.commit.uncommitted),
             **{str(certainty): found.count(certainty) for certainty in Certainty},
         },
-        "commits": [_share(share) for share in found.shares[:_COMMITS_SHOWN]],
-    }
+        commits=[_share(share) for share in found.shares[:_COMMITS_SHOWN]],
+    )
     return success_reply(data)
 
 
@@ -53,7 +54,7 @@ def trace_list(
 ) -> ToolReply:
     """List recent code of agents, newest first: one record per commit, or per conversation without a known commit."""
     traces, total = theo.traces.latest(conversation_url, checked_count(limit, 1_000))
-    return limited_reply({"traces": [trace.as_json() for trace in traces], "total": total})
+    return limited_reply(TraceListData([trace.as_json() for trace in traces], total))
 
 
 def _weight(share: CommitShare) -> int:

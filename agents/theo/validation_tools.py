@@ -11,6 +11,7 @@ from ...templates.quote import clean
 from ..toolset import ToolReply, WholeNumber
 from .parameters import Limit, MemoryId, Namespace, SessionId, checked_count
 from .theo_context import TheoContext
+from .theo_data import ApplyData, ContradictionsData, HealthData, HistoryData, OutcomeData, SupersedesData
 from .theo_replies import instant, limited_reply, rounded, success_reply
 
 _PROVEN = "Proven. It becomes a golden rule once the user approves it with `palaver memories review`."
@@ -24,7 +25,7 @@ def memory_apply(
 ) -> ToolReply:
     """Record that a memory is being applied. Next: memory_outcome."""
     event = theo.core.feedback.apply(memory_id, context, session_id or "")
-    return success_reply({"memory_id": memory_id, "event_id": event})
+    return success_reply(ApplyData(memory_id, event))
 
 
 def memory_outcome(
@@ -37,15 +38,15 @@ def memory_outcome(
     """Report the outcome of an applied memory: confidence +0.1 or -0.15. At 0.9 the user can make it a golden rule."""
     change = theo.core.feedback.outcome(memory_id, success=success, error=error_msg or "", session_id=session_id or "")
     return success_reply(
-        {
-            "memory_id": memory_id,
-            "outcome_success": success,
-            "old_confidence": change.before.stats.confidence,
-            "new_confidence": change.after.stats.confidence,
-            "promoted": change.promoted,
-            "demoted": change.demoted,
-            **({"hint": _PROVEN} if is_proven(change.after) else {}),
-        }
+        OutcomeData(
+            memory_id=memory_id,
+            outcome_success=success,
+            old_confidence=change.before.stats.confidence,
+            new_confidence=change.after.stats.confidence,
+            promoted=change.promoted,
+            demoted=change.demoted,
+            hint=_PROVEN if is_proven(change.after) else "",
+        )
     )
 
 
@@ -76,7 +77,7 @@ def validation_history(
         "failure_count": history.failures,
         "success_rate": rounded(history.success_rate),
     }
-    return limited_reply({"events": events, "summary": summary})
+    return limited_reply(HistoryData(events, summary))
 
 
 def memory_detect_contradictions(
@@ -99,7 +100,7 @@ def memory_detect_contradictions(
         for each in found
     ]
     created = sum(each.new for each in found)
-    return success_reply({"contradictions": rows, "edges_created": created, "judged_by": contradictions.judge})
+    return success_reply(ContradictionsData(rows, created, contradictions.judge), quotes=bool(rows))
 
 
 def memory_check_supersedes(
@@ -115,12 +116,12 @@ def memory_check_supersedes(
     found = contradictions.supersede_by_outcomes(memory_id, link=create_edge)
     judgement = None if found is None else found.comparison.judgement
     return success_reply(
-        {
-            "superseded_id": None if found is None else found.comparison.stored.id,
-            "edge_created": found is not None and found.new,
-            "reason": None if judgement is None else clean(judgement.reason),
-            "judged_by": contradictions.judge if judgement is None else judgement.judge,
-        }
+        SupersedesData(
+            superseded_id=None if found is None else found.comparison.stored.id,
+            edge_created=found is not None and found.new,
+            reason=None if judgement is None else clean(judgement.reason),
+            judged_by=contradictions.judge if judgement is None else judgement.judge,
+        )
     )
 
 
@@ -143,15 +144,15 @@ def memory_analyze_health(
         stale=include_stale,
     )
     return success_reply(
-        {
-            "contradictions": [
+        HealthData(
+            contradictions=[
                 {"id1": each.one.id, "id2": each.other.id, "similarity": each.similarity}
                 for each in health.contradictions
             ],
-            "low_confidence": [
+            low_confidence=[
                 {"id": stored.id, "confidence": stored.stats.confidence} for stored in health.low_confidence
             ],
-            "stale": [{"id": stored.id, "last_validated": instant(at)} for stored, at in health.stale],
-            "recommendations": list(health.recommendations),
-        }
+            stale=[{"id": stored.id, "last_validated": instant(at)} for stored, at in health.stale],
+            recommendations=list(health.recommendations),
+        )
     )

@@ -1,10 +1,12 @@
 """Queue of sessions that ended, so that their transcripts are archived at once.
 
-The script `hooks/palaver-hook.sh` appends the call of an agent's hook, one JSON object per line. It contains the path
-of the transcript and no text of the conversation. A process that archives the sessions renames the queue first, and
-deletes it afterwards. After a failure, the renamed file is left over, and the next process reads it too.
+The script `hooks/palaver-hook.sh`, or `palaver hooks run`, appends the call of an agent's hook, one JSON object per
+line. It contains the path of the transcript and no text of the conversation. A process that archives the sessions
+renames the queue first, and deletes it afterwards. After a failure, the renamed file is left over, and the next process
+reads it too.
 """
 
+import os
 import secrets
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +20,8 @@ from ..formats.json_values import mapping, string
 
 _BYTES_MAX: Final = 1 << 20
 """Maximum bytes of the queue that are read. A longer queue is dropped, because a scan finds the transcripts as well."""
+_CALL_MAX: Final = 8192
+"""Maximum bytes of a call. A longer one is not recorded, because a scan finds the transcript as well."""
 _TAKEN: Final = ".taken"
 
 
@@ -27,6 +31,15 @@ def has_ended_sessions(home: Home) -> bool:
         return home.ended_sessions.stat().st_size > 0 or bool(_taken(home))
     except OSError:
         return bool(_taken(home))
+
+
+def record_end(home: Home, call: bytes) -> None:
+    """Append the call of a hook to the queue, as one line. JSON strings contain no line breaks."""
+    line = b"".join(call.splitlines())
+    if 0 < len(line) <= _CALL_MAX:
+        queue = os.open(home.ended_sessions, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(queue, "ab") as file:
+            file.write(line + b"\n")
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """Sessions: one row for each conversation. Several files can belong to one session."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
 
 from ...core.conversation import UNINDEXED, Milliseconds, Session, SessionKind
-from .database import Database, Row, listed
+from .database import AMONG, Database, Row, listed
 
 _COLUMNS: Final = Session.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
@@ -40,6 +40,10 @@ class SessionTable:
         if row is None:
             raise KeyError(number)
         return _session(row)
+
+    def several(self, numbers: Iterable[int]) -> dict[int, Session]:
+        """Return the sessions with these IDs. Unknown IDs are omitted."""
+        return {row[-1]: _session(row) for row in self._db.rows(f"{_SELECT} WHERE id {AMONG}", (listed(numbers),))}
 
     def all(self) -> dict[int, Session]:
         """Return every session by its ID."""
@@ -114,23 +118,20 @@ class SessionTable:
         )
         return [ProjectTotal(*row) for row in rows]
 
-    def short_id(self, session: Session) -> str:
-        """Return the shortest beginning of a session ID that no other session ID has, at least `SHORTEST_ID` long.
+    def short_ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the short IDs of the sessions with these IDs. Unknown IDs are omitted.
 
-        If a session of another agent has the same ID, return the ID with the name of the agent: `codex/1234`.
+        A short ID is the shortest beginning that no other session ID has, at least `SHORTEST_ID` long. If a session of
+        another agent has the same ID, it is the ID with the name of the agent: `codex/1234`.
         """
-        native_id = session.native_id
         rows = self._db.rows(
-            """SELECT (SELECT max(native_id) FROM session WHERE native_id < ?1),
-                      (SELECT min(native_id) FROM session WHERE native_id > ?1),
-                      (SELECT count(*) FROM session WHERE native_id = ?1)""",
-            (native_id,),
+            f"""SELECT s.id, s.agent, s.native_id, (SELECT count(*) FROM session WHERE native_id = s.native_id),
+                      (SELECT max(native_id) FROM session WHERE native_id < s.native_id),
+                      (SELECT min(native_id) FROM session WHERE native_id > s.native_id)
+                FROM session s WHERE s.id {AMONG}""",
+            (listed(numbers),),
         )
-        *neighbours, same = rows[0]
-        if same > 1:
-            return f"{session.agent}/{native_id}"
-        common = max(_common_length(native_id, other or "") for other in neighbours)
-        return native_id[: max(SHORTEST_ID, common + 1)]
+        return {row[0]: _short_id(*row[1:]) for row in rows}
 
     def beginning_with(self, start: str) -> list[int]:
         """Return the sessions whose ID equals `start`. If there are none, return those whose ID begins with `start`.
@@ -186,6 +187,13 @@ def _session(row: Row) -> Session:
     values["kind"] = SessionKind(values["kind"])
     values["models"], values["links"] = json.loads(values["models"]), json.loads(values["links"])
     return Session(**values)
+
+
+def _short_id(agent: str, native_id: str, same: int, *neighbours: str | None) -> str:
+    if same > 1:
+        return f"{agent}/{native_id}"
+    common = max(_common_length(native_id, other or "") for other in neighbours)
+    return native_id[: max(SHORTEST_ID, common + 1)]
 
 
 def _common_length(one: str, other: str) -> int:

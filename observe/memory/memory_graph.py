@@ -161,24 +161,29 @@ class MemoryGraph:
                 return supersede(self._store, one, other, edge, self._clock())
             return self._store.memory_edges.put(edge)
 
-    def forget_edge(self, number: int) -> list[int]:
-        """Remove an edge and return a list with its ID, or an empty list if the edge does not exist.
+    def find(self, number: int) -> list[Edge]:
+        """Return a list with the edge of this ID, or an empty list if it does not exist."""
+        return [edge] if (edge := self._store.memory_edges.load(number)) else []
 
-        If no other edge supersedes the target, the target regains its importance, confidence and state.
-        """
-        return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
-
-    def forget_edges_of(
+    def select(
         self, memory_id: str, direction: str = "both", relation: Relation | None = None, target: str | None = None
-    ) -> list[int]:
-        """Remove the edges of a memory, or only those to `target`, and return the IDs of the edges.
-
-        Raises `MemoryNotFound` or `InvalidInput`.
-        """
+    ) -> list[Edge]:
+        """Return the edges of a memory, or only those to `target`. Raises `MemoryNotFound` or `InvalidInput`."""
         key = find_memory(self._store, memory_id).key
         only = find_memory(self._store, target).key if target is not None else None
         edges = self._edges([key], _checked(direction), [relation] if relation else [])
-        return self._forget([edge for edge in edges if only in {None, edge.target}])
+        return [edge for edge in edges if only in {None, edge.target}]
+
+    def forget(self, edges: Sequence[Edge]) -> list[int]:
+        """Remove edges and return their IDs.
+
+        If no other edge supersedes the target of one, the target regains its importance, confidence and state.
+        """
+        numbers = sorted(edge.id for edge in edges)
+        with self._store.transaction():
+            self._store.memory_edges.delete(numbers)
+            reinstate_targets(self._store, edges, self._clock())
+        return numbers
 
     def edges_of(self, stored: StoredMemory) -> list[Edge]:
         """Return all edges of a memory."""
@@ -288,13 +293,6 @@ class MemoryGraph:
                 for edge in new.values():
                     self._store.memory_edges.put(edge)
         return len(new)
-
-    def _forget(self, edges: Sequence[Edge]) -> list[int]:
-        numbers = sorted(edge.id for edge in edges)
-        with self._store.transaction():
-            self._store.memory_edges.delete(numbers)
-            reinstate_targets(self._store, edges, self._clock())
-        return numbers
 
     def _edges(self, keys: Sequence[int], direction: str, relations: Collection[Relation]) -> list[Edge]:
         at_start, at_end = direction != "incoming", direction != "outgoing"

@@ -131,12 +131,17 @@ class ProjectMemories(Closing):
         self._sync.sync()
         memory_type = self._sync.types.find(memory_type) if memory_type is not None else None
         content = self._clean(content)
-        best = self._matches(query, None, 1, (self._sync.namespace,))
-        if not best or (best[0].score < _SCORE_MIN and (best[0].similarity or 0) < _SIMILARITY_MIN):
+        best = self._best(query)
+        if best is None:
             title = self._sync.redacted(" ".join(query.split()))
             new = self._write(title, content, memory_type or FALLBACK, ())
             return UpdatedFile(new.stored, created=not new.existed)
-        return UpdatedFile(self._revise(best[0].stored, content, memory_type), created=False)
+        return UpdatedFile(self._revise(best, content, memory_type), created=False)
+
+    def preview_update(self, query: str) -> StoredMemory | None:
+        """Return the memory that an update would change, or None if it would create one."""
+        self._sync.sync()
+        return self._best(query)
 
     def preview_forget(self, query: str, memory_type: str | None = None) -> ForgetPreview:
         """Return the memories that a query would forget. Raises `InvalidInput` if no memory matches."""
@@ -163,6 +168,13 @@ class ProjectMemories(Closing):
     def superseding(self, memories: Sequence[StoredMemory]) -> list[Edge]:
         """Return the edges that supersede one of these memories, including proposed edges."""
         return self._core.graph.superseding(memories)
+
+    def _best(self, query: str) -> StoredMemory | None:
+        """Return the best match if it is good enough to be updated."""
+        best = self._matches(query, None, 1, (self._sync.namespace,))
+        if not best or (best[0].score < _SCORE_MIN and (best[0].similarity or 0) < _SIMILARITY_MIN):
+            return None
+        return best[0].stored
 
     def _matches(
         self, query: str, memory_type: str | None, limit: int, namespaces: tuple[str, ...]

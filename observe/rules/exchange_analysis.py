@@ -1,7 +1,7 @@
 """Analysis of an exchange, which finds its request, findings, conclusion, commits, checks and answers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile, zip_longest
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.sentences import strip_markdown
 from .phrase_patterns import at_start
 from .salience import is_noise, is_status, salience
-from .statements import Statement, quote_of, statements, with_valid_quotes
+from .statements import Heading, Statement, headings, quote_of, statements, with_valid_quotes
 from .user_request import UserRequest, plan_title, read_request
 
 _COMMIT = re.compile(r"\bgit\b[^\n;|&]{0,80}\bcommit\b(?![-\w])")
@@ -116,6 +116,8 @@ class ExchangeAnalysis(Struct, frozen=True):
     request: UserRequest
     findings: tuple[Statement, ...]
     conclusion: tuple[Statement, ...]
+    headings: tuple[Heading, ...]
+    """Headings of the conclusion."""
     statuses: tuple[Statement, ...]
     commits: tuple[CommitMessage, ...]
     answers: tuple[UserAnswer, ...]
@@ -143,6 +145,7 @@ def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
         request=read_request(exchange),
         findings=tuple(statement for position, statement in kept if position < start),
         conclusion=tuple(statement for position, statement in kept if position >= start),
+        headings=tuple(heading for turn in _replies(turns[start:]) for heading in headings(turn)),
         statuses=tuple(statement for _, statement in statements_at if is_status(statement.text)),
         commits=tuple(_commits(turns, results)),
         answers=tuple(_answers(turns)),
@@ -198,6 +201,10 @@ def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement
         n for n, turn in enumerate(turns) if turn.writes or (turn.kind is Kind.CALL and _COMMIT.search(turn.text))
     ]
     return min(last, changes[-1]) if changes else last
+
+
+def _replies(turns: Iterable[Turn]) -> Iterator[Turn]:
+    return (turn for turn in turns if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT)
 
 
 def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:

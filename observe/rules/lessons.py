@@ -10,7 +10,9 @@ from .phrase_patterns import at_start
 from .salience import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, needs_context
 from .selection import evidence, observed_at, select
 from .statements import Statement
-from .titles import finding_candidate, score
+from .title_candidates import finding_candidate
+from .title_context import without_folders
+from .titles import score
 from .touched_files import TouchedFiles
 
 TELLING = 6
@@ -49,7 +51,7 @@ def extract_lesson(
     words = " ".join(fact.text for fact in facts)
     return Observation(
         type=_kind(best, analysis),
-        title=finding_candidate(best).text,
+        title=without_folders(finding_candidate(best).text),
         subtitle=f"Found while working on: {about}" if about else "",
         narrative=best.text,
         facts=tuple(fact.text for fact in facts if fact is not best),

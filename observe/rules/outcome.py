@@ -5,15 +5,16 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
-from ...core.sentences import headline, sentences, truncate, without_opener
+from ...core.sentences import TITLE_MAX, headline, sentences, truncate, without_opener
 from .classification import TypeSignals, classify
 from .concepts import concepts
-from .exchange_analysis import ExchangeAnalysis, most_telling
+from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
+from .title_candidates import Source, TitleCandidate, bottom_line, is_aside
 from .title_context import in_context
-from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
+from .titles import best_title, score
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 from .user_request import is_specific
 
@@ -23,6 +24,8 @@ EXPLAINED = 8
 """Minimum total salience of an answer that becomes an observation although no file was changed."""
 TOLD = 2
 """Minimum total salience of the statements in an exchange without a specific request, commit or plan."""
+_REFUSED = " (commit refused)"
+"""Suffix of a title that is the subject of a commit that failed."""
 _STEPS = 5
 """Maximum number of facts from a plan."""
 
@@ -149,14 +152,20 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
 def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
     """Return a title for the exchange.
 
-    For a plan, the title says whether the plan was approved. Another candidate gets its subject as a prefix. Without a
-    candidate, the title names the changed files.
+    The title says that a plan was only proposed, or that a commit was refused. Another candidate gets its subject as a
+    prefix. Without a candidate, the title names the changed files.
     """
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)
     if best.source is Source.PLAN and analysis.plan:
         return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
+    if best.source is Source.COMMIT and not _commit_of(best, analysis).done:
+        return f"{truncate(best.text, TITLE_MAX - len(_REFUSED))}{_REFUSED}"
     return in_context(best, analysis, session_title)
+
+
+def _commit_of(best: TitleCandidate, analysis: ExchangeAnalysis) -> CommitMessage:
+    return next(commit for commit in analysis.commits if commit.subject == best.raw)
 
 
 def _named_after(files: TouchedFiles) -> str:

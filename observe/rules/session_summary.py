@@ -40,6 +40,11 @@ Only the first five letters of each word are compared.
 """
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
 _UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
+_CHORE = re.compile(
+    r"(?:tests?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b",
+    re.IGNORECASE,
+)
+"""Pattern for the beginning of the subject of a commit of tests or chores."""
 SummaryFact = tuple[str, Evidence]
 
 
@@ -201,14 +206,20 @@ def _line(fact: SummaryFact) -> int:
 def _title(
     parts: Sequence[Observation], reported: HandoffNote | None, session: Session, exchanges: Sequence[Exchange]
 ) -> str:
-    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result."""
+    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result.
+
+    A commit of tests or chores is the title only if nothing else has a result.
+    """
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
-    if commit := most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done]):
+    commit = most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done])
+    if commit and not _CHORE.match(commit.subject):
         return headline(commit.subject)
     plans = [request.title for request in map(read_request, filter(_is_work, exchanges)) if request.plan]
     ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)
-    titles = [*plans, *(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
+    subjects = [commit.subject] if commit else []
+    results = [_finding(part)[0] for part in ranked if _is_result(part)]
+    titles = [*plans, *results[:1], *subjects, *(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
     return headline(next((title for title in titles if title and not title.endswith("?")), titles[0]))
 
 

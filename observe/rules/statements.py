@@ -20,6 +20,8 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _BOLD_LINE = re.compile(r"\s*\*\*[^*\n]{1,160}\*\*[^*\n]{0,80}:?\s*$")
+_BOLD_SENTENCE = re.compile(r"\*\*[^*]{20,200}\*\*(?:\s*\([^()]*\))?$")
+_BOLD_LABEL = re.compile(r"\*\*[^*]{20,200}\*\*(?=\W*$|\s\(|[.:]|\s[—–-]\s)")
 _LABELLED = re.compile(r"\s*(?:\*\*[^*\n]+(?::\*\*|\*\*\s*(?:\([^()]*\)\s*)?[:→—–-])|`[^`\n]+`\s*(?:[:→—–-]\s|$))")
 """Pattern for a line that begins with a label, like an item of a list."""
 _RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
@@ -111,6 +113,32 @@ def statements(turn: Turn) -> Iterator[Statement]:
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
             for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
                 yield replace(statement, heading=outline.labels[-1][1]) if outline.labels else statement
+
+
+class Heading(Struct, frozen=True):
+    """Heading, or line that introduces others, in Markdown. `leads` is True if it begins the turn."""
+
+    raw: str
+    leads: bool
+
+
+def headings(turn: Turn) -> Iterator[Heading]:
+    """Yield the headings of a turn, sentences and labels of list items in bold type, and introductions of lists."""
+    fenced = False
+    lines = [line for line in turn.text[:TEXT_MAX].split("\n") if line.strip()]
+    for number, line in enumerate(lines):
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced:
+            item = _ITEM.match(line)
+            content = line[item.end() if item else 0 :].strip()
+            if heading := _HEADING.match(line):
+                yield Heading(heading.group(1), number == 0)
+            elif bold := _BOLD_SENTENCE.match(content) if item is None else _BOLD_LABEL.match(content):
+                yield Heading(bold.group(), number == 0)
+            elif content.endswith((":", ":**")):
+                start, end = list(sentences(content))[-1]
+                yield Heading(content[start:end], number == 0)
 
 
 def _is_table_header(lines: list[str], number: int) -> bool:

@@ -3,14 +3,16 @@
 import re
 
 from ...core.sentences import TITLE_MAX, headline, truncate
+from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import ExchangeAnalysis
-from .titles import Source, TitleCandidate
+from .title_candidates import Source, TitleCandidate
+from .titles import GENERIC, REVIEW
 from .user_request import is_specific
 
 _SUBJECT_MAX = 48
 _LABEL = re.compile(r"(?:plan|task|goal|request|todo|fix|feat(?:ure)?(?=[:/]))\s*[:/]\s*|please\s+", re.IGNORECASE)
 _UNUSABLE = re.compile(
-    r"""[?\n]|https?:|^[/@<\[\#(]|\b(?:i|i['’]\w+|we|my|me|you|your|this|that|it)\b
+    r"""[?\n]|https?:|^[/@<\[\#(]|n['’]t\b|\b(?:is|are|was|were|does)\b|\b(?:i|i['’]\w+|we|my|me|you|your|this|that|it)\b
     |^(?:in|on|at|for|if|when|what|why|how|who|which|is|are|do|does|can|should|would|there|run|review|check|continue)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -18,26 +20,65 @@ _UNUSABLE = re.compile(
 _FUNCTION_WORD = re.compile(
     r"(?:The|An?|All|Both|Each|Every|Only|No|It|This|That|These|When|With|For|In|On|Your)\b(?!:)"
 )
-_WORD = re.compile(r"\w{4,}")
+_WORD = re.compile(r"(?!(?:this|that|with|from|into|when|what|have|does|been|only|also|than|then|they|your)\b)\w{4,}")
 _STEM = 5
 _POINT = re.compile(r"\*\*([^*`\n]{6,48}?)[:.]?\*\*")
 """Pattern for the label of a list item, in bold type."""
+_HEADED_POINT = re.compile(r"\*\*([^*`\n]{4,48}?)[:：]\*\*$")
+"""Pattern for a label in bold type above a list."""
 _NO_POINT = re.compile(
     r"""(?:tests?|verification|changes?|note|summary|step|phase|option|line|file|modified|result|before|after|created
     |updated|added|removed|fixed)\b|.*\.\w{1,4}\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_FOLDERS = re.compile(r"(?<![\w:/.~\\-])(?:[\w@.-]+/){2,}(?=[\w-][\w.-]*\.[A-Za-z]{1,5}\b)")
+"""Pattern for the folders of a path with at least two folders."""
+_LINE_NUMBER = re.compile(r"(?<!\S)([\w-]+\.[A-Za-z]{1,5}):\d+(?:[,–-]\d+)*(?=[:,]?\s)")
+"""Pattern for the name of a file with line numbers."""
+_PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
+_FINDINGS_MAX = 3
+"""Maximum findings in the title of a review."""
 _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
 """Minimum number of list labels, and maximum characters of the title to which they are appended."""
 
 
 def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
-    """Return the title with what a reader needs to understand it without the conversation."""
+    """Return the title with what a reader needs to understand it without the conversation.
+
+    The name of a file has no folders, because the observation lists its files.
+    """
     if best.source is Source.COMMIT:
         return best.text
+    return without_folders(_in_context(best, analysis, session_title))
+
+
+def without_folders(title: str) -> str:
+    """Return the title with the name of a file instead of its path and line. Several paths are usually a command."""
+    if len(_FOLDERS.findall(title)) > 1:
+        return title
+    return _LINE_NUMBER.sub(r"\1", _FOLDERS.sub("", title))
+
+
+def _in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
     is_topic = best.source in {Source.REQUEST, Source.SESSION}
     title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
-    return title if is_topic or title != best.text else _with_subject(title, analysis, session_title)
+    if is_topic or title != best.text:
+        return title
+    if REVIEW.match(analysis.request.title):
+        return _of_review(best, analysis)
+    is_verdict = best.source is Source.HEADING and VERDICT.match(best.raw) is not None
+    return _with_subject(title, analysis, session_title, verdict=is_verdict)
+
+
+def _of_review(best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
+    """Return the title of a review: what was reviewed, if a number names it, and the findings that headings state."""
+    number = _PULL_REQUEST.search(analysis.request.whole)
+    findings = [best.text]
+    if best.source is Source.HEADING:
+        headings = [each for each in analysis.headings if each.raw != best.raw and not each.raw.endswith((":", ":**"))]
+        findings += [text for text, _ in stated_headings(headings)]
+    about = f" of PR #{number[1] or number[2]}" if number else ""
+    return truncate(f"Review{about}: {'; '.join(findings[:_FINDINGS_MAX])}", TITLE_MAX)
 
 
 def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
@@ -51,29 +92,40 @@ def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
 def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
     """Return the title with the labels of the answer's list items appended. Return a long title unchanged."""
     found = [point[1] for each in analysis.conclusion if each.listed and (point := _POINT.match(each.raw))]
+    if not found:
+        found = [label[1] for each in analysis.headings if (label := _HEADED_POINT.match(each.raw))]
     points = [point for point in found if not _NO_POINT.match(point)]
     if len(points) < _POINTS_MIN or len(title) > _ANNOUNCED_MAX:
         return title
     return truncate(f"{title}: {'; '.join(points)}", TITLE_MAX)
 
 
-def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str) -> str:
+def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str, *, verdict: bool = False) -> str:
     """Return the title with a subject as prefix, as in `Login redirect: the token was refreshed twice`.
 
-    A title that shares a word with the topic of the session or with the request is returned unchanged.
+    A title that shares a word with the topic of the session or with the request is returned unchanged, unless it is a
+    verdict, which always needs its subject.
     """
     session, request = (_LABEL.sub("", line).strip() for line in (session_title, analysis.request.title))
-    subject = _name(session) or (_name(request) if analysis.request.asks else "")
-    if not subject or _stems(title) & (_stems(session) | _stems(request)):
+    is_on_topic = not is_specific(analysis.request.title) or _mentions(analysis, session)
+    subject = (_name(session) if is_on_topic else "") or (_name(request) if analysis.request.asks else "")
+    if not subject or (not verdict and _stems(title) & (_stems(session) | _stems(request))):
         return title
     result = title[:1].lower() + title[1:] if _FUNCTION_WORD.match(title) else title
     return f"{subject}: {truncate(result, TITLE_MAX - len(subject) - 2)}"
 
 
+def _mentions(analysis: ExchangeAnalysis, topic: str) -> bool:
+    """Return whether the request or the answer contains a word of the topic. A session can change its topic."""
+    texts = [analysis.request.whole, *(each.text for each in analysis.conclusion)]
+    return bool(_stems(topic) & _stems(" ".join(texts)))
+
+
 def _name(topic: str) -> str:
     """Return the beginning of a topic as a short name, or an empty string."""
     name = headline(topic, _SUBJECT_MAX)
-    return name if len(name) > 8 and is_specific(name) and not _UNUSABLE.search(name) else ""
+    unusable = name.count('"') % 2 or _UNUSABLE.search(name) or GENERIC.search(name)
+    return name if len(name) > 8 and is_specific(name) and not unusable else ""
 
 
 def _stems(text: str) -> set[str]:

@@ -49,13 +49,13 @@ _ACTION = at_start(
     | document | drop | enable | ensure | evaluate | expand | explain | explore | export | expose | extend | extract
     | fetch | filter | find | fix | format | generate | give | group | handle | hide | highlight | hook | implement
     | improve | include | increase | inline | insert | install | integrate | introduce | investigate | keep | limit
-    | list | load | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin | plan
-    | port
+    | list | load | log | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin
+    | plan | port
     | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
     | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
-    | set ?up | set | show | simplify | sort | split | store | suggest | summari[sz]e | support | swap | switch | test
-    | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify | wire
-    | wrap | write
+    | set ?up | set | show | simplify | skip | sort | split | store | suggest | summari[sz]e | support | swap | switch
+    | test | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify
+    | wire | wrap | write
     """
 )
 LOOK = at_start(
@@ -73,6 +73,12 @@ _BRANCHING = at_start(
     """
 )
 """Pattern for instructions about branches, such as `push to main`. They do not describe the change itself."""
+_ASKED_FOR = re.compile(
+    r"(?:.{8,120}?[,;.:—–-]\s*)?(?:(?:and|so|but|then)\s)?(?:can|could|would|will)\s(?:you|we)\s"
+    r"(?:(?:please|also|maybe|now|just)\s)*(?P<order>.{12,})\?",
+    re.IGNORECASE,
+)
+"""Pattern for an instruction in the form of a question, which can follow a remark: `it is slow, can you cache it?`."""
 _SUBJECT = re.compile(
     r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
 )
@@ -189,7 +195,7 @@ def _prompt(turn: Turn) -> UserRequest:
 
 def _title(statements: list[Statement]) -> str:
     """Return the first sentence or, if it is not an instruction, a later sentence that is one."""
-    titles = [headline(statement.text) for statement in statements[:_ORDERED_BY]]
+    titles = [headline(_order(statement.text)) for statement in statements[:_ORDERED_BY]]
     if not titles:
         return ""
     if not _ACTION.match(titles[0]):
@@ -197,6 +203,12 @@ def _title(statements: list[Statement]) -> str:
         if order := next(ordered, ""):
             return order
     return titles[1] if len(titles[0]) < 16 and len(titles) > 1 else titles[0]
+
+
+def _order(sentence: str) -> str:
+    """Return the instruction in a question such as `can you add X?`, or else the sentence unchanged."""
+    asked = _ASKED_FOR.fullmatch(sentence)
+    return asked["order"] if asked and _ACTION.match(asked["order"]) and is_specific(asked["order"]) else sentence
 
 
 def is_specific(title: str) -> bool:

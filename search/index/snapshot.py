@@ -139,8 +139,8 @@ class Snapshot:
                 from ..query import spelling  # loads rapidfuzz, which few queries need
 
                 alike = [item for index in self._texts for item in index.spelled_like(found[0], _PER_SPELLING)]
-                texts = (entry.body for entry in indexed_texts.entries(self._store, [*dict.fromkeys(alike)]))
-                if near := spelling.nearest(plain, texts):
+                windows = indexed_texts.entry_windows(self._store, [*dict.fromkeys(alike)], with_context=True)
+                if near := spelling.nearest(plain, (window.text for _, window in windows)):
                     return Correction(plain, near)
         return None
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.store import StoredVector
+from ...core.memo import Memo
 from ..model.embedding import TokenVectors
 from .generation import link_or_copy
 from .matches import Flags, Floats, Integers, VectorMatches, among, distinct
@@ -227,10 +228,16 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     def _cosines(self, places: Integers | None, vector: Array) -> Floats:
         """Return the cosines of these rows, or of all rows if `places` is None."""
-        if places is not None and 2 * len(places) < len(self):
+        query = vector.tobytes()
+        if places is not None and 2 * len(places) < len(self) and query not in self._scanned:
             return _cosines(self.matrix[places], vector)
-        cosines = _cosines(self.matrix, vector)
+        cosines = self._scanned.get_or_make(query, lambda _: _cosines(self.matrix, vector))
         return cosines if places is None else cosines[places]
+
+    @cached_property
+    def _scanned(self) -> Memo[bytes, Floats]:
+        """Cosines of all rows to the last query that scanned them. Each search needs them up to three times."""
+        return Memo(1)
 
     def _of(self, places: Integers, cosines: Floats) -> VectorMatches:
         return VectorMatches(self.rows[:, places], cosines)

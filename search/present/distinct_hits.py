@@ -38,7 +38,9 @@ class DistinctHits:
 
     def repeated_in(self, each: Representative) -> tuple[str, ...]:
         """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
-        return tuple(self._store.sessions.load(number).native_id for number in self._sessions.get(each.event.key, ()))
+        numbers = self._sessions.get(each.event.key, {})
+        known = self._store.sessions.several(numbers) if numbers else {}
+        return tuple(known[number].native_id for number in numbers)
 
     def _is_copy(self, stored: StoredChunk) -> bool:
         place = stored.source_file, stored.index, stored.chunk.text

@@ -288,8 +288,8 @@ class Hits:
         """Return the hit with the matching text of the exchange, or with the fact that matches best."""
         match, snippet = event.best_match, ""
         untitled = hit.kind == "observation" and not (terms.phrases or terms.words(hit.title))
-        own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text)))
-        explains = untitled and bool(terms.words(own))
+        own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text))) if untitled else ""
+        explains = bool(terms.words(own))
         if explains:
             snippet = one_line(own, LENGTH)
         elif match is not None and match.key == event.key:

@@ -9,6 +9,7 @@ from ...core.observation import SUMMARY
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
+    from ...core.conversation import Session
 
 
 class SessionName(NamedTuple):
@@ -25,18 +26,21 @@ class SessionNames:
         self._store = store
 
     def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
-        """Return the names of these sessions by number. A session's own title is left out if it is a question."""
-        wanted = tuple(dict.fromkeys(numbers))
-        summaries = self._store.summaries.of_sessions(wanted)
-        return {number: self.of(number, summaries.get(number)) for number in wanted}
-
-    def of(self, number: int, summary: StoredObservation | None) -> SessionName:
-        """Return the name of a session. `summary` is None if the session has no summary."""
-        session = self._store.sessions.load(number)
-        own = "" if session.title.endswith("?") else session.title
-        title = summary.observation.title.removeprefix(SUMMARY) if summary else own
-        return SessionName(self._store.sessions.short_id(session), title)
+        """Return the names of these sessions by number."""
+        sessions = self._store.sessions.several(numbers)
+        summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
+        return {
+            number: SessionName(short_ids[number], session_title(session, summaries.get(number)))
+            for number, session in sessions.items()
+        }
 
     def title(self, number: int) -> str:
         """Return the title of a session's summary, or else the agent's title of the session."""
         return self.of_all([number])[number].title or self._store.sessions.load(number).title
+
+
+def session_title(session: Session, summary: StoredObservation | None) -> str:
+    """Return the title of a session's summary, or else the session's own title unless it is a question."""
+    if summary is not None:
+        return summary.observation.title.removeprefix(SUMMARY)
+    return "" if session.title.endswith("?") else session.title

@@ -14,7 +14,7 @@ from ...core import ids, tokens
 from ...core.observation import DETAIL_TOKENS, SUMMARY, Observation, ObservationType
 from ...core.results import Detail, Hit, SessionEntry, SessionOutline
 from .details import of_exchange
-from .session_names import SessionNames
+from .session_names import session_title
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
@@ -31,7 +31,7 @@ class Sessions:
     """Lookup of sessions, by their numbers in the store or by the first characters of their IDs."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._names = store, SessionNames(store)
+        self._store = store
 
     def find(self, start: str) -> int | None:
         """Return the session whose ID begins with `start`, or None.
@@ -53,7 +53,7 @@ class Sessions:
         observation, entries = self._content(number, keys[0])
         exchanges = self._store.exchanges.load(keys).values()
         return Detail(
-            id=self._store.sessions.short_id(session),
+            id=self._store.sessions.short_ids([number])[number],
             kind="session",
             observation=observation,
             project=session.project,
@@ -81,7 +81,7 @@ class Sessions:
         learned = self._store.summaries.summarised(number, first)
         summary = self._store.summaries.of_session(number)
         observation = summary.observation if summary else self._without_summary(first, learned)
-        title = self._names.of(number, summary).title or observation.title.removeprefix(SUMMARY)
+        title = session_title(self._store.sessions.load(number), summary) or observation.title.removeprefix(SUMMARY)
         return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
 
     def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:

@@ -43,7 +43,7 @@ def similar_spellings(name: str, known: Iterable[str]) -> list[str]:
 
 
 def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
-    """Return known stems that are similar to an unknown term, most frequent first.
+    """Return known stems that an unknown term may be a misspelling of, most frequent first.
 
     The stemmer does not remove a misspelled ending, so the correct stem can be shorter than the term.
 
@@ -53,4 +53,13 @@ def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
     """
     alike = [one for one in known if one.isalpha() and len(term) - _ENDING <= len(one) <= len(term) + 1]
     close = similar_names(term, alike, least=_STEM_SIMILARITY, limit=_CLOSE)
-    return nlargest(_STEMS, close, key=known.__getitem__)
+    return nlargest(_STEMS, (one for one in close if _begins(term, one)), key=known.__getitem__)
+
+
+def _begins(term: str, stem: str) -> bool:
+    """Return whether a term begins with a stem or a misspelling of it. The rest is at most half of the term."""
+    if 2 * len(stem) < len(term):
+        return False
+    begun = stem.removesuffix("i")  # the stem of a word that ends with "y"
+    edits, lengths = max_edits(term), range(len(begun) - 1, len(begun) + 2)
+    return any(OSA.distance(begun, term[:length], score_cutoff=edits) <= edits for length in lengths)

@@ -189,6 +189,9 @@ def test_every_toolset_asks_before_a_deletion(tmp_path: Path, era: str) -> None:
         given: dict[str, Any] = {"type": "decision", "content": "Spaces", "metadata": {}, "layer": 3}
         identity = reply(await client.call_tool("context.store", given))["id"]
         assert (await client.call_tool("context.delete", {"memoryId": identity})).is_error
+        old: dict[str, Any] = {"sessionId": "s1", "layer": 3, "olderThanDays": 0, "options": {"targetTokens": 100}}
+        assert (await client.call_tool("context.summarize", old)).is_error
+        assert not (await client.call_tool("context.get", {"memoryId": identity})).is_error
 
     async def historian(client: Client) -> None:
         given = {"title": "Tides", "content": "High water is at noon", "memoryType": "learning"}
@@ -196,6 +199,10 @@ def test_every_toolset_asks_before_a_deletion(tmp_path: Path, era: str) -> None:
         listed = await client.call_tool("memory_forget", {"query": "high water"})
         assert len(reply(listed)["candidates"]) == 1
         assert (await client.call_tool("memory_forget", {"query": "high water", "confirm": True})).is_error
+        change = {"query": "high water", "modifications": "High water is at one"}
+        assert (await client.call_tool("memory_compound", change)).is_error
+        new = {"query": "harbour dues", "modifications": "Ten a night"}
+        assert reply(await client.call_tool("memory_compound", new))["createdNew"]
 
     async def theo(client: Client) -> None:
         chunks = reply(await client.call_tool("index_file", {"file_path": str(page)}))["data"]["chunk_ids"]
@@ -203,17 +210,54 @@ def test_every_toolset_asks_before_a_deletion(tmp_path: Path, era: str) -> None:
         assert (await client.call_tool("delete_file", {"source_file": str(page)})).is_error
         assert (await client.call_tool("clear_index", {"confirm": True})).is_error
         assert reply(await client.call_tool("get_index_stats", {}))["data"]["total_documents"] == len(chunks)
+        one, other = stored(tmp_path, "Use SQLite, one file", "Deploy on Fridays only")
+        edge = {"source_id": one, "target_id": other, "relation": "relates_to"}
+        await client.call_tool("memory_relate", edge)
+        assert (await client.call_tool("memory_edge_forget", {"memory_id": one})).is_error
 
     for toolset, scenario in ((RAG, rag), (FABRIC, fabric), (HISTORIAN, historian), (THEO, theo)):
         connected(tmp_path, toolset, user, era, scenario)
     assert [each.splitlines()[0] for each in user.questions] == [
         "Forget this memory?",
         "Forget this memory?",
+        "Replace 2 memories with a summary?",
         "Forget this memory?",
+        "Replace the content of this memory?",
         "Delete 1 chunk?",
         "Delete all chunks of this file from the index?",
         "Delete all documents from the index?",
+        "Remove this edge?",
     ]
+
+
+def test_every_deletion_names_its_undo(tmp_path: Path, era: str) -> None:
+    """Clients that cannot ask delete at once, so each reply says how to restore what was deleted."""
+    page = tmp_path / "page.md"
+    page.write_text("# Tides\n\nHigh water is at noon.\n")
+    one, other = stored(tmp_path, "Use SQLite, one file", "Deploy on Fridays only")
+    again = "Index the files again with index_file or index_directory."
+
+    async def theo(client: Client) -> None:
+        async def undo(name: str, **arguments: object) -> object:
+            return reply(await client.call_tool(name, arguments))["data"]["undo"]
+
+        edge = {"source_id": one, "target_id": other, "relation": "relates_to", "weight": 0.5}
+        await client.call_tool("memory_relate", edge)
+        removed = reply(await client.call_tool("memory_edge_forget", {"memory_id": one}))["data"]
+        assert removed["undo"] == "Call memory_relate for each edge in `deleted`."
+        [row] = removed["deleted"]
+        assert (row["source"], row["target"], row["relation"], row["weight"]) == tuple(edge.values())
+        assert await undo("memory_forget", memory_id=one) == f"palaver memories undo {one}"
+        indexed = reply(await client.call_tool("index_file", {"file_path": str(page)}))["data"]["chunk_ids"]
+        assert await undo("delete_chunks", ids=indexed) == again
+        restored = reply(await client.call_tool("index_file", {"file_path": str(page)}))["data"]
+        assert restored["chunks_created"] == len(indexed)
+        assert await undo("delete_file", source_file=str(page)) == again
+        await client.call_tool("index_file", {"file_path": str(page)})
+        assert await undo("clear_index", confirm=True) == again
+        assert "undo" not in reply(await client.call_tool("clear_index", {"confirm": True}))["data"]
+
+    connected(tmp_path, THEO, None, era, theo)
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])

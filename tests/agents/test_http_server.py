@@ -1,5 +1,6 @@
 """Tests for `palaver mcp --http`: agents/http_server.py and agents/bearer_gate.py in a separate process."""
 
+import fcntl
 import json
 import os
 import re
@@ -10,7 +11,9 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from errno import EPERM
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -260,6 +263,34 @@ def test_the_token_is_created_once(tmp_path: Path) -> None:
     for damaged in ("", "short", "two words that are longer than the shortest token"):
         home.http_token.write_text(damaged)
         assert load_token(home) not in {token, damaged}
+
+
+def test_the_token_needs_no_hard_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token is created on file systems without hard links, such as exFAT."""
+
+    def refuse(*_arguments: object, **_named: object) -> None:
+        raise PermissionError(EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    home = Home(tmp_path / "palaver")
+
+    assert load_token(home) == home.http_token.read_text().strip()
+
+
+def test_a_start_waits_until_another_has_stored_the_token(tmp_path: Path) -> None:
+    """A process that finds an empty file waits for the lock of the one that writes the token."""
+    home, token = Home(tmp_path / "palaver"), "t" * 43
+    home.make()
+    with home.http_token.open("wb") as file, ThreadPoolExecutor() as pool:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        second = pool.submit(load_token, home)
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.2)
+        file.write(token.encode())
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_UN)
+        assert second.result(timeout=30) == token
 
 
 def test_an_unusable_file_of_the_token_is_an_error(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import orjson
 import pytest
 from mcp.client.client import Client
 from mcp_types import CallToolResult, TextContent
@@ -139,7 +140,7 @@ def test_writes_are_refused_and_change_no_byte(config: ServerConfig) -> None:
     assert {
         name for name, result in results.items() if READ_ONLY not in text_of(result) or not result.is_error
     } == set()
-    theo, rag = results["theo_memory_store"].structured_content, results["rag_store_memory"].structured_content
+    theo, rag = (orjson.loads(text_of(results[name])) for name in ("theo_memory_store", "rag_store_memory"))
     assert theo == {"success": False, "error": READ_ONLY}
     assert rag == {"error": {"type": "ReadOnlyError", "message": READ_ONLY, "details": {}}}
 

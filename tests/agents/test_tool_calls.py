@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import anyio
-import jsonschema
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
@@ -15,7 +14,6 @@ from mcp_types import CallToolRequestParams
 from msgspec.structs import replace
 
 from palaver.agents.call_progress import REPORTER
-from palaver.agents.rag import RAG
 from palaver.agents.server import build
 from palaver.agents.tool_calls import ToolCalls, ToolContexts
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, Tool, ToolReply, Toolset, find_toolset
@@ -107,46 +105,6 @@ def test_lists_say_how_long_they_are_valid(tmp_path: Path) -> None:
             assert hints == [(3_600_000, "private")] * 3 + [(10_000, "private")]
 
     anyio.run(run)
-
-
-def test_replies_of_rag_conform_to_their_schemas(tmp_path: Path) -> None:
-    """Every tool of rag declares the object that it returns, and the SDK's client accepts it."""
-    code = tmp_path / "project" / "login.py"
-
-    async def run() -> None:
-        place = config(tmp_path)
-        code.write_text("def authenticate(user):\n    return user\n")
-        async with Client(build(ServedTools.of([RAG]), place), mode="2026-07-28") as client:
-            schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
-            stored = await client.call_tool("store_memory", {"content": "I prefer Python", "category": "preference"})
-            fields: dict[str, Any] = stored.structured_content or {}
-            calls: list[tuple[str, dict[str, Any]]] = [
-                ("store_memory", {"content": "Use SQLite", "category": "fact"}),
-                ("retrieve_memories", {"query": "which language"}),
-                ("retrieve_preferences", {"query": "which language"}),
-                ("retrieve_project_context", {"query": "which language"}),
-                ("retrieve_session_state", {"query": "which language"}),
-                ("get_memory_stats", {}),
-                ("show_current_context", {}),
-                ("show_current_context", {"query": "which language"}),
-                ("index_codebase", {"directory_path": str(code.parent)}),
-                ("search_code", {"query": "authenticate a user"}),
-                ("delete_memory", {"memory_id": fields["memory_id"]}),
-            ]
-            for name, arguments in calls:
-                result = await client.call_tool(name, arguments)
-                assert not result.is_error, (name, result.content)
-                jsonschema.validate(result.structured_content, schemas[name] or False)
-            assert set(schemas) == {name for name, _ in calls}
-            assert all(schemas.values())
-
-    anyio.run(run)
-
-
-def test_only_rag_declares_schemas_of_replies() -> None:
-    """The other toolsets reply in Markdown by default, or their schemas would cost more than they tell."""
-    declaring = {name for name in TOOLSETS for tool in find_toolset(name).tools if tool.output_schema is not None}
-    assert declaring == {"rag"}
 
 
 def test_instructions_are_short(tmp_path: Path) -> None:

@@ -122,6 +122,16 @@ def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], mes
     assert "--prefix" in ran.output or "Use one or more of: " in ran.output
 
 
+@pytest.mark.parametrize("name", TOOLSETS)
+def test_every_tool_that_deletes_asks_and_can_be_undone(name: str) -> None:
+    """A tool that is marked as destructive has a question for the user, and its reply has the field `undo`."""
+    for tool in find_toolset(name).tools:
+        if tool.effect is Effect.DESTROYS:
+            fields = (tool.output_schema or {})["properties"]
+            assert tool.question is not None, tool.name
+            assert "undo" in fields.get("data", {}).get("properties", fields), tool.name
+
+
 def test_a_question_that_fails_for_another_reason_stops_the_call() -> None:
     """Invalid input needs no question, because the call reports it. Any other failure reaches the caller."""
 

@@ -53,6 +53,13 @@ def test_sentences_contain_the_whole_line(line: str) -> None:
         ("Fix login (the page was blank for guests)", 30, "Fix login"),
         ("Nothing to see here. It was all a dream", 30, "Nothing to see here."),
         ("Nothing to see, which was all a dream of us", 29, "Nothing to see"),
+        ("It is reported as done, because the part that fails is cut off", 50, "It is reported as done"),
+        (
+            "The page shows old prices of the shop that nobody has cleared since",
+            55,
+            "The page shows old prices of the shop",
+        ),
+        ("The page shows old prices; but the code still has a separatelynamedschema", 60, "The page shows old prices"),
         ("averyveryverylongword", 10, "averyveryv"),
         ("I get [snapshot --repo x --format json --worktree]: exit 1", 40, "I get [snapshot --repo x --format json"),
     ],

@@ -1,6 +1,7 @@
-"""The files of the plugin follow the facts that Claude Code's documentation publishes, listed in vendor_facts.json."""
+"""The files of the plugin follow the schemas of Claude Code, listed in vendor_facts.json."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,19 @@ import pytest
 import yaml
 
 from palaver import __version__
+from palaver.agents.toolset import find_toolset
 from palaver.core.injection import HookEvent
 
 ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "agents"
 FACTS: dict[str, Any] = json.loads(Path(__file__).with_name("vendor_facts.json").read_text("utf-8"))
-SKILLS = sorted(ROOT.glob("skills/*/SKILL.md"))
-COMMANDS = sorted(ROOT.glob("commands/*.md"))
-AGENTS = sorted(ROOT.glob("agents/*.md"))
+SKILLS = sorted(PLUGIN.glob("skills/*/SKILL.md"))
+COMMANDS = sorted(PLUGIN.glob("commands/*.md"))
+AGENTS = sorted(PLUGIN.glob("*.md"))
 
 
 def loaded(name: str) -> Any:
-    return json.loads((ROOT / name).read_text("utf-8"))
+    return json.loads((PLUGIN / name).read_text("utf-8"))
 
 
 def front_matter(path: Path) -> dict[str, Any]:
@@ -37,25 +40,58 @@ def test_manifest_has_documented_fields() -> None:
     assert re.fullmatch(facts["name"], manifest["name"])
     assert re.fullmatch(facts["version"], manifest["version"])
     assert manifest["version"] == __version__
-    assert [path.name for path in sorted((ROOT / ".claude-plugin").iterdir())] == ["marketplace.json", "plugin.json"]
 
 
-def test_marketplace_lists_the_repository_root_as_the_plugin() -> None:
+def test_codex_starts_the_server_from_path() -> None:
+    """The manifest for Codex says the same, and names the program itself, because Codex replaces no variables there."""
+    codex, claude = loaded(".codex-plugin/plugin.json"), loaded(".claude-plugin/plugin.json")
+
+    assert codex.pop("mcpServers") == {"palaver": {"command": "palaver", "args": ["mcp"]}}
+    assert codex == {name: claude[name] for name in ("name", "version", "description")}
+
+
+def test_manifest_names_the_agent() -> None:
+    """The manifest names the agent's file, because it is not in the default folder of agents."""
+    [agent] = AGENTS
+
+    assert (PLUGIN / loaded(".claude-plugin/plugin.json")["agents"]).resolve() == agent
+
+
+def test_marketplace_lists_the_folder_of_the_plugin() -> None:
     """The marketplace has the required fields. Its only plugin is the folder that contains the manifest."""
-    market, facts = loaded(".claude-plugin/marketplace.json"), FACTS["marketplace"]
+    market, facts = loaded("../.claude-plugin/marketplace.json"), FACTS["marketplace"]
 
     assert set(facts["required"]) <= market.keys()
     assert set(facts["owner_required"]) <= market["owner"].keys()
     [plugin] = market["plugins"]
     assert set(facts["plugin_required"]) <= plugin.keys()
     assert re.fullmatch(facts["source"], plugin["source"])
-    assert (ROOT / plugin["source"]).resolve() == ROOT
+    assert (ROOT / plugin["source"]).resolve() == PLUGIN
     assert plugin["name"] == loaded(".claude-plugin/plugin.json")["name"]
 
 
 def test_mcp_configuration_starts_the_server() -> None:
-    """`.mcp.json` starts `palaver mcp` under the name that the agent's tools have."""
-    assert loaded(".mcp.json") == {"mcpServers": {"palaver": {"command": "palaver", "args": ["mcp"]}}}
+    """`.mcp.json` starts `palaver mcp` by the script of the plugin, which can be executed."""
+    assert loaded(".mcp.json") == {
+        "mcpServers": {"palaver": {"command": "${CLAUDE_PLUGIN_ROOT}/bin/palaver", "args": ["mcp"]}}
+    }
+    assert os.access(PLUGIN / "bin" / "palaver", os.X_OK)
+
+
+def test_tools_and_the_agent_have_the_names_of_the_plugin() -> None:
+    """The agent lists its tools by the names that Claude Code gives them. The texts name the agent as it does."""
+    plugin = loaded(".claude-plugin/plugin.json")["name"]
+    [server] = loaded(".mcp.json")["mcpServers"]
+    expected = {
+        FACTS["tool_name"].format(plugin=plugin, server=server, tool=tool.name)
+        for tool in find_toolset("conversation").tools
+    }
+    agent = FACTS["agent_name"].format(plugin=plugin, agent=AGENTS[0].stem)
+
+    assert expected <= {name.strip() for name in front_matter(AGENTS[0])["tools"].split(",")}
+    assert all(f"`{agent}`" in path.read_text("utf-8") for path in (SKILLS[0], PLUGIN / "commands" / "ask.md"))
+    for name in ("ask", "decisions"):
+        assert f"mcp__plugin_{plugin}_{server}" in front_matter(PLUGIN / "commands" / f"{name}.md")["allowed-tools"]
 
 
 def test_hooks_use_documented_events() -> None:
@@ -74,14 +110,16 @@ def test_hooks_use_documented_events() -> None:
                 assert 0 < hook["timeout"] <= 10
                 script = re.search(r'"\$\{CLAUDE_PLUGIN_ROOT\}/([^"]+)"', hook["command"])
                 assert script is not None
-                assert (ROOT / script[1]).is_file()
+                assert (PLUGIN / script[1]).is_file()
 
 
 def test_matchers_name_documented_values() -> None:
-    """The hook of a session's start runs for every source, and the hook before tools only for commands and edits."""
+    """The hook of a session's start runs for every source but forks, which contain its text, and the hook before tools
+    only for commands and edits.
+    """
     hooks, facts = loaded("hooks/hooks.json")["hooks"], FACTS["hooks"]
 
-    assert hooks["SessionStart"][0]["matcher"].split("|") == facts["session_start_sources"]
+    assert {*hooks["SessionStart"][0]["matcher"].split("|"), "fork"} == {*facts["session_start_sources"]}
     tools = hooks["PreToolUse"][0]["matcher"].split("|")
     assert set(tools) <= set(facts["tools"])
     assert "Read" not in tools

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from palaver import __version__
+from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text
+from palaver.agents.clients.server_entry import ServerEntry
 from palaver.agents.hooks.hook_answer import BUDGETS
 from palaver.archiver.store import Store
 from palaver.core.config import Config, write_settings
@@ -22,8 +25,8 @@ from palaver.core.tokens import count
 from .. import demo, unprivileged
 from ..observe.commands.shell_history import MISSING, ShellHistory
 
-ROOT = Path(__file__).parents[2]
-HOOKS: dict[str, Any] = json.loads((ROOT / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
+PLUGIN = Path(__file__).parents[2] / "agents"
+HOOKS: dict[str, Any] = json.loads((PLUGIN / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
 CALLS: dict[str, dict[str, Any]] = {
     "SessionStart": {"source": "startup"},
     "UserPromptSubmit": {"prompt": "do we keep the readings in SQLite or in JSON files"},
@@ -62,13 +65,20 @@ def archive(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     unprivileged.let_write(tmp_path / "archive")
 
 
+def installed(folder: Path) -> Path:
+    """Return a copy of the plugin's scripts in a folder without Palaver."""
+    for name in ("hooks", "bin"):
+        shutil.copytree(PLUGIN / name, folder / "agents" / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    return folder / "agents"
+
+
 def call(event: str, **fields: object) -> bytes:
     """Return the call of a hook as Claude Code sends it."""
     common = {"session_id": "s1", "transcript_path": "/x.jsonl", "cwd": PROJECT, "hook_event_name": event}
     return json.dumps({**common, **CALLS[event], **fields}).encode()
 
 
-def run(event: str, data: bytes, path: str | None = None) -> str:
+def run(event: str, data: bytes, path: str | None = None, plugin: Path = PLUGIN) -> str:
     """Run the hook of an event with its configured command line, and return what it prints to standard output.
 
     It exits with 0 and prints nothing to standard error.
@@ -76,7 +86,7 @@ def run(event: str, data: bytes, path: str | None = None) -> str:
     [group] = HOOKS[event]
     [hook] = group["hooks"]
     programs = f"{Path(sys.executable).parent}:/usr/bin:/bin" if path is None else path
-    environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(ROOT), "PATH": programs}
+    environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), "PATH": programs}
     ran = subprocess.run(
         ["/bin/sh", "-c", hook["command"]],
         input=data, capture_output=True, env=environment, timeout=hook["timeout"], check=False,
@@ -138,10 +148,36 @@ def test_hooks_are_silent_without_an_archive(event: str, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("event", HOOKS)
-def test_hooks_are_silent_without_palaver(event: str, archive: Home) -> None:
+def test_hooks_are_silent_without_palaver(event: str, archive: Home, tmp_path: Path) -> None:
     """If the program `palaver` is not installed, a hook prints nothing and exits with 0."""
-    assert not run(event, call(event), path="/usr/bin:/bin")
+    plugin = installed(tmp_path / "plugins")
+
+    assert not run(event, call(event), path="/usr/bin:/bin", plugin=plugin)
     assert not archive.ended_sessions.exists()
+
+
+@pytest.mark.usefixtures("archive")
+def test_hooks_find_palaver_in_the_environment_around_the_plugin(tmp_path: Path) -> None:
+    """If `palaver` is not on PATH, a hook starts the one in the environment that contains the plugin."""
+    plugin = installed(tmp_path / "venv" / "lib" / "python3" / "site-packages" / "palaver")
+    (tmp_path / "venv" / "bin").mkdir()
+    (tmp_path / "venv" / "bin" / "palaver").symlink_to(Path(sys.executable).with_name("palaver"))
+
+    assert "SQLite" in run("SessionStart", call("SessionStart"), path="/usr/bin:/bin", plugin=plugin)
+
+
+def test_the_script_on_path_starts_the_installed_program(tmp_path: Path) -> None:
+    """The plugin's script `palaver` never starts itself. Without an installed program, it says how to install it."""
+    plugin = installed(tmp_path / "plugins")
+    without = {"PATH": f"{plugin}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    with_it = {"PATH": f"{plugin}/bin:{Path(sys.executable).parent}:/usr/bin:/bin"}
+
+    missing = subprocess.run(["palaver"], env=without, capture_output=True, check=False)
+    found = subprocess.run([plugin / "bin" / "palaver", "--version"], env=with_it, capture_output=True, check=True)
+
+    assert (missing.returncode, missing.stdout) == (127, b"")
+    assert b"pipx install palaver-archive" in missing.stderr
+    assert __version__.encode() in found.stdout
 
 
 @pytest.mark.parametrize("event", HOOKS)
@@ -155,7 +191,8 @@ def test_a_damaged_archive_is_no_nuisance(event: str, archive: Home) -> None:
 def test_a_folder_without_permission_still_gets_its_context(archive: Home) -> None:
     """In a home that cannot be written, the start of a session is answered, but not recorded."""
     unprivileged.let_read(archive.root)
-    script = f"import subprocess; subprocess.run(['sh', {str(ROOT / 'hooks' / 'palaver-hook.sh')!r}, 'session-start'])"
+    hook = str(PLUGIN / "hooks" / "palaver-hook.sh")
+    script = f"import subprocess; subprocess.run(['sh', {hook!r}, 'session-start'])"
     programs = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     with unprivileged.start(script, PATH=programs) as process:
         output, _ = process.communicate(call("SessionStart").decode(), timeout=30)
@@ -247,6 +284,19 @@ def test_session_end_is_recorded_in_a_moment(archive: Home, transcript: Path) ->
     assert is_archived(archive, transcript)
 
 
+@pytest.mark.parametrize("agent", HOOK_CLIENTS, ids=lambda agent: agent.client.name)
+def test_other_agents_archive_at_the_end_of_a_session(agent: HookClient, archive: Home, transcript: Path) -> None:
+    """The command line for the end of a session of Codex and Gemini CLI archives the session in the background."""
+    server = ServerEntry(sys.executable, ("-m", "palaver", "mcp"), {"PALAVER_HOME": str(archive.root)})
+    [group] = json.loads(hooks_text(agent, server, [HookEvent.SESSION_START]))["hooks"]["SessionEnd"]
+    data = json.dumps(json.loads(call("SessionEnd", transcript_path=str(transcript))), indent=2).encode()
+
+    ran = subprocess.run(["/bin/sh", "-c", group["hooks"][0]["command"]], input=data, capture_output=True, check=True)
+
+    assert (ran.stdout, ran.stderr) == (b"", b"")
+    assert is_archived(archive, transcript)
+
+
 def test_the_next_start_archives_what_was_left(archive: Home, transcript: Path) -> None:
     """If the background process was ended with the agent, the next session start archives the session."""
     archive.ended_sessions.write_bytes(call("SessionEnd", transcript_path=str(transcript)) + b"\n")
@@ -259,7 +309,7 @@ def test_the_next_start_archives_what_was_left(archive: Home, transcript: Path) 
 def test_a_call_in_several_parts_and_lines_is_recorded(archive: Home, transcript: Path) -> None:
     """A call that the agent writes in two parts, as JSON of several lines, archives the session."""
     data = json.dumps(json.loads(call("SessionEnd", transcript_path=str(transcript))), indent=2).encode()
-    script = ROOT / "hooks" / "palaver-hook.sh"
+    script = PLUGIN / "hooks" / "palaver-hook.sh"
     programs = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     with subprocess.Popen(
         ["/bin/sh", str(script), "session-end"], stdin=subprocess.PIPE, env={**os.environ, "PATH": programs}
@@ -282,7 +332,7 @@ def starts_palaver(event: str, archive: Home, **environment: str) -> bool:
     started = archive.root / "started"
     started.unlink(missing_ok=True)
     subprocess.run(
-        ["/bin/sh", str(ROOT / "hooks" / "palaver-hook.sh"), event], input=call("PreToolUse"), check=True,
+        ["/bin/sh", str(PLUGIN / "hooks" / "palaver-hook.sh"), event], input=call("PreToolUse"), check=True,
         env={**os.environ, "PATH": f"{programs}:/usr/bin:/bin", **environment},
     )  # fmt: skip
     return started.exists()

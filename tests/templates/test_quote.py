@@ -112,6 +112,13 @@ def test_a_short_title_stays_whole() -> None:
     assert brief("Fix the build", 12) == "Fix the build"
 
 
+def test_truncated_titles_do_not_end_at_a_colon() -> None:
+    """A truncated title contains the beginning of the result that follows its subject."""
+    title = "Login redirect of the new guests: the token was refreshed twice"
+
+    assert brief(title, 10) == "Login redirect of the new guests: the token…"
+
+
 def test_matching_whole_words_are_bold() -> None:
     """Only whole words are bold, except in scripts without spaces."""
     shown = marked("pre-commit, previous, uncommitted pre_x 黄铜水壶", ("pre", "commit", "水壶"), "<", ">")

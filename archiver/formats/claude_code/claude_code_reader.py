@@ -24,13 +24,16 @@ _NO_CONTENT = "(no content)"
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _BOOKKEEPING = (
     *("last-prompt", "mode", "permission-mode", "bridge-session", "frame-link"),
-    *("started", "result", "relocated", "worktree-state"),
+    *("started", "result", "relocated", "worktree-state", "atis-latch", "cost-state", "tools-used"),
 )
+_REQUESTS = ("api-request", "api-request-blob", "api-request-resumed", "api-request-shape")
+"""Records of version 2.1.331 with the requests to the model, whose conversation other records contain."""
 _SKIPPED_TYPES = {
     "progress": SkipReason.PROGRESS,
     "file-history-snapshot": SkipReason.FILE_HISTORY,
     "file-history-delta": SkipReason.FILE_HISTORY,
     **dict.fromkeys(_BOOKKEEPING, SkipReason.BOOKKEEPING),
+    **dict.fromkeys(_REQUESTS, SkipReason.CONTEXT),
 }
 _SKIPPED_SYSTEM = {
     "api_error",

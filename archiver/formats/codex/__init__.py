@@ -7,7 +7,7 @@ Rollouts with events and rollouts with a paginated history (`item_completed` eve
   between agents, compactions, titles, token usage, rewinds, forks.
 - Not supported: encrypted reasoning, the copy of the history inside a compaction, and the program's state such as
   `world_state`.
-- Tested with: versions 0.121 to 0.145. Support for older headers is based on descriptions. Support for the paginated
-  history is based on the source code.
+- Tested with: versions 0.121 to 0.145, and 0.169 with the paginated history. Support for older headers is based on
+  descriptions.
 - Test data: `examples/codex.jsonl`, and `*/codex/*.jsonl` of entire-graph and agentv.
 """

@@ -44,7 +44,7 @@ _BOOKKEEPING = {
         "CollabAgentToolCall", "ContextCompaction", "DynamicToolCall", "ImageGeneration", "ImageView", "Sleep",
         "SubAgentActivity",
     )),
-    "state", "world_state", "inter_agent_communication_metadata",
+    "state", "world_state", "token_usage_record", "inter_agent_communication_metadata",
 }  # fmt: skip
 
 

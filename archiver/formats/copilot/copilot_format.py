@@ -130,7 +130,9 @@ class CopilotReader(RecordReader):
     def _result(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         text = first_string(mapping(data.get("result")), "content", "detailedContent")
         text = text or string(mapping(data.get("error")).get("message"))
-        return [self._calls.result(stamp, string(data.get("toolCallId")), text, failed=data.get("success") is False)]
+        exited = mapping(data.get("shellExecution")).get("exitCode") not in (0, None)
+        failed = exited or data.get("success") is False
+        return [self._calls.result(stamp, string(data.get("toolCallId")), text, failed=failed)]
 
     def _skill(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         parts = (string(data.get("name")), string(data.get("path")))

@@ -6,6 +6,6 @@ Gemini CLI stores conversations in `~/.gemini/tmp/*/chats`, as JSON documents or
   rewinds, sub-agents.
 - Not supported: checkpoints, `logs.json`, tool output in separate files, documents with `history` instead of
   `messages`.
-- Tested with: documents of versions up to 0.39. Support for the JSON lines of 0.40 is based on the source code.
+- Tested with: documents of versions up to 0.39, and JSON lines of version 0.61.
 - Test data: `examples/gemini.jsonl`, `entireio+cli/gemini-cli/*.json`, and `agents/gemini` of agent-sessions.
 """

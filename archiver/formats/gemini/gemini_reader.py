@@ -17,7 +17,11 @@ from ..record_events import RecordEvents, RecordStamp, SkipReason, line_events, 
 from ..record_reader import RecordReader
 
 _COMMAND = re.compile(r"\?|/[a-z][\w:-]*(?:\s.*)?", re.DOTALL | re.IGNORECASE)
-_ENVELOPES = ("<session_context>", "<hook_context>")
+_SESSION_CONTEXT = "<session_context>"
+_ADDED = re.compile(r"<(hook_context|loaded_context)>(.*?)</\1>\s*", re.DOTALL)
+_UNTRUSTED = re.compile(r"\s*<untrusted_context[^>]*>\n?(.*?)\n?</untrusted_context>\s*", re.DOTALL)
+_EXIT_CODE = re.compile(r"^Exit Code: -?[0-9]*[1-9]", re.MULTILINE)
+_SHELL = "run_shell_command"
 _HEADER = {"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}
 _REPLIES = {"gemini", "model"}
 _NOTICES = {"info", "warning", "error"}
@@ -121,13 +125,14 @@ class GeminiReader(RecordReader):
         if name in self._journal.lines:
             return SkipReason.REPEATED
         self._journal.add(name, line.number)
-        text = clean(_content_text(message.get("displayContent")) or _text(message))
+        text, context = _without_added(clean(_content_text(message.get("displayContent")) or _text(message)))
+        injected = self._injected(context, stamp)
         if not text:
-            return SkipReason.EMPTY
+            return injected or SkipReason.EMPTY
         if _is_command(text):
-            return self._injected(text, stamp)
+            return [*injected, *self._injected(text, stamp)]
         self._finish()
-        return self._prompt(text, stamp)
+        return [*self._prompt(text, stamp), *injected]
 
     def _reply(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
         group, counts = string(message.get("id")), mapping(message.get("tokens"))
@@ -144,18 +149,21 @@ class GeminiReader(RecordReader):
         call_turn = self._calls.call(stamp, name, string(call.get("name")), call.get("args"), group=group)
         if "result" not in call and not status:
             return [call_turn]
-        failed = status in {"error", "cancelled"}
-        return [call_turn, self._calls.result(stamp, name, _result_of(call), failed=failed)]
+        text = _result_of(call)
+        exited = call.get("name") == _SHELL and _EXIT_CODE.search(text) is not None
+        failed = exited or status in {"error", "cancelled"}
+        return [call_turn, self._calls.result(stamp, name, text, failed=failed)]
 
 
 def _stamp(message: Record, line: Line) -> RecordStamp:
     """Return the line, time and record ID of a message.
 
     The record ID of a prompt is based on its message ID, so a corrected prompt keeps its record ID. The record ID of a
-    reply is a digest of its content, so a corrected reply gets a new record ID.
+    reply is a digest of its content, so a corrected reply gets a new record ID. The context at the start of a session
+    has the same message ID in all sessions, so its record ID is a digest too.
     """
     message_id = string(message.get("id"))
-    if message.get("type") == "user":
+    if message.get("type") == "user" and not _text(message).startswith(_SESSION_CONTEXT):
         record = f"user:{record_id(message_id, line.data)}"
     else:
         record = f"gemini:{record_id('', _canonical(message, line))}"
@@ -185,16 +193,32 @@ def _content_text(content: object) -> str:
 
 
 def _is_command(text: str) -> bool:
-    """Return whether a text is a command to the program, or context that the program added."""
-    return _COMMAND.fullmatch(text) is not None or text.startswith(_ENVELOPES)
+    """Return whether a text is a command to the program."""
+    return _COMMAND.fullmatch(text) is not None
+
+
+def _without_added(text: str) -> tuple[str, str]:
+    """Return the text of a prompt, and the text that hooks or the program added before or after it.
+
+    Gemini CLI escapes angle brackets in the text of hooks.
+    """
+    if text.startswith(_SESSION_CONTEXT):
+        return "", text
+    added = "\n".join(found[2] for found in _ADDED.finditer(text)).replace("&lt;", "<").replace("&gt;", ">")
+    return _ADDED.sub("", text).strip(), added.strip()
 
 
 def _result_of(call: Record) -> str:
-    """Return the result of a call: the response to the model or, without a response, the displayed text."""
+    """Return the result of a call: the response to the model or, without a response, the displayed text.
+
+    Since version 0.61, output of programs and MCP servers is enclosed in a tag.
+    """
     responses = [mapping(part.get("functionResponse")) for part in mappings(call.get("result"))]
     answers = [first_string(mapping(response.get("response")), "output", "error") for response in responses]
     shown = call.get("resultDisplay")
     answer = "\n".join(filter(None, answers)) or _content_text(call.get("result"))
+    tagged = _UNTRUSTED.fullmatch(answer)
+    answer = tagged[1] if tagged else answer
     return answer or string(shown) or string(mapping(shown).get("fileDiff"))
 
 

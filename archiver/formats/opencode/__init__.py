@@ -6,6 +6,6 @@ supported too.
 - Supported: prompts, text that the program added, replies, reasoning, tool calls with results, names of attached files,
   compactions, errors, titles, token usage, sub-agents.
 - Not supported: steps, snapshots, patches, contents of attached files.
-- Tested with: exports of version 1.2 and files of earlier versions. Support for the database is based on descriptions.
+- Tested with: exports of version 1.2, files of earlier versions, and the database of version 1.18.
 - Test data: `examples/opencode.jsonl`, and `agents/opencode` of agent-sessions.
 """

@@ -79,8 +79,9 @@ class OpenCodeReader(RecordReader):
         state, call = mapping(part.get("state")), string(part.get("callID"))
         turns = [self._calls.call(stamp, call, string(part.get("tool")), state.get("input"), group=stamp.record)]
         if string(state.get("status")) in _DONE:
-            failed = state["status"] == "error"
-            text = string(state.get("error" if failed else "output"))
+            is_error = state["status"] == "error"
+            text = string(state.get("error" if is_error else "output"))
+            failed = is_error or mapping(state.get("metadata")).get("exit", 0) not in (0, None)
             turns.append(self._calls.result(stamp, call, text, failed=failed))
         return turns
 

@@ -75,7 +75,7 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
         write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)
     if project is None and not as_json:
-        click.echo("Codex and Gemini CLI: run `palaver install hooks` again to add hooks that were switched on.")
+        click.echo("Codex, Gemini CLI and OpenCode: run `palaver install hooks` again to add these hooks.")
 
 
 @hooks.command("off", short_help="Switch hooks off.")
@@ -100,7 +100,7 @@ def run(event: str) -> None:
     """Answer the call of a hook on standard input, as coding agents send it.
 
     The reply is one line of JSON, or nothing. The exit status is always 0, and nothing is printed to standard error.
-    `session-end` archives the sessions that ended. An unknown event is ignored.
+    `session-end` records the session that ended, and archives it in the background. An unknown event is ignored.
     """
     # A thread can end the process even while SQLite waits for a lock. No data is lost by that.
     deadline = threading.Timer(SECONDS, os._exit, (0,))
@@ -108,7 +108,11 @@ def run(event: str) -> None:
     with suppress(Exception):  # A hook never disturbs the agent: no message, no failure.
         home = Home(Home.find().root, read_only=is_read_only_mode())
         if event == _SESSION_END:
-            _archive_ended(home)
+            if call := b"" if sys.stdin.isatty() else _standard_input():
+                _record_end(home, call)
+                _archive_in_background(home)
+            else:
+                _archive_ended(home)
             return
         deadline.start()
         if reply := _reply(HookEvent(event), _standard_input(), home):
@@ -145,6 +149,14 @@ def _standard_input() -> bytes:
     while sys.stdin.buffer.read(INPUT_MAX):
         pass
     return data
+
+
+def _record_end(home: Home, call: bytes) -> None:
+    """Append the call of a hook to the queue of ended sessions, unless the hooks are off."""
+    from palaver.archiver.ingest.ended_sessions import record_end
+
+    if home.has_database and not home.is_read_only and HookEvent.SESSION_START in Config.read(home.config).hooks:
+        record_end(home, call)
 
 
 def _archive_ended(home: Home) -> None:

@@ -10,19 +10,20 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct
 
-from palaver.agents.clients.client_setup import ConfigChange, apply, plan, plan_removal, snippet
+from palaver.agents.clients.client_setup import ConfigChange, apply, plan, plan_removal
 from palaver.agents.clients.client_table import CLIENTS, Client, find_client
-from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text, plan_hooks, plan_hooks_removal
 from palaver.agents.clients.server_entry import ServerEntry, docker_server, own_server
 from palaver.agents.toolset import find_toolset
 from palaver.archiver.redaction.redactor import Redactor
-from palaver.core.config import Config
 from palaver.core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.templates.quote import clean, line
 
+from .claude_plugin import plugin_hint
 from .demo import is_demo
 from .failures import failure_of
+from .install_extras import EXTRA_NAMES, extras, extras_hint, program_title
+from .install_texts import print_texts
 from .options import as_json
 from .output import print_json
 from .program import program_words
@@ -31,11 +32,9 @@ from .service import Service
 _ROW: Final = 160
 """Maximum characters of a row of a diff."""
 _SERVICE: Final = "service"
-_HOOKS: Final = "hooks"
-_HOOK_CLIENTS: Final = {hooks.client.name: hooks for hooks in HOOK_CLIENTS}
 _TEXTS: Final = ("generic", "docker")
 """Arguments for which the command prints text to copy, instead of changing a file."""
-_NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
+_NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, *EXTRA_NAMES)
 _NONE_FOUND: Final = "No installed client found"
 _NAME_ONE: Final = f"Name one: {', '.join(client.name for client in CLIENTS)}."
 _PLANNED: Final = {
@@ -45,6 +44,14 @@ _PLANNED: Final = {
     "remove": "remove from {}",
     "absent": "not connected in {}",
 }
+_PLANNED_FILE: Final = {
+    "add": "write {}",
+    "update": "update {}",
+    "keep": "already written to {}",
+    "remove": "delete {}",
+    "absent": "not written to {}",
+}
+"""Texts for files that Palaver writes as a whole."""
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
 _CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)
@@ -106,10 +113,10 @@ def install(
 ) -> None:
     """Connect coding clients to Palaver's MCP server, and archive in the background.
 
-    CLIENT is claude-code, claude (Claude Desktop), cursor, codex, gemini, kimi, kimi-code, opencode, vscode, zed,
-    windsurf, goose, kiro or droid. `service` is the background service. `hooks` adds the hooks of Codex and Gemini CLI
-    (docs/plugin.md). `generic` and `docker` print settings for other clients. Without CLIENT, all installed clients and
-    the service are set up.
+    CLIENT is claude-code, claude (Claude Desktop), cursor, codex, gemini, copilot, kimi, kimi-code, opencode, vscode,
+    zed, windsurf, goose, kiro or droid. `service` is the background service. `skills` adds a skill, an agent and slash
+    commands to Codex, Gemini CLI and OpenCode, and `hooks` adds hooks to them (docs/plugin.md). `generic` and `docker`
+    print settings for other clients. Without CLIENT, all installed clients and the service are set up.
 
     Shows each change and asks once. Each changed file has a backup beside it. Without a terminal, --yes is required.
     """
@@ -124,18 +131,17 @@ def install(
     if not (docker or remove):
         _refuse_temporary()
     server = _server(home, toolset, docker=docker)
-    others = (*_TEXTS, _SERVICE, _HOOKS, *_HOOK_CLIENTS)
+    others = (*_TEXTS, _SERVICE, *EXTRA_NAMES)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
         shown = names or (_NAMES if every else _installed())
-        _print_texts(shown, server, docker_server(home, toolset), as_json=as_json)
+        print_texts(shown, home, server, docker_server(home, toolset), as_json=as_json)
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
     steps = [_planned(each, partial(plan_removal, each) if remove else partial(plan, each, server)) for each in clients]
-    for hooks in _hook_clients(names, remove=remove):
-        make = partial(plan_hooks_removal, hooks) if remove else partial(plan_hooks, hooks, *_hook_setting(home))
-        steps.append(_planned(hooks.client, make))
+    chosen = extras(names, home, every=remove and not names)
+    steps += [_planned(extra.client, extra.remove if remove else extra.add) for extra in chosen]
     wants_service = _SERVICE in names or not (names or no_service or is_demo(home))
     service = _service_step(named=_SERVICE in names, remove=remove) if wants_service else None
     if len(names) == 1 and steps and steps[0].error:
@@ -147,6 +153,8 @@ def install(
         print_json({"clients": [_step_fields(step) for step in steps], "service": _service_fields(service)})
     else:
         _report(steps, service, context.params)
+        if not (remove or docker):
+            _show_hints(steps, home)
     if _is_failed(steps, service):
         context.exit(1)
 
@@ -169,45 +177,12 @@ def _refuse_temporary() -> None:
         raise PalaverError("Palaver runs in a temporary environment of uvx, which uv deletes", hint=hint)
 
 
-def _print_texts(names: Sequence[str], server: ServerEntry, container: ServerEntry, *, as_json: bool) -> None:
-    """Print the entries of the clients and the hooks, and the service file if it is named."""
-    found = list[dict[str, str]]()
-    for name in names:
-        match name:
-            case "service" if len(names) == 1 or as_json:
-                service = Service.find()
-                found.append({"client": name, "path": str(service.path), "text": service.text})
-            case "service" | "hooks":
-                continue
-            case name if name in _HOOK_CLIENTS:
-                hooks = _HOOK_CLIENTS[name]
-                text = hooks_text(hooks, *_hook_setting(Home.find()))
-                found.append({"client": name, "path": str(hooks.client.path), "text": text})
-            case "generic":
-                found.append({"client": name, "path": "", "text": snippet(find_client("cursor"), server)})
-            case "docker":
-                found += [_text(client, container, f"docker, {client.name}") for client in CLIENTS]
-            case _:
-                found.append(_text(find_client(name), server, name))
-    if as_json:
-        print_json({"texts": found})
-    elif len(found) == 1:
-        click.echo(found[0]["text"], nl=False)
-    else:
-        heads = [": ".join(filter(None, (each["client"], line(each["path"])))) for each in found]
-        click.echo("\n".join(f"{head}\n{each['text']}" for head, each in zip(heads, found, strict=True)), nl=False)
-
-
 def _installed() -> list[str]:
-    """Return the names of the installed clients and agents with hooks. Raise `InvalidInput` if there is none."""
-    found = [each.name for each in (*CLIENTS, *(hooks.client for hooks in HOOK_CLIENTS)) if each.is_installed]
+    """Return the names of the installed clients and of their hooks. Raise `InvalidInput` if there is none."""
+    found = [client.name for client in CLIENTS if client.is_installed]
     if not found:
         raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
-    return found
-
-
-def _text(client: Client, server: ServerEntry, name: str) -> dict[str, str]:
-    return {"client": name, "path": str(client.path), "text": snippet(client, server)}
+    return [*found, "hooks"]
 
 
 def _planned(client: Client, make: Callable[[], ConfigChange]) -> _Step:
@@ -215,17 +190,6 @@ def _planned(client: Client, make: Callable[[], ConfigChange]) -> _Step:
         return _Step(client, make, make())
     except PalaverError as error:
         return _Step(client, make, error=error)
-
-
-def _hook_setting(home: Home) -> tuple[ServerEntry, Sequence[str]]:
-    """Return the program that runs hooks, and the events that are switched on."""
-    return own_server(program_words(), home), Config.read(home.config).hooks
-
-
-def _hook_clients(names: Sequence[str], *, remove: bool) -> list[HookClient]:
-    """Return the agents whose hooks to change. `hooks`, and removal without names, mean all installed ones."""
-    every = _HOOKS in names or (remove and not names)
-    return [each for name, each in _HOOK_CLIENTS.items() if name in names or (every and each.client.is_installed)]
 
 
 def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
@@ -246,7 +210,8 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
         if step.change is None:
             click.echo(f"{step.client.title}: not changed. {line(step.error.full_message) if step.error else ''}")
             continue
-        click.echo(f"{step.client.title}: {_PLANNED[step.change.action].format(line(str(step.change.path)))}")
+        planned = (_PLANNED_FILE if step.change.folders else _PLANNED)[step.change.action]
+        click.echo(f"{step.client.title}: {planned.format(line(str(step.change.path)))}")
         for row in _diff(step.change):
             click.echo(f"  {row}")
     if service is None:
@@ -272,6 +237,10 @@ def _diff(change: ConfigChange) -> list[str]:
     """Return the rows of a diff. Secrets are redacted, because a changed line can also contain other settings."""
     if not change.is_needed:
         return []
+    if change.folders and change.action != "update":  # a whole file
+        content = (change.before if change.after is None else change.after) or b""
+        sign = "-" if change.after is None else "+"
+        return [f"{sign} {len(content.splitlines())} lines"]
     redactor = Redactor(secrets.token_bytes(32))
     rows = (redactor.redact(clean(row[: 10 * _ROW])).text for row in change.diff)
     return [row if len(row) <= _ROW else f"{row[: _ROW - 1]}…" for row in rows]
@@ -321,10 +290,12 @@ def _carry_out(steps: Sequence[_Step], service: _ServiceStep | None, agreed: tup
 
 def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: dict[str, Any]) -> None:
     """Print what was done."""
-    for step in steps:
+    for step, following in zip(steps, [*steps[1:], None], strict=False):
         if step.done and step.change is not None:
-            program = step.client.title.removesuffix(" hooks")
-            click.echo(f"{step.client.title}: {_DONE[step.change.action]}. Restart {program} to apply it.")
+            program = program_title(step.client)
+            is_last = following is None or program_title(following.client) != program
+            restart = f" Restart {program} to apply it." if is_last else ""
+            click.echo(f"{step.client.title}: {_DONE[step.change.action]}.{restart}")
             if step.client.name == "codex-hooks" and step.change.action != "remove":
                 click.echo("Codex runs a new hook only after you trust it: enter /hooks in Codex.")
         elif step.error and step.change is not None:
@@ -350,6 +321,14 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]
         required = "Nothing was changed: without a terminal, --yes is required."
         click.echo(f"palaver: {required} Run `{' '.join(words)}`.", err=True)
+
+
+def _show_hints(steps: Sequence[_Step], home: Home) -> None:
+    """Print how to install the plugin for Claude Code, and the skill and hooks of the other clients to change."""
+    if any(step.client.name == "claude-code" for step in steps) and (hint := plugin_hint(home)):
+        click.echo(hint)
+    if hint := extras_hint({step.client.name for step in steps}):
+        click.echo(hint)
 
 
 def _is_failed(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:

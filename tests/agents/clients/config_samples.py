@@ -85,6 +85,18 @@ trust_level = "trusted"
   }
 }
 """,
+    "copilot": """\
+{
+  "mcpServers": {
+    "playwright": {
+      "tools": ["*"],
+      "type": "local",
+      "command": "npx",
+      "args": ["@playwright/mcp@latest"]
+    }
+  }
+}
+""",
     "kimi": """\
 {
   "mcpServers": {
@@ -206,6 +218,7 @@ BROKEN = {
     "cursor": '{"mcpServers": {"a": }}\n',
     "codex": 'model = "gpt-5\n[mcp_servers.x]\n',
     "gemini": "{'theme': 'GitHub'}",
+    "copilot": '{"mcpServers": {"playwright": {"command": "npx",,}}}',
     "kimi": '{"mcpServers": []}',
     "kimi-code": '{"mcpServers": null}',
     "opencode": '{"mcp": {} /* open }',

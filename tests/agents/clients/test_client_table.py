@@ -16,7 +16,14 @@ PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME", "KIMI_SHARE_DIR", "KIMI_CODE_HOME"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "XDG_CONFIG_HOME",
+        "GEMINI_CLI_HOME",
+        "COPILOT_HOME",
+        "KIMI_SHARE_DIR",
+        "KIMI_CODE_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -38,6 +45,7 @@ def test_the_page_names_every_file(platform: str, column: int, home: Path, monke
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
         ("codex", "CODEX_HOME", "config.toml"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("copilot", "COPILOT_HOME", "mcp-config.json"),
         ("kimi", "KIMI_SHARE_DIR", "mcp.json"),
         ("kimi-code", "KIMI_CODE_HOME", "mcp.json"),
         ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),

@@ -32,6 +32,20 @@ RICH = """\
 }
 """
 
+# Events of the programs, with true if a hook can add text to the session at this event.
+EVENTS = {
+    "codex-hooks": {  # from the schemas in Codex 0.169.0
+        "SessionStart": True, "UserPromptSubmit": True, "PreToolUse": True, "PostToolUse": True, "SubagentStart": True,
+        "SessionEnd": False, "PermissionRequest": False, "PreCompact": False, "PostCompact": False, "Stop": False,
+        "SubagentStop": False, "Interrupt": False,
+    },
+    "gemini-hooks": {  # from the documentation in Gemini CLI 0.61.0
+        "SessionStart": True, "BeforeAgent": True, "AfterTool": True, "BeforeTool": False, "AfterAgent": False,
+        "BeforeModel": False, "AfterModel": False, "BeforeToolSelection": False, "PreCompress": False,
+        "Notification": False, "SessionEnd": False,
+    },
+}  # fmt: skip
+
 both = pytest.mark.parametrize("hooks", HOOK_CLIENTS, ids=lambda hooks: hooks.client.name)
 
 
@@ -95,11 +109,10 @@ def test_other_hooks_are_kept(hooks: HookClient) -> None:
 @both
 def test_events_follow_the_setting(hooks: HookClient) -> None:
     """Only chosen events are added. An event that was switched off is removed by the next installation."""
-    prompt = hooks.events[HookEvent.PROMPT]
     install(hooks, *HookEvent)
-    assert section(hooks).keys() == {"SessionStart", prompt}
+    assert section(hooks).keys() == set(hooks.events.values())
     assert install(hooks).action == "update"
-    assert section(hooks).keys() == {"SessionStart"}
+    assert section(hooks).keys() == {"SessionStart", "SessionEnd"}
     with pytest.raises(InvalidInput, match="all hooks are off"):
         plan_hooks(hooks, SERVER, ())
 
@@ -117,6 +130,24 @@ def test_removal_after_updates_deletes_only_a_new_file(hooks: HookClient, before
     path = hooks.client.path
     assert path.exists() == (before is not None)
     assert [each.name for each in path.parent.iterdir()] == ([] if before is None else [path.name])
+
+
+def test_the_tool_hook_of_codex_runs_for_commands_and_patches() -> None:
+    """Codex runs the hook `tool` before shell commands and patches only, and ends the last hook after three seconds."""
+    install(CODEX, *HookEvent)
+
+    [tool], [end] = section(CODEX)["PreToolUse"], section(CODEX)["SessionEnd"]
+    assert tool["matcher"] == "Bash|apply_patch"
+    assert end["hooks"][0]["timeout"] == 3
+
+
+@both
+def test_hooks_with_text_use_events_that_accept_it(hooks: HookClient) -> None:
+    """Each event exists in the program. Where a hook of Palaver adds text, the program adds it to the session."""
+    known = EVENTS[hooks.client.name]
+
+    assert set(hooks.events.values()) <= known.keys()
+    assert all(known[name] for event, name in hooks.events.items() if event in list(HookEvent))
 
 
 @both

@@ -83,7 +83,8 @@ def test_earlier_errors_are_counted_with_their_fix(fabric: Agent) -> None:
     reply = fabric.event("error_occurred", ERROR)
 
     assert reply["message"].startswith("Error recorded. Found 2 similar errors, the latest 7 days ago.")
-    assert reply["message"].endswith("Fixed before by checking the user before its email.")
+    assert "“TypeError" in reply["message"]
+    assert reply["message"].endswith("was fixed by checking the user before its email.")
     assert (len(reply["similarErrors"]), reply["duplicate"]) == (2, True)
     again = fabric.event("error_occurred", ERROR)
     assert sorted(each["times"] for each in again["similarErrors"]) == [1, 2]
@@ -107,7 +108,7 @@ def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
 
     reply = fabric.event("error_occurred", {"error": MISSING})
     assert reply["message"] == (
-        "Error recorded. Found 2 similar errors, the latest 3 days ago. Fixed before by bun run test."
+        f"Error recorded. Found 2 similar errors, the latest 3 days ago. “{MISSING}” was fixed by bun run test."
     )
     [fix] = reply["knownFixes"]
     assert (fix["command"], fix["fix"], fix["sessions"], fix["lastSeen"]) == (
@@ -116,9 +117,9 @@ def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
     assert MISSING in fix["error"]
 
     failed = {"command": "pytest -q", "output": "E KeyError: 'colour' in palette", "exitCode": 1}
-    message = fabric.event("command_executed", failed)["message"]
-    assert (
-        message == "Command recorded. Found 1 similar error, the latest 2 days ago. Fixed before by editing palette.py."
+    assert fabric.event("command_executed", failed)["message"] == (
+        "Command recorded. Found 1 similar error, the latest 2 days ago. "
+        "“E KeyError: 'colour' in palette” was fixed by editing palette.py."
     )
 
 

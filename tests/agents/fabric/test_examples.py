@@ -67,7 +67,18 @@ def test_a_hopeless_query_finds_nothing(fabric: Agent, mode: str) -> None:
     hopeless = fabric.call("recall", query="penguins of Antarctica", sessionId="s1", mode=mode)
 
     assert [0.7 <= each["similarity"] < 1 for each in related] == [True]
-    assert hopeless == {"results": [], "total": 0}
+    assert hopeless == {"results": [], "total": 0, "message": "No memory matches."}
+
+
+def test_a_recall_without_results_names_the_highest_similarity(fabric: Agent) -> None:
+    """If memories are below the threshold, the message says by how much."""
+    fabric.store(ZOD)
+    query: dict[str, Any] = {"query": "Zod API input validation", "sessionId": "s1"}
+    [best] = fabric.call("recall", **query)["results"]
+    none = fabric.call("recall", **query, threshold=1)
+
+    near = f"the nearest has {best['similarity']:.2f}. Lower the threshold to see it."
+    assert none == {"results": [], "total": 0, "message": f"No memory reaches a similarity of 1; {near}"}
 
 
 def test_weight_raises_a_memory(fabric: Agent) -> None:
@@ -89,7 +100,7 @@ def test_promotion_keeps_the_id_and_goes_up_only(fabric: Agent) -> None:
     fabric.shift = 30 * DAY
     assert fabric.call("get", memoryId=note)["layer"] == 2
     assert fabric.call("update", memoryId=note, targetLayer=3)["newLayer"] == 3
-    assert "cannot move to layer 2" in fabric.error("update", memoryId=note, targetLayer=2)
+    assert "cannot be promoted to layer 2" in fabric.error("update", memoryId=note, targetLayer=2)
 
 
 def test_list_returns_pages_and_counts(fabric: Agent) -> None:
@@ -158,6 +169,18 @@ def test_code_is_indexed_on_first_use(fabric: Agent) -> None:
     )
 
 
+@pytest.mark.parametrize(("mode", "reason"), [("symbol", "No symbol has this name."), ("text", "No line contains")])
+def test_a_search_for_code_without_results_says_why(fabric: Agent, mode: str, reason: str) -> None:
+    """The note names the mode that may find something."""
+    (fabric.project / "a.py").write_text("def first(): pass\n")
+    fabric.call("searchCode", query="first", mode=mode)
+    found = fabric.call("searchCode", query="second", mode=mode)
+
+    assert found["results"] == []
+    assert found["note"].startswith(reason)
+    assert found["note"].endswith("Mode semantic searches by meaning.")
+
+
 def test_code_of_new_files_is_found(fabric: Agent) -> None:
     """A file that was added since the last search is found, even though no other file changed."""
     (fabric.project / "a.py").write_text("def first(): pass\n")
@@ -213,6 +236,8 @@ def test_setup_writes_the_entry_of_a_client(fabric: Agent, monkeypatch: pytest.M
     assert (Path(again["configFile"]).read_text("utf-8"), "already" in again["message"]) == (written, True)
     for name in ("docker", "generic"):
         assert "conversation,fabric" in fabric.call("setup", cli=name)["snippet"]
+    assert json.loads(fabric.call("setup", cli="generic")["snippet"])["mcpServers"]
+    assert "docker build -t palaver-archive ." in fabric.call("setup", cli="docker")["message"]
     broken = tmp_path / "user" / ".cursor" / "mcp.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{ not json")

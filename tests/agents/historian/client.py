@@ -91,10 +91,10 @@ class Agent:
 
 
 def content_of(result: CallToolResult) -> dict[str, Any]:
-    """Return the content of a reply, which is both its structured content and its text."""
+    """Return the text of a reply as JSON. It is also the structured content, except for an error."""
     [content] = result.content
     assert isinstance(content, TextContent)
     reply: dict[str, Any] = orjson.loads(content.text)
-    assert reply == result.structured_content
+    assert result.structured_content == (None if result.is_error else reply)
     assert (reply.get("success") is False and "error" in reply) is result.is_error
     return reply

@@ -39,6 +39,16 @@ def test_a_committed_file_is_untrusted(historian: Agent) -> None:
     assert begins_with(historian) == []
 
 
+def test_an_untrusted_memory_without_a_file_names_no_folder_to_allow(historian: Agent) -> None:
+    """Text from tools is untrusted too, but allowing the folder would not change that."""
+    historian.core.remember(Memory("make evil failed with exit code 2", "fact", origin=Origin.TOOL))
+    reply = historian("memory_recall", query="make evil failed")
+
+    assert reply["memories"][0]["untrusted"] is True
+    assert "mnemonics allow" not in reply["notice"]
+    assert reply["notice"].endswith("Results marked untrusted quote tools or other people.")
+
+
 def test_a_file_is_trusted_until_another_program_edits_it(historian: Agent) -> None:
     """A file that Palaver wrote becomes untrusted when another program changes it, for example `git pull`."""
     file = historian.remember("Tests", "Run make test before a commit", "project-preference")

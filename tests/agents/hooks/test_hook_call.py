@@ -50,6 +50,24 @@ def test_calls_without_a_folder_are_refused(cwd: object) -> None:
     assert parsed(HookEvent.PROMPT, cwd=cwd) is None
 
 
+@pytest.mark.parametrize("command", ["{}", "apply_patch <<'EOF'\n{}\nEOF\n"], ids=["tool", "shell"])
+def test_a_patch_is_an_edit(command: str) -> None:
+    """A patch of Codex, as a tool or in a shell command, is an edit of its first file."""
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+    found = parsed(HookEvent.TOOL, tool_input={"command": command.format(patch)})
+
+    assert found is not None
+    assert (found.command, found.file) == ("", "/home/demo/shop/src/a.py")
+
+
+def test_text_of_an_earlier_hook_is_not_part_of_the_prompt() -> None:
+    """Gemini CLI puts the text of the hook for the session start before the prompt. It is removed."""
+    found = parsed(HookEvent.PROMPT, prompt=f"<hook_context>{'x ' * 2_000}</hook_context>\n\nWhy do we use SQLite?")
+
+    assert found is not None
+    assert found.prompt == "Why do we use SQLite?"
+
+
 def test_long_values_are_bounded() -> None:
     """A long prompt is cut, a long command is not searched, and an overlong call is refused."""
     found = parsed(HookEvent.TOOL, prompt="x" * 9_000, session_id="s" * 9_000, tool_input={"command": "y" * 9_000})

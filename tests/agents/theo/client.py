@@ -73,10 +73,10 @@ class Agent:
 
 
 def envelope(result: CallToolResult) -> dict[str, Any]:
-    """Return the content of a reply, which is both its structured content and its text."""
+    """Return the text of a reply as JSON. It is also the structured content, except for an error."""
     [content] = result.content
     assert isinstance(content, TextContent)
     content_: dict[str, Any] = orjson.loads(content.text)
-    assert content_ == result.structured_content
+    assert result.structured_content == (None if result.is_error else content_)
     assert content_["success"] is not result.is_error
     return content_

@@ -49,4 +49,5 @@ def test_the_context_contains_past_sessions_of_the_agents_project(tmp_path: Path
     assert "Fix the cart of ours" in reply["context"]
     assert "theirs" not in reply["context"]
     assert (reply["memory_count"], reply["digest_lines"]) == (0, 2)
+    assert reply["context"].startswith("## Past Sessions\n")
     assert "digest_lines" not in Agent(tmp_path / "palaver", tmp_path / "new").data("memory_context")

@@ -252,7 +252,7 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
 
     with MemoryCore.open(home) as core:
         restored = core.get(gone.id)
-        core.graph.forget_edge(edge.id)
+        core.graph.forget(core.graph.find(edge.id))
         assert (restored.state, restored.memory.importance) == (MemoryState.SUPERSEDED, gone.memory.importance / 2)
         assert core.get(gone.id).state is MemoryState.ACTIVE
         assert core.get(gone.id).memory.importance == gone.memory.importance

@@ -12,7 +12,7 @@ def unlinked(harness: Harness, *contents: str) -> list[StoredMemory]:
     """Return memories without edges."""
     memories = [harness.add(content, "fact") for content in contents]
     for each in memories:
-        harness.core.graph.forget_edges_of(each.id)
+        harness.core.graph.forget(harness.core.graph.select(each.id))
     return memories
 
 

@@ -73,11 +73,11 @@ def test_edges_are_removed_by_id_memory_or_pair(harness: Harness) -> None:
     one, two, three_ = three(harness)
     graph = harness.core.graph
 
-    assert graph.forget_edge(99) == []
-    assert graph.forget_edges_of(one, "outgoing", target=three_) == []
-    assert graph.forget_edges_of(one, "outgoing", Relation.CONTRADICTS, two) == []
-    assert graph.forget_edges_of(two, "outgoing") == [2]
-    assert graph.forget_edges_of(two) == [1]
+    assert graph.forget(graph.find(99)) == []
+    assert graph.forget(graph.select(one, "outgoing", target=three_)) == []
+    assert graph.forget(graph.select(one, "outgoing", Relation.CONTRADICTS, two)) == []
+    assert graph.forget(graph.select(two, "outgoing")) == [2]
+    assert graph.forget(graph.select(two)) == [1]
 
 
 def test_a_mermaid_graph_survives_hostile_text(harness: Harness) -> None:
@@ -102,7 +102,7 @@ def test_a_supersedes_edge_marks_its_target(harness: Harness) -> None:
 def test_backfill_links_orphans_and_tries_each_once(harness: Harness) -> None:
     """Backfill links similar memories, and tries a memory without similar memories only once."""
     ids = [harness.add(text, "fact") for text in ("green apple tart", "green apple pie", "quartz")]
-    harness.core.graph.forget_edges_of(ids[0].id)
+    harness.core.graph.forget(harness.core.graph.select(ids[0].id))
     tried = harness.core.graph.backfill(dry_run=True)
     done = harness.core.graph.backfill(batch_size=1)
     again = harness.core.graph.backfill(after=done.attempted_to)

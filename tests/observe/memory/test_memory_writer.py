@@ -81,7 +81,7 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
     if way == "undo":
         real.core.undo([old.id])[0]
     else:
-        real.core.graph.forget_edge(done.edges[0].id)
+        real.core.graph.forget(real.core.graph.find(done.edges[0].id))
     back = real.core.get(old.id)
     assert (back.state, back.memory.importance, back.stats.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
     assert real.core.graph.inspect(old.id).edges == ()

@@ -104,7 +104,7 @@ def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Har
     confirmed = real.core.graph.relate(done.stored.id, old.id, Relation.SUPERSEDES)
     assert (confirmed.id, confirmed.proposed) == (edge.id, False)
     assert real.core.get(old.id).state is MemoryState.SUPERSEDED
-    real.core.graph.forget_edge(edge.id)
+    real.core.graph.forget(real.core.graph.find(edge.id))
     assert real.core.get(old.id).state is MemoryState.ACTIVE
     assert real.core.get(old.id).memory.importance == old.memory.importance
 
@@ -115,7 +115,7 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Harnes
     edges = [real.core.graph.relate(each, old, Relation.SUPERSEDES).id for each in (one, two)]
     states: list[str] = []
     for edge in edges:
-        real.core.graph.forget_edge(edge)
+        real.core.graph.forget(real.core.graph.find(edge))
         states.append(real.core.get(old).state)
 
     assert states == ["superseded", "active"]
@@ -195,5 +195,5 @@ def test_a_superseded_content_stored_again_is_a_duplicate(real: Harness) -> None
 
     assert (again.stored.id, again.duplicate, again.stored.memory.tags) == (old.id, True, ("ci",))
     assert (state(real, old.id), real.core.count()) == (HALVED, 2)
-    assert real.core.graph.forget_edge(edge.id) == [edge.id]
+    assert real.core.graph.forget(real.core.graph.find(edge.id)) == [edge.id]
     assert state(real, old.id) == WHOLE

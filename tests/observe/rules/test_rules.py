@@ -81,6 +81,7 @@ def test_rejected_commit_is_not_reported_as_done() -> None:
     script = Script().asked("commit this").ran(COMMIT, "husky - pre-commit hook exited with code 1", failed=True)
 
     assert "was refused" in only(script).narrative
+    assert only(script).title == "Fix double charge when a payment is retried (commit refused)"
 
 
 @pytest.mark.parametrize(

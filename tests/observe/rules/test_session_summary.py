@@ -131,6 +131,15 @@ def test_title_is_the_main_commit() -> None:
     assert made.title == "Session: Add a footer with the address"
 
 
+def test_a_commit_of_tests_is_no_title() -> None:
+    """A session whose only commit is of tests has its largest result as title."""
+    tests = Script().asked("commit the tests").ran("git commit -m 'test: cover the footer'").said("Committed.")
+    made = summary(footer(), search(), tests)
+
+    assert made is not None
+    assert "cover the footer" not in made.title
+
+
 def test_least_trusted_origin() -> None:
     """A summary that quotes a reply after a web fetch is external, even if its observations are not."""
     fetched = (

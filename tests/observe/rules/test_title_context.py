@@ -4,8 +4,9 @@ import pytest
 
 from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules.exchange_analysis import analyze_exchange
-from palaver.observe.rules.title_context import in_context
-from palaver.observe.rules.titles import Source, TitleCandidate
+from palaver.observe.rules.title_candidates import Source, TitleCandidate
+from palaver.observe.rules.title_context import in_context, without_folders
+from palaver.observe.rules.titles import best_title
 
 from .exchange_script import Script
 
@@ -77,3 +78,66 @@ def test_title_in_context_is_not_longer() -> None:
     script = Script().asked("Why?")
 
     assert len(shown("word " * 31, "Login redirect loop", script)) <= TITLE_MAX
+
+
+def test_a_session_that_changed_its_topic_is_not_the_subject() -> None:
+    """The topic of the session does not come before a result if neither request nor answer mentions it."""
+    script = Script().asked("Why does the invoice show two taxes?").said("The tax is added by both services.")
+    on_topic = Script().asked("Why does the login ask two times?")
+
+    assert shown(RESULT, "Login redirect loop", script) == RESULT
+    assert shown(RESULT, "Login redirect loop", on_topic) == "Login redirect loop: the token was refreshed twice"
+
+
+def test_a_verdict_has_its_subject() -> None:
+    """A verdict comes after the topic of the session, even if it repeats a word of the request."""
+    script = Script().asked("Check if it is possible to split the checkout").said("## Verdict: possible today\n\nYes.")
+    best = TitleCandidate("Possible today", Source.HEADING, 0, "Verdict: possible today")
+
+    title = in_context(best, analyze_exchange(script.exchange), "Split of the checkout")
+
+    assert title == "Split of the checkout: Possible today"
+
+
+def test_a_review_is_titled_by_its_findings() -> None:
+    """The title of a review names the pull request and the findings in the headings, not the reviewed change."""
+    reply = (
+        "## Overview\n\nAdds a cache of `prices`, because the shop page was slow for all of the guests.\n\n"
+        "### 1. `refresh()` never clears the cache (`rates.py`)\n\nIt returns before it.\n\n"
+        "### 2. The cart has no test for guests\n\nOnly members are tested."
+    )
+    script = Script().asked("Review this PR: https://example.com/shop/pull/12").said(reply)
+    analysis = analyze_exchange(script.exchange)
+    best = best_title(analysis)
+
+    assert best is not None
+    assert in_context(best, analysis, "Cache of prices") == (
+        "Review of PR #12: refresh() never clears the cache; The cart has no test for guests"
+    )
+
+
+def test_labels_above_lists_follow_a_short_title() -> None:
+    """A first sentence is followed by the labels of the lists below it, in any language."""
+    reply = "設定ファイルを最新の状態に更新しました。\n\n" + "\n\n".join(
+        f"**{label}:**\n- 前の値を新しい値に置き換えました（{label}）"
+        for label in ("価格の設定", "税金の設定", "言語の設定")
+    )
+    script = Script().asked("設定ファイルを更新してください").said(reply)
+
+    title = shown("設定ファイルを最新の状態に更新しました", "", script)
+
+    assert title == "設定ファイルを最新の状態に更新しました: 価格の設定; 税金の設定; 言語の設定"
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Fixed apps/shop/cart.py:12-30, which lost prices", "Fixed cart.py, which lost prices"),
+        ("Moved docs/prices.md", "Moved docs/prices.md"),
+        ("Run apps/shop/cart.py on data/shop/prices.csv", "Run apps/shop/cart.py on data/shop/prices.csv"),
+        ("See https://example.com/shop/prices/list.html", "See https://example.com/shop/prices/list.html"),
+    ],
+)
+def test_a_title_names_files_without_folders(title: str, expected: str) -> None:
+    """The path of a file is shortened to its name. Addresses and commands with several paths are complete."""
+    assert without_folders(title) == expected

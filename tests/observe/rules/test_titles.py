@@ -3,7 +3,8 @@
 import pytest
 
 from palaver.observe.rules.exchange_analysis import ExchangeAnalysis, analyze_exchange
-from palaver.observe.rules.titles import WEIGHTS, Source, best_title, bottom_line, features, title_candidates
+from palaver.observe.rules.title_candidates import Source, bottom_line, title_candidates
+from palaver.observe.rules.titles import WEIGHTS, best_title, features
 
 from .exchange_script import Script
 
@@ -69,6 +70,42 @@ def test_a_recommendation_comes_before_the_options() -> None:
     assert title(script) == "Recommend a table, because rates.py asks for one exchange rate"
 
 
+def test_an_introduction_comes_before_its_first_item() -> None:
+    """The sentence that introduces a list stands for all items, and the first item only for itself."""
+    script = (
+        Script()
+        .asked("Draft the five :)")
+        .said("Drafted the five price lists in `prices/`:\n\n- `summer.json` — sorted by name\n- `winter.json` — short")
+    )
+
+    assert title(script) == "Drafted the five price lists in prices/"
+
+
+def test_a_labelled_cause_comes_before_one_of_the_changes() -> None:
+    """The sentence after the label `Root cause` explains all changes of the answer."""
+    script = (
+        Script()
+        .asked("The exchange rates of the shop are old")
+        .said(
+            "**Root cause**: The exchange rates stay in `rates.py`, because `refresh()` returns before it.\n\n"
+            "1. **`page.py`**: Added a `clear()` call on load — so that the page does not get stuck on an error."
+        )
+    )
+
+    assert title(script) == "The exchange rates stay in rates.py, because refresh() returns before it"
+
+
+def test_a_remark_is_no_title() -> None:
+    """A remark beside the result is not the title of an order that was carried out."""
+    script = (
+        Script()
+        .asked("The shop page is slow, can you store the exchange rates?")
+        .said("Worth noting: the `prices` of `cart.py` could be cached in the same way, because they rarely change.")
+    )
+
+    assert title(script) == "Store the exchange rates"
+
+
 def test_candidates_are_distinct() -> None:
     """A line that occurs in several parts of an exchange is one candidate."""
     script = (
@@ -109,6 +146,19 @@ def test_every_weight_belongs_to_a_property() -> None:
         Script()
         .asked("Why does the shop return old exchange rates today?")
         .said('The page reads the "old table of exchange rates. It was applied to all the changes in the shop today.'),
+        Script().asked("Keep the exchange rates in a table").said("Moved the exchange rates to one table:\n\n- a"),
+        Script()
+        .asked("Review the shop")
+        .said(
+            "## Verdict: good\n\nThe exchange rates of `shop` are unchanged. Note that rates change often. "
+            "The exchange rates are old, so first I have to read them."
+            "\n\n## Overview\n\nAdds exchange rates to the shop.\n\nThe page and the cart now share:\n\n- rates"
+            "\n\nThe page and the cart now share exchange rates:\n\n- rates"
+        ),
+        Script().asked("Is it slow?").said("Done — the exchange rates of the shop are read once."),
+        Script()
+        .asked("Is it slow?")
+        .said(f"When the exchange rates of the shop change {'very ' * 40}often, it waits."),
     ]
     found = {
         name
@@ -127,6 +177,8 @@ def test_every_weight_belongs_to_a_property() -> None:
         ("I have added a cache of exchange rates.", "added a cache of exchange rates."),
         ("rates.py: clears the cache before refreshing.", "clears the cache before refreshing."),
         ("The fix is: no.", "The fix is: no."),
+        ("Done — the cache is cleared before refreshing.", "the cache is cleared before refreshing."),
+        ("Cleared the cache before refreshing, amended into 21feffed", "Cleared the cache before refreshing"),
     ],
 )
 def test_introductions_are_stripped(sentence: str, expected: str) -> None:

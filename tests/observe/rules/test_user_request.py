@@ -61,8 +61,9 @@ def test_orders_differ_from_complaints(prompt: str, asks: bool) -> None:
     [
         (
             "no, that's not it. fuck. can you write a simple test that prints each color?",
-            "Write a simple test that prints each color?",
+            "Write a simple test that prints each color",
         ),
+        ("the log is at /tmp/a.log, can we skip empty rows of the export?", "Skip empty rows of the export"),
         ("The export is empty since Monday. Please add a check to the export job.", "Add a check to the export job"),
         ("The page crashes. Fix it.", "The page crashes"),
         ("Task: fix the slow snapshot of large repos", "Fix the slow snapshot of large repos"),

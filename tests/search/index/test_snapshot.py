@@ -153,7 +153,7 @@ def test_a_released_snapshot_unmaps_its_files(history: History) -> None:
     try:
         assert mapped()
         del engine
-        deadline = time.monotonic() + 30  # Tantivy reloads once in the background and keeps the files mapped meanwhile
+        deadline = time.monotonic() + 30  # a thread that Tantivy starts with an index may still be reading it
         while mapped() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not mapped()

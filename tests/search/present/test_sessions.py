@@ -86,10 +86,9 @@ def test_short_ids_are_unambiguous(names: set[str], tmp_path_factory: pytest.Tem
     """A short ID is a beginning of the ID, and no other ID begins with it unless it is the whole ID."""
     with Store.create(tmp_path_factory.mktemp("ids") / "palaver.db") as store:
         with store.transaction():
-            for name in names:
-                store.sessions.save(Session("claude-code", name))
-        for name in names:
-            short = store.sessions.short_id(Session("claude-code", name))
+            numbers = {store.sessions.save(Session("claude-code", name)): name for name in names}
+        for number, short in store.sessions.short_ids(numbers).items():
+            name = numbers[number]
             assert name.startswith(short)
             assert short == name or not any(other.startswith(short) for other in names - {name})
 
@@ -98,7 +97,6 @@ def test_equal_ids_of_two_agents_are_distinguished(tmp_path: Path) -> None:
     """The name of the agent precedes an ID that sessions of two agents have."""
     with Store.create(tmp_path / "palaver.db") as store:
         with store.transaction():
-            for agent in ("codex", "claude-code"):
-                store.sessions.save(Session(agent, "small"))
+            numbers = [store.sessions.save(Session(agent, "small")) for agent in ("codex", "claude-code")]
 
-        assert store.sessions.short_id(Session("codex", "small")) == "codex/small"
+        assert store.sessions.short_ids(numbers) == {numbers[0]: "codex/small", numbers[1]: "claude-code/small"}

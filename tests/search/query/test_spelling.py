@@ -40,3 +40,11 @@ def test_stems_of_misspelled_endings_are_found() -> None:
     known = {"remedi": 9, "remediati": 1, "remote": 50, "remedi2": 7}
 
     assert similar_stems("remeditaion", known) == ["remedi", "remediati"]
+
+
+def test_stems_of_other_words_are_not_similar() -> None:
+    """A stem is similar only if the term begins with it or with a misspelling of it, and is not much longer."""
+    known = {"column": 90, "copilot": 80, "con": 70, "coupl": 1}
+
+    assert similar_stems("coupon", known) == ["con", "coupl"]
+    assert similar_stems("hydration", {"hasdata": 5, "hurt": 4, "hat": 3}) == []

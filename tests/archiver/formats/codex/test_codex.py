@@ -539,6 +539,43 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
     assert skipped(found) == [(2, "bookkeeping")]
 
 
+def test_a_turn_of_version_0_169_is_read_once() -> None:
+    """A turn as version 0.169 records it: items, their copies as completed items, hooks, usage, and the state."""
+    output = "Wall time: 0.1 seconds\nProcess exited with code 2\nOutput:\n1 failed\n"
+    ran = {"command": ["/bin/bash", "-lc", "pytest"], "aggregated_output": "1 failed\n", "exit_code": 2}
+    records = [
+        event("task_started", turn_id="t"),
+        message_item("<skills_instructions>…</skills_instructions>", role="developer"),
+        message_item("<environment_context>\n  <cwd>/home/demo/shop</cwd>\n</environment_context>"),
+        line("world_state", {"full": True, "state": {}}),
+        line("turn_context", {"cwd": "/home/demo/shop", "model": "m"}),
+        event("thread_settings_applied", thread_settings={}),
+        message_item("Past sessions: <recalled-7>", role="developer"),
+        message_item("Run the tests"),
+        completed_item("UserMessage", content=[{"type": "text", "text": "Run the tests"}]),
+        completed_item("Reasoning", summary_text=["Run pytest."], raw_content=[]),
+        item("reasoning", summary=[{"type": "summary_text", "text": "Run pytest."}], encrypted_content=None),
+        tool_call("exec_command", '{"cmd": "pytest"}'),
+        line("token_usage_record", {"usage": {"input_tokens": 120, "output_tokens": 30}}),
+        event("item_completed", item={"type": "CommandExecution", "id": CALL, "status": "failed", **ran}),
+        tool_output(output),
+        event("token_count", info={"last_token_usage": {"input_tokens": 120, "output_tokens": 30}}),
+        completed_item("AgentMessage", content=[{"type": "Text", "text": "One test fails."}]),
+        message_item("One test fails.", role="assistant"),
+        event("task_complete", last_agent_message="One test fails."),
+    ]
+
+    assert [found for found in summary(*records) if found[0] is not Kind.INJECTED] == [
+        (Kind.PROMPT, "Run the tests"),
+        (Kind.THINKING, "Run pytest."),
+        (Kind.CALL, "exec_command: pytest"),
+        (Kind.RESULT, "Exit code 2\n1 failed"),
+        (Kind.PROSE, "One test fails."),
+    ]
+    assert not [reason for _, reason in skipped(events(*records)) if reason.startswith("unknown")]
+    assert unaccounted(CODEX, jsonl([meta(), *records])) == {}
+
+
 # Guarantees of every reader
 
 

@@ -68,6 +68,15 @@ def test_a_prompt_is_the_typed_text_with_attachment_names() -> None:
     assert summary(user("Fix it", attachments=attached)) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it\n[/w/a.py]")]
 
 
+@pytest.mark.parametrize(("code", "failed"), [(0, False), (2, True), (None, False)])
+def test_the_exit_code_of_a_command_counts(code: int | None, failed: bool) -> None:
+    """A shell command with another exit code than 0 failed, although the tool succeeded."""
+    done = completed_call("out")
+    done["data"]["shellExecution"] = {"exitCode": code}
+
+    assert turns(user("Go"), started_call("bash", {"command": "make"}), done)[-1].failed is failed
+
+
 @pytest.mark.parametrize("fields", [{"source": "skill-pdf"}, {"isAutopilotContinuation": True}])
 def test_messages_of_a_skill_or_the_autopilot_are_injected(fields: dict[str, Any]) -> None:
     """A message is injected if its event has a skill or the autopilot as the source."""

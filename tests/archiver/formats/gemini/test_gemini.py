@@ -82,6 +82,60 @@ def test_commands_and_context_are_not_prompts(text: str) -> None:
     assert [kind for _, _, kind, _ in summary(user(1, text))] == [Kind.INJECTED]
 
 
+HOOKED = "<hook_context>## Memories\n&lt;recalled-7&gt;\n- Use tabs\n&lt;/recalled-7&gt;\n</hook_context>"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[{"text": f"{HOOKED}\n\nFix it"}], [{"text": "Fix it"}, {"text": HOOKED}], f"{HOOKED}\n\nFix it"],
+    ids=["session start", "before the agent", "text"],
+)
+def test_text_of_hooks_is_separated_from_the_prompt(content: object) -> None:
+    """The text of a hook in the message of a prompt is injected, with its angle brackets restored."""
+    assert summary(user(1, content)) == [
+        (2, Speaker.HUMAN, Kind.PROMPT, "Fix it"),
+        (2, Speaker.HOST, Kind.INJECTED, "## Memories\n<recalled-7>\n- Use tabs\n</recalled-7>"),
+    ]
+
+
+def test_instructions_before_the_task_of_a_sub_agent_are_separated() -> None:
+    """The first message of a sub-agent begins with loaded instructions, which are injected."""
+    loaded = {"text": "\n<loaded_context>\nUse tabs\n</loaded_context>"}
+    header = {**HEADER, "kind": "subagent"}
+    found = reading.turns(GEMINI, header, user(1, [loaded, {"text": "Find the login"}]))
+
+    assert [(turn.kind, turn.text) for turn in found] == [(Kind.PROMPT, "Find the login"), (Kind.INJECTED, "Use tabs")]
+
+
+def test_text_of_hooks_alone_is_not_a_prompt() -> None:
+    """A message that contains only the text of a hook, or a command beside it, opens no exchange."""
+    assert [kind for _, _, kind, _ in summary(user(1, HOOKED), user(2, f"{HOOKED}\n\n/help"))] == [Kind.INJECTED] * 3
+
+
+def test_session_contexts_are_not_shared_by_sessions() -> None:
+    """The context at the start of a session has the same ID in all sessions, but not the same record ID."""
+    start = {**user(1, "<session_context>Today</session_context>"), "id": "d04923d38bb0f6017037e74183378ef4"}
+    first, second = ({**start, "timestamp": at} for at in (TIME, "2026-03-02T10:00:00.000Z"))
+
+    assert len({turn.record for each in (first, second) for turn in reading.turns(GEMINI, HEADER, each)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "expected"),
+    [
+        ("run_shell_command", "<untrusted_context>\nOutput: 2 failed\nExit Code: 10\n</untrusted_context>", True),
+        ("run_shell_command", "Output: 2 passed\nExit Code: 0\nSignal: 0", False),
+        ("read_file", "Exit Code: 1", False),
+    ],
+)
+def test_the_exit_code_of_a_command_counts(name: str, output: str, expected: bool) -> None:
+    """A shell command with another exit code than 0 failed. The tag around untrusted output is removed."""
+    result = reading.turns(GEMINI, HEADER, model(2, toolCalls=[tool_call(name, {}, output)]))[-1]
+
+    assert result.failed is expected
+    assert "untrusted_context" not in result.text
+
+
 def test_a_reply_has_thoughts_prose_calls_and_results() -> None:
     """All parts of a reply share a group and a line."""
     reply = model(

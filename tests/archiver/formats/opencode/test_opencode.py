@@ -96,6 +96,21 @@ def in_database(path: Path) -> bytes:
     return data
 
 
+@pytest.mark.parametrize(("metadata", "failed"), [({"exit": 0}, False), ({"exit": 2}, True), ({}, False)])
+def test_the_exit_code_of_a_command_counts(metadata: dict[str, Any], failed: bool, tmp_path: Path) -> None:
+    """A shell command with another exit code than 0 failed, although the tool completed."""
+    state = {"status": "completed", "input": {"command": "make"}, "output": "out", "metadata": metadata}
+    parts = [{"type": "tool", "tool": "bash", "callID": "c", "state": state}]
+    program = database(tmp_path / "opencode.db", SCHEMA)
+    put(program, messages=[({"id": "msg_1", "role": "assistant", "time": {"created": AT}}, parts)])
+    program.close()
+    (data,) = contents(KNOWN, tmp_path / "opencode.db").values()
+
+    results = [event for event in events(KNOWN, data) if isinstance(event, Turn) and event.kind is Kind.RESULT]
+
+    assert [(result.text, result.failed) for result in results] == [("out", failed)]
+
+
 def test_a_session_is_the_same_in_every_storage(tmp_path: Path) -> None:
     """Records have the same IDs in every storage, so a migrated session is not archived twice."""
     forms = [

@@ -36,9 +36,9 @@ event=$1
 case $event in session-end) needed='session-start' ;; *) needed=$event ;; esac
 case $chosen in *"$needed"*) ;; *) exit 0 ;; esac
 
-# Agents that a desktop starts have a short PATH. pipx and uv install programs in ~/.local/bin.
-PATH=$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin
-command -v palaver >/dev/null || exit 0
+plugin=${0%/*}/..
+. "$plugin/hooks/find-palaver.sh"
+find_palaver || exit 0
 
 if [ "$event" = session-end ]; then
     # The same words as in core/home.py
@@ -51,8 +51,8 @@ if [ "$event" = session-end ]; then
     call=$(head -c 8192 | tr -d '\r\n')
     [ -n "$call" ] || exit 0
     printf '%s\n' "$call" >>"$home/ended-sessions" || exit 0
-    palaver hooks run session-end </dev/null >/dev/null &
+    "$program" hooks run session-end </dev/null >/dev/null &
     exit 0
 fi
-palaver hooks run "$event"
+"$program" hooks run "$event"
 exit 0

@@ -1,0 +1,78 @@
+"""Headings and introductions of lists in an answer that state a result, as `Verdict: possible` does."""
+
+import re
+from collections.abc import Iterable
+
+from ...core.sentences import strip_markdown
+from .phrase_patterns import anywhere, at_start
+from .salience import CHANGED, is_noise, is_status
+from .statements import Heading
+from .user_request import is_specific
+
+_SHORTEST = 20
+_NUMBER = re.compile(r"\s*[a-z]?\d{1,2}[.)]\s+", re.IGNORECASE)
+_PART = re.compile(r"\W*(?:bug|issue|problem|step|phase|part|option)\s\#?\d", re.IGNORECASE)
+"""Pattern for a heading that numbers the topics of the request."""
+_LOCATION = re.compile(
+    r"""\s+[—–-]\s+[\w./-]+\.\w{1,5}(?::[\d,–-]+)?$|\s\((?:[\w./-]+\.\w{1,5}(?::[^()]*)?|fixed|done|lines?\s[^()]*)\)$
+    |,?\s(?:so\sthat|such\sthat|via|before\sit|because|including)$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for the place of a finding at the end of its heading, or for words that lead on to a list."""
+_STATES = anywhere(
+    r"""
+    is(?:n['’]t)? | are(?:n['’]t)? | was(?:n['’]t)? | were(?:n['’]t)? | has | have | had | does(?:n['’]t)?
+    | do(?:n['’]t)? | did(?:n['’]t)? | can(?:not|['’]t)? | could | will | won['’]t | never | not | no longer | now
+    | ignored | missing | fails | failed | breaks | broken | wrong | leaks? | ignores | swallows | captures | returns
+    | over-\w+ | confirmed | duplicate[sd]? | depends | hidden | drafted
+    """
+)
+"""Pattern for words that make a heading a sentence."""
+VERDICT = re.compile(
+    r"\W*(?:verdict|conclusion|answer|root cause|cause|tl;?dr|result|recommendation)\s*[:—–-]\s+\S", re.IGNORECASE
+)
+"""Pattern for the beginning of a heading that contains the result, as in `Verdict: possible`."""
+_ADVICE = re.compile(r"(?:i|we)(?:['’]d|\swould)\s(?:(?:also|still|just)\s)*(?=[a-z]{3,}\s.{12,})", re.IGNORECASE)
+"""Pattern for the beginning of a recommendation, as in `I would keep the index in memory:`."""
+_LEADS_ON = at_start(
+    r"""
+    here | what | how | why | where | which | who | if | when | for | in | on | to | so | then | now i | let | note
+    | options? | reasons? | you | your | i | we | this | that | these | those | it | there | open | next | suggested
+    | (?:one|two|three|some) (?:thing|question|note)s? | the (?:commit|following|valid|pr) | look | see | known
+    | equivalent | \w+ing (?:it|this|that|them) | could | as | require | adapt | separate from
+    """
+)
+"""Pattern for a heading that only introduces or advises."""
+_UNFINISHED = re.compile(
+    r"\b(?:in|on|at|by|to|for|with|of|as|but|it|them|lists?|includes?|contains?|displays?|shows?|look|up"
+    r"|is|are|was|were|has|have|now|will|would|can|could|should|must|may)$",
+    re.IGNORECASE,
+)
+"""Pattern for the end of a heading that the items below it complete."""
+
+
+def stated_headings(found: Iterable[Heading]) -> list[tuple[str, Heading]]:
+    """Return the headings that state a result, in order, each with its text."""
+    plain = ((_plain(heading.raw), heading) for heading in found)
+    return [(text, heading) for text, heading in plain if _states_result(text)]
+
+
+def _plain(heading: str) -> str:
+    """Return a heading without its number, its location and its colon."""
+    text = _NUMBER.sub("", strip_markdown(heading).rstrip(" :."), count=1)
+    return _LOCATION.sub("", text).rstrip(" :.,—–-")
+
+
+def without_advice(text: str) -> str:
+    """Strip `I would` from the start of a recommendation."""
+    return _ADVICE.sub("", text, count=1)
+
+
+def _states_result(text: str) -> bool:
+    if VERDICT.match(text) or _ADVICE.match(text):
+        return not _UNFINISHED.search(text)
+    if len(text) < _SHORTEST or _PART.match(text) or not is_specific(text) or is_noise(text) or is_status(text):
+        return False
+    if _LEADS_ON.match(text) or _UNFINISHED.search(text):
+        return False
+    return CHANGED.match(text) is not None or _STATES.search(text) is not None

@@ -1,0 +1,31 @@
+"""Hint of `palaver install` about the plugin for Claude Code."""
+
+import os
+import shlex
+from pathlib import Path
+
+import palaver.agents
+from palaver.agents.clients.hook_setup import has_claude_plugin
+from palaver.core.home import Home
+
+from .program import command_of
+
+
+def marketplace() -> Path:
+    """Return the folder that lists the plugin: the installed package, or the checkout."""
+    return Path(palaver.agents.__file__).parents[1]
+
+
+def plugin_hint(home: Home) -> str:
+    """Return how to install the plugin, or how to remove the entry that the plugin repeats.
+
+    The text is empty if PALAVER_HOME selects the home, because the plugin does not know the variable.
+    """
+    if os.environ.get("PALAVER_HOME"):
+        return ""
+    remove = f"{command_of(home)} install claude-code --remove"
+    if has_claude_plugin():
+        return f"Claude Code: the plugin lists the tools too. Remove this entry: {remove}"
+    add = f"claude plugin marketplace add {shlex.quote(str(marketplace()))}"
+    commands = f"{add} && claude plugin install palaver@palaver && {remove}"
+    return f"The plugin for Claude Code adds an agent and hooks. To use it instead of this entry:\n  {commands}"

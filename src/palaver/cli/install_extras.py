@@ -1,0 +1,74 @@
+"""Parts of `palaver install` that must be named: hooks, and the skill, the agent and the slash commands."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from palaver.agents.clients.client_setup import ConfigChange
+from palaver.agents.clients.client_table import Client
+from palaver.agents.clients.companion_files import SKILL_FILES, CompanionFile, hook_file, plan_file, plan_file_removal
+from palaver.agents.clients.hook_setup import HOOK_CLIENTS, hooks_text, plan_hooks, plan_hooks_removal
+from palaver.agents.clients.server_entry import own_server
+from palaver.core.config import Config
+from palaver.core.home import Home
+
+from .program import program_words
+
+GROUPS: Final = ("hooks", "skills")
+"""Names of the groups. `codex-hooks` is a member of `hooks`."""
+_AGENTS: Final = ("codex", "gemini", "opencode")
+EXTRA_NAMES: Final = (*GROUPS, *(f"{agent}-{group}" for group in GROUPS for agent in _AGENTS))
+
+
+class Extra(Struct, frozen=True):
+    """Hooks or a file of one coding agent, with the functions that plan its changes and return its text."""
+
+    client: Client
+    add: Callable[[], ConfigChange]
+    remove: Callable[[], ConfigChange]
+    text: Callable[[], str]
+
+
+def all_extras(home: Home) -> list[Extra]:
+    """Return the hooks and files of all agents. Hooks run the program with this home."""
+    server, chosen = own_server(program_words(), home), Config.read(home.config).hooks
+    hooks = [
+        Extra(
+            each.client,
+            partial(plan_hooks, each, server, chosen),
+            partial(plan_hooks_removal, each),
+            partial(hooks_text, each, server, chosen),
+        )
+        for each in HOOK_CLIENTS
+    ]
+    return [*hooks, _of_file(hook_file(server, chosen)), *map(_of_file, SKILL_FILES)]
+
+
+def extras(names: Collection[str], home: Home, *, every: bool = False) -> list[Extra]:
+    """Return the extras with these names. The name of a group, and `every`, mean those of all installed agents."""
+    return [
+        each
+        for each in all_extras(home)
+        if each.client.name in names
+        or ((every or each.client.name.rpartition("-")[2] in names) and each.client.is_installed)
+    ]
+
+
+def extras_hint(connected: Collection[str]) -> str:
+    """Return how to add the skill, the agent and the hooks, or an empty text if the connected clients have them."""
+    files = [each for each in SKILL_FILES if each.client.name.partition("-")[0] in connected]
+    missing = list(dict.fromkeys(program_title(each.client) for each in files if not each.client.path.exists()))
+    if not missing:
+        return ""
+    return f"{', '.join(missing)}: to add a skill, an agent and hooks, run `palaver install skills hooks`."
+
+
+def program_title(client: Client) -> str:
+    """Return the title of the program, without that of its hooks or of one of its files."""
+    return client.title.partition(",")[0].removesuffix(" hooks")
+
+
+def _of_file(file: CompanionFile) -> Extra:
+    return Extra(file.client, partial(plan_file, file), partial(plan_file_removal, file), file.text)
