@@ -30,6 +30,7 @@ from .shared import PROJECT, SetMissing, transcripts, unpack
 from .stopwatch import Took, machine_load
 from .table import table, write_section
 
+_PLUGIN: Final = PROJECT / "agents"
 _RUNS: Final = 15
 _COMMON: Final = {"session_id": "bench", "transcript_path": "/x.jsonl"}
 _CALLS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
@@ -94,13 +95,13 @@ def _measured(folder: Path) -> str:
 def _hook(name: str, home: Home, cwd: str, programs: Path) -> Callable[[], object]:
     """Return a function that calls a hook as Claude Code does, with the program `palaver` of a folder."""
     event, fields = _CALLS[name]
-    hooks = json.loads((PROJECT / "hooks" / "hooks.json").read_bytes())["hooks"]
+    hooks = json.loads((_PLUGIN / "hooks" / "hooks.json").read_bytes())["hooks"]
     line = hooks[event][0]["hooks"][0]["command"]
     call = json.dumps({**_COMMON, "cwd": cwd, "hook_event_name": event, **fields})
     environment = {
         **os.environ,
         "PALAVER_HOME": str(home.root),
-        "CLAUDE_PLUGIN_ROOT": str(PROJECT),
+        "CLAUDE_PLUGIN_ROOT": str(_PLUGIN),
         "PATH": f"{programs}:/usr/bin:/bin",
     }
     return lambda: subprocess.run(
