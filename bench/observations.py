@@ -164,7 +164,7 @@ def _label_agreement(archives: Sequence[Archive]) -> list[Row]:
                 labels = labelled.get((session, stored.exchange.span.start_line, stored.exchange.span.end_line))
                 if labels:
                     found = [one.observation for one in archive.observations.get(session, ()) if _of(one, stored)]
-                    splits[split_of(session)].count(labels, found)
+                    splits[split_of(session)].count(labels, found, confirms=stored.key in archive.confirmed)
     measures: list[tuple[str, Callable[[_Tally], str]]] = [
         ("exchanges", lambda tally: str(tally.exchanges)),
         ("type is the first label", lambda tally: f"{tally.first / max(1, tally.typed):.3f}"),
@@ -199,12 +199,15 @@ class _Tally(Struct):
     unwanted: int = 0
     missed: int = 0
 
-    def count(self, labels: Sequence[str], found: Sequence[Observation]) -> None:
-        """Count one exchange. Its first observation determines its type."""
+    def count(self, labels: Sequence[str], found: Sequence[Observation], *, confirms: bool) -> None:
+        """Count one exchange. Its first observation determines its type.
+
+        An exchange that only confirms an earlier observation, such as a commit, is not counted as missed.
+        """
         self.exchanges += 1
         self.observations += len(found)
         if not found:
-            self.missed += NOTHING not in labels
+            self.missed += NOTHING not in labels and not confirms
         elif labels[0] == NOTHING:
             self.unwanted += len(found)
         else:

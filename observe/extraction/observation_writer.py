@@ -9,12 +9,16 @@ from ...archiver.store import SUMMARY_PREFIX, Store, StoredExchange, StoredObser
 from ...archiver.store.replacement_table import StoredReplacement
 from ...core.conversation import Exchange, Session
 from ...core.observation import Evidence, Observation
+from ..rules.committed_work import committed_work
 from ..rules.replacements import find_replacements
 from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
 
 _READ = 100
 """Number of exchanges at the end of a session that its summary reads, in addition to the first exchange."""
+
+_EARLIER = 12
+"""Number of earlier observations of the session that a commit is compared with."""
 
 
 def keep(
@@ -27,8 +31,10 @@ def keep(
 ) -> None:
     """Replace the observations of an exchange, inside a transaction.
 
-    If an observation repeats a known observation, the known one is confirmed and keeps its wording.
+    If an observation repeats a known observation, the known one is confirmed and keeps its wording. So is the work of
+    an earlier exchange that this exchange only commits.
     """
+    earlier = store.observations.latest(stored.session, stored.key, _EARLIER)
     fresh: list[Observation] = []
     fingerprints: list[str] = []
     confirmed: dict[int, tuple[Evidence, ...]] = {}
@@ -36,6 +42,9 @@ def keep(
         marker = fingerprint(observation, session.project)
         known = store.confirmations.candidates(marker, observation.title, stored.key)
         twin = next((each.key for each in known if is_repetition(each.observation, observation)), None)
+        if twin is None:
+            place = committed_work(stored.exchange, observation, [each.observation for each in earlier])
+            twin = None if place is None else earlier[place].key
         if twin is None:
             fresh.append(observation)
             fingerprints.append(marker)

@@ -13,7 +13,7 @@ from ..rules.prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
 _LENGTH_MAX: Final = 320
 _WORDS_MIN: Final = 3
 _SENTENCE: Final = re.compile(
-    r".+?(?:(?<!\w\.\w)(?<!\b[A-Za-z])(?<!\betc)(?<!\bvs)(?<!\bca)[.!?…]+[\"'”’)\]]*(?=\s|\Z)|[。！？]|\Z)"
+    r".+?(?:(?<!\w\.\w)(?:(?<!\b[A-Za-z])|(?<=\s-[A-Za-z]))(?<!\betc)(?<!\bvs)(?<!\bca)[.!?…]+[\"'”’)\]]*(?=\s|\Z)|[。！？]|\Z)"
 )
 _WORD: Final = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W\d_]+?(?=[\u3040-\u9fff\uac00-\ud7af]|[\W\d_]|\Z)")
 _COMMAND: Final = re.compile(r"\s*/[\w:-]+\s")
@@ -84,7 +84,8 @@ def sentence_certainty(sentence: str) -> Certainty:
     fits = len(sentence) <= _LENGTH_MAX and len(_WORD.findall(sentence)) >= _WORDS_MIN
     if not fits or sentence.endswith((":", "：")) or _QUESTION.search(sentence) or sentence.startswith(MASK):
         return Certainty.NONE
-    if any(each.limited.search(sentence) or each.references.search(sentence) for each in languages()):
+    rule = _without_reason(sentence)
+    if any(each.limited.search(rule) or each.references.search(rule) for each in languages()):
         return Certainty.NONE
     for certainty, patterns in (
         (Certainty.LASTING, (each.lasting for each in languages())),
@@ -94,3 +95,10 @@ def sentence_certainty(sentence: str) -> Certainty:
         if any(pattern.search(sentence) for pattern in patterns):
             return certainty
     return Certainty.NONE
+
+
+def _without_reason(sentence: str) -> str:
+    """Return a sentence up to the reason for its rule: "never mock the database, because this hides errors"."""
+    starts = [found.start() for each in languages() if (found := each.explanations.search(sentence))]
+    rule = sentence[: min(starts, default=len(sentence))]
+    return rule if len(_WORD.findall(rule)) >= _WORDS_MIN else sentence

@@ -10,13 +10,17 @@ product name is the most common error, and it is easy to detect. These count as 
 
 The first word of a sentence is a name only if a singular verb follows it (`Redis is`). Names are compared without case
 and without a plural or possessive ending. Capitals do not indicate names in German, or in text where most words are
-capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared.
+capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared; a number
+may be in full-width digits or in Chinese characters in the conversation.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
+
+from .kanji_numbers import kanji_numbers, with_digits
 
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>\"“”„«»‘|=→…—–*`]+")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)*")
@@ -72,13 +76,13 @@ class SourceText:
 
     def shares_words_with(self, sentence: str) -> bool:
         """Return whether at least half of the longer words of a sentence occur in this text."""
-        words = {word for word in _words_of(_normalized(sentence)) if len(word) >= _LONG}
-        return len(words & self._words) >= _SHARED_MIN * len(words)
+        words = set(_long_words(_normalized(sentence)))
+        return len(words & self._long_words) >= _SHARED_MIN * len(words)
 
     def _contains(self, name: str) -> bool:
         folded = name.casefold()
         if _NUMBER.fullmatch(folded):
-            return folded in self._numbers
+            return _plain(folded) in self._numbers
         if folded in self._words or _singular(folded) in self._singulars:
             return True
         if not _WORD.fullmatch(folded) and _occurs(folded, self._folded):
@@ -95,15 +99,20 @@ class SourceText:
     def _numbers(self) -> frozenset[str]:
         """Numbers in this text. A version such as 1.2.3 also counts as 1.2 and 1."""
         found = _NUMBER.findall(self._text)
-        return frozenset(
+        parts = (
             part
             for number in found
             for part in (number, *(number[: match.start()] for match in re.finditer(r"\.", number)))
         )
+        return frozenset(map(_plain, (*parts, *kanji_numbers(self._text))))
 
     @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(_words_of(self._text))
+
+    @cached_property
+    def _long_words(self) -> frozenset[str]:
+        return frozenset(_long_words(self._text))
 
     @cached_property
     def _singulars(self) -> frozenset[str]:
@@ -111,8 +120,14 @@ class SourceText:
 
 
 def _normalized(text: str) -> str:
-    """Return a text without separators of thousands, and with a space at each change of script."""
-    return _SCRIPT_CHANGE.sub(" ", _GROUPED.sub("", text))
+    """Return a text without full-width characters and separators of thousands, and with spaces between scripts."""
+    plain = "".join(unicodedata.normalize("NFKC", char) if "！" <= char <= "～" else char for char in text)
+    return _SCRIPT_CHANGE.sub(" ", with_digits(_GROUPED.sub("", plain)))
+
+
+def _plain(number: str) -> str:
+    """Return a number without leading zeros, so that 02 equals 2."""
+    return number.lstrip("0") or "0"
 
 
 def _names(sentence: str) -> Iterator[str]:
@@ -176,6 +191,15 @@ def _words_of(text: str) -> Iterator[str]:
         parts = _HUMP.split(word)
         if len(parts) > 1:
             yield from (part.casefold() for part in parts)
+
+
+def _long_words(text: str) -> Iterator[str]:
+    """Yield the words with at least `_LONG` letters, and the pairs of letters of Chinese, Japanese and Korean words."""
+    for word in _words_of(text):
+        if _IN_CJK.match(word):
+            yield from (word[place : place + 2] for place in range(len(word) - 1))
+        elif len(word) >= _LONG:
+            yield word
 
 
 def _singular(word: str) -> str:

@@ -61,6 +61,8 @@ _STATUS: Final = re.compile(r"(?:Exit code|Command (?:exited|failed) with)\b.*")
 _FIXER: Final = re.compile(r"(?:^|[:\s])(?:fix|--fix|--write|--apply|-w|format|fmt)(?=\s|$)")
 _FILE_CHANGE: Final = re.compile(r"(?:rm|mv|cp|mkdir|touch|kill|pkill)\s")
 _SHOWING: Final = re.compile(r"git (?:status|log|diff|show|add|branch|rev-parse|ls-)|gh \w+ (?:view|list|status)")
+_GENERAL: Final = frozenset(("git", "gh", "docker", "curl", "jq", "tar", "ssh", "rsync"))
+"""General programs, whose options are not knowledge about a project."""
 _CHECKS: Final = frozenset(("test", "lint", "type check", "check"))
 _BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
 """Pattern for options that skip a check instead of passing it, or only print help."""
@@ -101,11 +103,16 @@ def extract_repairs(exchange: Exchange, session: Session) -> Iterator[Observatio
     """Yield an observation for each distinct repair of an exchange, at most `REPAIRS_MAX`."""
     turns = exchange.active_turns
     known: set[str] = set()
-    for repair in find_repairs(turns):
+    for repair in filter(_is_lasting, find_repairs(turns)):
         observation = _observation(repair, exchange, session)
         if observation.title not in known and len(known) < REPAIRS_MAX:
             known.add(observation.title)
             yield observation
+
+
+def _is_lasting(repair: Repair) -> bool:
+    """Return whether a repair may be needed again. A mistyped option of a general tool such as git is not."""
+    return repair.before or repair.folder != "" or repair.failed.program not in _GENERAL
 
 
 def find_repairs(turns: Sequence[Turn]) -> Iterator[Repair]:
@@ -271,7 +278,7 @@ def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observ
         facts=(
             f"{'Repaired by' if repair.before else 'Worked'}: {worked}{place}",
             f"Failed: {failed}",
-            f"Error: {repair.error}",
+            *(() if fixes else (f"Error: {repair.error}",)),
         ),
         concepts=concepts([f"`{failed}` `{worked}`"], ()),
         evidence=(

@@ -132,6 +132,11 @@ class ExchangeAnalysis(Struct, frozen=True):
     altered: bool
     """True if a shell command changed files whose names are unknown."""
 
+    @property
+    def made(self) -> tuple[CommitMessage, ...]:
+        """Commits that were not refused."""
+        return tuple(commit for commit in self.commits if commit.done)
+
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
     """Analyse an exchange. Abandoned branches count only if no other branch exists."""

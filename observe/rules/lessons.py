@@ -6,8 +6,8 @@ from ...core.conversation import Exchange
 from ...core.observation import Observation, ObservationType
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis
-from .phrase_patterns import at_start
-from .salience import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, needs_context
+from .filler import is_filler, is_guess
+from .salience import CAUSE, CHOICE, FINDING, RULE
 from .selection import evidence, observed_at, select
 from .statements import Statement
 from .title_candidates import finding_candidate
@@ -18,14 +18,6 @@ from .touched_files import TouchedFiles
 TELLING = 6
 """Minimum salience of a remark that is kept."""
 
-_HEDGED = at_start(
-    r"""
-    if so | so | however | i (?:see|think|wonder|suspect|notice) | hmm | maybe | perhaps | but | and | or | wait
-    | actually | interesting | two | since | typescript error | looks like | .*\b(?:might|may|could|probably
-    |presumably|likely) (?:be|have|need)
-    """
-)
-
 
 def extract_remarks(analysis: ExchangeAnalysis) -> list[Statement]:
     """Return findings and rules.
@@ -33,11 +25,7 @@ def extract_remarks(analysis: ExchangeAnalysis) -> list[Statement]:
     Guesses, remarks on the working tree, and sentences that need the previous sentence are omitted.
     """
     kept = [each for each in analysis.findings if FINDING.search(each.raw) or RULE.search(each.raw)]
-    sure = [
-        each
-        for each in kept
-        if not (needs_context(each.raw) or _HEDGED.match(each.raw) or HOUSEKEEPING.search(each.raw))
-    ]
+    sure = [each for each in kept if not (is_guess(each) or is_filler(each))]
     return select(sure, count=5, characters=900, least=TELLING)
 
 

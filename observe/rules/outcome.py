@@ -9,6 +9,7 @@ from ...core.sentences import TITLE_MAX, headline, sentences, truncate, without_
 from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
+from .filler import is_diagnosis, is_filler, is_guess
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
@@ -27,7 +28,12 @@ TOLD = 2
 _REFUSED = " (commit refused)"
 """Suffix of a title that is the subject of a commit that failed."""
 _STEPS = 5
-"""Maximum number of facts from a plan."""
+"""Maximum number of facts from a plan or a request."""
+_REQUEST_MAX = 200
+"""Maximum characters of the request in the narrative. The subtitle shows its beginning too."""
+_REASON = 2
+"""Minimum salience of a sentence of the request that becomes a fact, because an exchange states no result."""
+_CHANGELOG = re.compile(r"(?:^|/)(?:CHANGELOG|HISTORY|RELEASE.?NOTES)[^/]*$", re.IGNORECASE)
 
 _POOR, _WEAK = 0.05, 0.30
 """Limits for the score of the best title. Below 0.05 an exchange needs three facts, below 0.3 two, to be observed."""
@@ -42,18 +48,27 @@ def extract_outcome(
     session_title: str = "",
 ) -> Observation | None:
     """Return the outcome of an exchange, or None. `remarks` are findings that have no observation of their own."""
-    changed = bool(files.modified or analysis.commits) or _claims_change(analysis)
+    changed = bool(files.modified or analysis.made) or _claims_change(analysis)
     if not (changed or analysis.plan or _explains(analysis)):
         return None
     lead = _lead_statements(analysis)
-    facts = _facts(exchange, analysis, lead, remarks)
+    facts = _facts(analysis, lead, remarks)
     best = best_title(analysis, session_title)
-    written = bool(files.modified or analysis.commits or analysis.plan)
+    written = bool(files.modified or analysis.made or analysis.plan)
     if _is_trivial(analysis, [*facts, *lead, *analysis.findings, *analysis.statuses]) or (
         best and not written and _is_worthless(score(best, analysis), facts)
     ):
         return None
+    facts = facts or select(analysis.request.reasons, count=_STEPS, least=_REASON)
+    if not (facts or analysis.made or analysis.plan or _is_ordered(analysis)) or _is_changelog(files, analysis):
+        return None
     title = _title(best, analysis, files, session_title)
+    proofs = (
+        *evidence(facts),
+        *_request_evidence(analysis),
+        *evidence([each for each in lead if each not in facts]),
+        *_commit_evidence(analysis),
+    )
     return Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
@@ -63,12 +78,7 @@ def extract_outcome(
         concepts=concepts([title, analysis.request.text, *(each.raw for each in (*lead, *facts))], files.modified),
         files_read=files.read[:READ_MAX],
         files_modified=files.modified[:MODIFIED_MAX],
-        evidence=(
-            *evidence(facts),
-            *_request_evidence(analysis),
-            *evidence([each for each in lead if each not in facts]),
-            *_commit_evidence(analysis),
-        ),
+        evidence=proofs or _edit_evidence(exchange),
         at=observed_at(exchange),
     )
 
@@ -100,7 +110,7 @@ def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
     prose = [
         each
         for each in _conclusion_statements(analysis)
-        if not each.listed and salience(each.raw) >= 3 and not is_aside(each)
+        if not each.listed and salience(each.raw) >= 3 and not (is_aside(each) or is_filler(each))
     ]
     done = [each for each in prose if CHANGED.match(bottom_line(each.text))]
     causes = [each for each in prose if CAUSE.search(each.raw)]
@@ -109,36 +119,31 @@ def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
     return [each for each in prose if each in best] or bodies[:2]
 
 
-def _facts(
-    exchange: Exchange, analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Sequence[Statement]
-) -> list[Statement]:
-    facts = select(each for each in (*_conclusion_statements(analysis), *remarks) if each not in lead)
+def _facts(analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Sequence[Statement]) -> list[Statement]:
+    """Return the results of an exchange, or else its lead or the steps of its plan."""
+    concluded = _conclusion_statements(analysis)
+    diagnosed = any(is_diagnosis(each) for each in analysis.conclusion)
+    open_remarks = [each for each in remarks if not (diagnosed and is_diagnosis(each))]
+    facts = select(each for each in (*concluded, *open_remarks) if each not in lead and not is_filler(each))
     if len(facts) < 3:
-        facts += select((each for each in analysis.findings if each not in facts), count=4 - len(facts), least=4)
+        sure = [each for each in analysis.findings if each not in facts and not (is_filler(each) or is_guess(each))]
+        facts += select(
+            (each for each in sure if not (diagnosed and is_diagnosis(each))), count=4 - len(facts), least=4
+        )
     steps = select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else []
-    return facts or list(lead) or steps or list(_edits(exchange))
-
-
-def _edits(exchange: Exchange) -> Iterator[Statement]:
-    """Yield a statement for each of the first five edited files. Used only if the exchange has no other facts."""
-    seen: set[str] = set()
-    calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
-    for turn in exchange.turns:
-        path = turn.writes[0] if turn.writes else ""
-        if path and path not in seen and len(seen) < 5:
-            seen.add(path)
-            call = calls.get(turn.call, turn)
-            first = call.text.strip().split("\n", 1)[0]
-            edit = f"Edited {file_name(path)}"
-            yield Statement(edit, quote_of(first), edit, call.line, call.speaker)
+    return facts or list(lead) or steps
 
 
 def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> bool:
     """Return whether an exchange without a specific request, commit or plan states almost nothing."""
-    request = analysis.request
-    ordered = request.plan or (request.asks and is_specific(request.title))
     weight = sum(max(0, salience(each.raw)) for each in statements)
-    return weight < TOLD and not (ordered or analysis.commits or analysis.plan)
+    return weight < TOLD and not (_is_ordered(analysis) or analysis.made or analysis.plan)
+
+
+def _is_ordered(analysis: ExchangeAnalysis) -> bool:
+    """Return whether the request names a change, as a plan does."""
+    request = analysis.request
+    return request.plan or (request.asks and is_specific(request.title))
 
 
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
@@ -147,6 +152,13 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
     An exchange without an observation stays searchable.
     """
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
+
+
+def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:
+    """Return whether an exchange only recorded earlier work in a changelog."""
+    only = bool(files.modified) and all(map(_CHANGELOG.search, files.modified))
+    own = [commit for commit in analysis.made if "changelog" not in commit.subject.lower()]
+    return only and not (own or analysis.request.plan)
 
 
 def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
@@ -189,7 +201,7 @@ def _narrative_parts(analysis: ExchangeAnalysis, lead: Sequence[Statement], file
         yield f"Plan: {truncate(request.title, 140)}"
         yield f"The plan begins: “{truncate(request.text, 260)}”"
     elif request.text and not request.routine:
-        yield f"{'Asked' if request.human else 'Task given'}: “{truncate(request.text, 300)}”"
+        yield f"{'Asked' if request.human else 'Task given'}: “{truncate(request.text, _REQUEST_MAX)}”"
     yield from (each.text for each in lead)
     if files.modified:
         more = len(files.modified) - 4
@@ -215,9 +227,9 @@ def _kind(
     analysis: ExchangeAnalysis, title: str, lead: Sequence[Statement], files: TouchedFiles, *, changed: bool
 ) -> ObservationType:
     request = analysis.request
-    if analysis.plan and not analysis.commits:
+    if analysis.plan and not analysis.made:
         return ObservationType.DECISION if analysis.plan.approved else ObservationType.GENERAL
-    commit = most_telling(analysis.commits)
+    commit = most_telling(analysis.made)
     headings = [commit.subject] if commit else []
     if request.asks and not request.routine:
         headings.append(request.title)
@@ -226,7 +238,7 @@ def _kind(
             titles=list(dict.fromkeys(headings)) or [title] * (request.routine or title.startswith("Fix")),
             request="" if request.routine else f"{request.title} {request.text if request.plan else request.whole}",
             conclusion=" ".join(each.raw for each in lead),
-            writes=() if request.routine and analysis.commits else files.modified,
+            writes=() if request.routine and analysis.made else files.modified,
             changed=changed,
             plan=request.plan,
         )
@@ -236,6 +248,13 @@ def _kind(
 def _request_evidence(analysis: ExchangeAnalysis) -> tuple[Evidence, ...]:
     request = analysis.request
     return (Evidence(request.line, request.line, request.quote),) if request.quote else ()
+
+
+def _edit_evidence(exchange: Exchange) -> tuple[Evidence, ...]:
+    """Return the call that changed the first file, as evidence of an exchange without text."""
+    calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
+    edit = next((calls.get(turn.call, turn) for turn in exchange.turns if turn.writes), None)
+    return (Evidence(edit.line, edit.line, quote_of(edit.text.strip().split("\n", 1)[0])),) if edit else ()
 
 
 def _commit_evidence(analysis: ExchangeAnalysis) -> tuple[Evidence, ...]:

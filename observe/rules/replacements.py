@@ -94,14 +94,24 @@ def _carried_out(parts: Sequence[tuple[int, Observation]]) -> Iterator[Replaceme
 
 
 def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
-    """Yield the observations of commits that a later commit reverts."""
+    """Yield the observations of commits that a later commit reverts.
+
+    If the exchange of a commit has no observation, because it only committed earlier work, that work is replaced.
+    """
+    made: dict[str, int] = {}
     for place, exchange in enumerate(exchanges):
         for commit in commits_of(exchange):
             subject = _REVERT.match(commit.subject)
+            committed = made.get(subject[1]) if subject else None
             later = next((number for number, (other, _) in enumerate(parts) if other == place), None)
-            for earlier, (other, old) in enumerate(parts):
-                if subject and later is not None and other < place and old.title == subject.group(1):
-                    yield Replacement(earlier, later, commit.line)
+            if subject and committed is not None and later is not None:
+                done = [number for number, (other, old) in enumerate(parts) if other <= committed and _is_work(old)]
+                yield from (Replacement(number, later, commit.line) for number in done[-1:])
+            made[commit.subject] = place
+
+
+def _is_work(observation: Observation) -> bool:
+    return observation.type not in {ObservationType.DECISION, ObservationType.LEARNING, ObservationType.PATTERN}
 
 
 def _words(text: str) -> frozenset[str]:

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from ...core.conversation import Exchange, Milliseconds
 from ...core.observation import Evidence
+from ...core.sentences import truncate
 from .salience import salience
 from .statements import Statement
 
@@ -11,13 +14,20 @@ FACTS_MAX = 8
 FACTS_CHARACTERS = 1000
 """Maximum characters of all facts. Together with the narrative, they have about 400 tokens."""
 NARRATIVE_MAX = 800
+_SHORT = 200
+"""Maximum characters of a fact if the facts do not fit."""
 
 
 def select(
     candidates: Iterable[Statement], *, count: int = FACTS_MAX, characters: int = FACTS_CHARACTERS, least: int = 1
 ) -> list[Statement]:
-    """Return the most salient statements that fit, in their original order and without repetitions."""
+    """Return the most salient statements that fit, in their original order and without repetitions.
+
+    If not all of them fit, long statements are shortened, because more facts are worth more than longer ones.
+    """
     distinct = _distinct(candidates)
+    if sum(len(statement.text) for statement in distinct) > characters:
+        distinct = [replace(statement, text=truncate(statement.text, _SHORT)) for statement in distinct]
     ranked = sorted(distinct, key=lambda statement: -salience(statement.raw))
     kept: list[Statement] = []
     room = characters

@@ -39,7 +39,6 @@ _REPEATED = 0.7
 Only the first five letters of each word are compared.
 """
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
-_UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
 _CHORE = re.compile(
     r"(?:tests?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b",
     re.IGNORECASE,
@@ -177,7 +176,7 @@ def _size(part: Observation) -> int:
 
 def _finding(part: Observation, asked: Sequence[SummaryFact] = ()) -> SummaryFact:
     """Return the title of an observation, or its best fact if the title is a question or repeats the request."""
-    proven = [each for each in zip(part.facts, part.evidence, strict=False) if not _UNINFORMATIVE.search(each[0])]
+    proven = [each for each in zip(part.facts, part.evidence, strict=False) if not HOUSEKEEPING.search(each[0])]
     if proven and (part.title.endswith("?") or any(_repeats(part.title, text) for text, _ in asked)):
         fact, evidence = max(proven, key=lambda each: (CHANGED.match(each[0]) is not None, salience(each[0])))
         return truncate(fact, _FACT_MAX), evidence

@@ -8,7 +8,7 @@ from .salience import salience
 
 TOKENS_MAX = 480
 """Maximum tokens of an observation, with its heading and evidence, that the detail view shows in full."""
-_FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 3, 8, 5, 4
+_FACTS_MANY, _FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 6, 3, 8, 5, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 """Maximum characters of the narrative, after an early step and after a late step of trimming."""
 
@@ -17,8 +17,8 @@ def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
     The function removes names of read files, then the end of a long narrative, then concepts and names of modified
-    files, then the least salient facts. If the observation is still too long, it shortens the narrative further, and
-    then removes more facts and files.
+    files, then the least salient facts down to six. If the observation is still too long, it shortens the narrative
+    further, and then removes more facts and files.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)
@@ -38,10 +38,12 @@ def _smaller(whole: Observation) -> Observation:
         return replace(whole, concepts=whole.concepts[:-1])
     if len(whole.files_modified) > _MODIFIED_MIN:
         return replace(whole, files_modified=whole.files_modified[:-1])
-    if len(whole.facts) > _FACTS_MIN:
+    if len(whole.facts) > _FACTS_MANY:
         return _without_least_fact(whole)
     if len(whole.narrative) > _NARRATIVE_MIN:
         return replace(whole, narrative=truncate(whole.narrative, _NARRATIVE_MIN))
+    if len(whole.facts) > _FACTS_MIN:
+        return _without_least_fact(whole)
     if len(whole.facts) > 1:
         return _without_least_fact(whole)
     return replace(whole, files_modified=whole.files_modified[: max(1, len(whole.files_modified) - 1)])

@@ -118,6 +118,8 @@ class UserRequest(Struct, frozen=True):
     human: bool
     statements: tuple[Statement, ...] = ()
     """Sentences of a prompt. For a plan, the tuple is empty, because the assistant usually wrote the plan."""
+    reasons: tuple[Statement, ...] = ()
+    """Sentences that say why something is asked: the first section of a plan, or the sentences of a prompt."""
     plan: bool = False
     routine: bool = False
     asks: bool = False
@@ -155,14 +157,22 @@ def _plan(turn: Turn, markdown: str) -> UserRequest:
     reasons = _REASONS.search(markdown)
     start = markdown.find("\n", reasons.end()) if reasons else (heading.end() if heading else 0)
     section = re.split(r"^#{1,4}\s", markdown[max(start, 0) :], maxsplit=1, flags=re.MULTILINE)[0]
-    statements = [statement for statement in _statements_of(turn, section) if len(statement.text) > 20]
-    why = _fit(statements[:4])
-    quote = heading.group(1) if heading else (statements[0].quote if statements else "")
+    stated = [statement for statement in _statements_of(turn, section) if len(statement.text) > 20]
+    why = _fit(stated[:4])
+    quote = heading.group(1) if heading else (stated[0].quote if stated else "")
     human = turn.speaker is Speaker.HUMAN
     if not title and not why:
         return _prompt(turn)
     return UserRequest(
-        title or headline(why), why, quote_of(quote), turn.line, human, plan=True, asks=True, orders=True
+        title or headline(why),
+        why,
+        quote_of(quote),
+        turn.line,
+        human,
+        reasons=tuple(stated),
+        plan=True,
+        asks=True,
+        orders=True,
     )
 
 
@@ -186,6 +196,7 @@ def _prompt(turn: Turn) -> UserRequest:
         turn.line,
         human=turn.speaker is Speaker.HUMAN,
         statements=tuple(statements),
+        reasons=tuple(statements),
         routine=is_routine(text),
         asks=ordered or (_WISH.search(title) is not None and not _BRANCHING.match(title)),
         orders=ordered and not title.endswith("?"),

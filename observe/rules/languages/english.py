@@ -11,7 +11,7 @@ ENGLISH = Language(
         | here | you should | you must | you need to | i want you to | i['’]?d like you to
         | make sure (?:that )?(?:you|to) | can you | could you | try to | let['’]?s | we should | we must
         | (?:in|for|on) (?:this|our|all|my) (?:\w+ )?(?:repo|repository|project|projects|codebase|team|company|app)
-        | for the record | for next time | next time""",
+        | for the record | for next time | next time | i th[ought]{3,6}""",
     lasting=(
         r"from (?:now|here|today|this point|here) (?:on|onwards?|forwards?|out)\b",
         r"going forward\b",
@@ -45,12 +45,16 @@ ENGLISH = Language(
             r"|lives?|goes?)"
             rf" [^;?]{{1,60}}, {_NOT}"
         ),
+        (
+            r"we (?:(?:also|always|only|already) )?use (?!the\b|this|that|it\b)[^,;?]{2,40}"
+            r" in (?:production|prod|staging|ci|development|dev)\b"
+        ),
         r"it['’]?s [^,;?]{2,30}, not (?!sure|only|just|yet|that|working|a\b|the\b)",
         r"use [^,;?]{2,60}, (?:and )?(?:not?|never|don['’]?t use) ",
         r"use \S+ not \S+",
         r"use (?!this|that|it\b)[^,;?]{2,50} everywhere\b",
         rf"we['’]?re (?:on|using) (?!this|that|it\b)[^,;?]{{2,40}},? {_NOT}",
-        r"[^,;:?]{4,90}?,? (?:from now on|going forward|in (?:the )?future|from here on)[.!]*\Z",
+        r"[^,;:?]{4,160}?,? (?:from now on|going forward|in (?:the )?future|from here on)[.!]*\Z",
         (
             r"(?:whenever|every time|each time|any ?time|when|before|after|if) you [^,;?]{3,80},? (?:(?:please|also"
             r"|you must|you should) )*"
@@ -90,6 +94,16 @@ ENGLISH = Language(
         r"every (?:new )?\w+ (?:needs|must|should|has to|gets)\b",
         r"all (?:new )?\w+ (?:must|should|have to|need to|go(?:es)? (?:in|under)) ",
         r"(?:must|should)(?: always| never) ",
+        r"(?:(?!the\b|an?\b|it\b|this\b|that\b|these\b|those\b)[a-z]+ )?[a-z]+s must (?:always|never) ",
+        (
+            r"for (?:every|each|all) (?:new )?(?:tests?|commits?|prs?|pull requests?|functions?|methods?|modules?"
+            r"|migrations?)\b[^,;?]{0,60},? i(?:['’]?d| would)? (?:like|want|prefer|expect)\b"
+        ),
+        r"(?:i )?(?:really )?(?:don['’]?t|do not) want (?:my|our) [^,;?]{3,50} (?:to be|in|on)\b",
+        (
+            r"no (?:(?!matching|such|other|recent|error)\w+ )?(?:comments|emojis?|logs|mocks|abbreviations"
+            r"|dependencies|semicolons|globals)(?=!)"
+        ),
         r"we (?:don['’]?t|do not) need (?!to\b|this|that|it\b|the\b|these|those|any\b|an?\b)\w+ \w+(?! any ?more)",
         r"avoid \w+ing (?!this|that|it\b|the\b|these|those)\w+",
         r"(?:make sure|ensure) (?:that )?everything (?:is|gets) (?:tested|reviewed|documented|covered|linted)\b",
@@ -148,4 +162,6 @@ ENGLISH = Language(
         ),
         r"(?:i|we) (?:keep|kept) (?:seeing|getting)",
     ),
+    explanations=r"""because | since | so that | to (?:ensure|make sure)(?: that)? | otherwise | or else
+        | (?:as|this) (?:is because|will|would|makes?|keeps?|causes?|breaks?|helps?)""",
 )

@@ -329,3 +329,19 @@ def test_rejected_facts_are_counted(history: History) -> None:
             history.store.observations.replace(key, 1, (), rules.VERSION, refused=2)
 
     assert history.store.observations.count_refused() == 2
+
+
+def test_commit_confirms_the_work_that_it_records(history: History) -> None:
+    """An exchange that only commits earlier work has no observation. The observation of the work is confirmed."""
+    said = Said("Add totals to the cart", "Done."), Said("commit", writes=("CHANGELOG.md",))
+    first, second = history.say("one", *said, project="shop")
+    (work,) = learn(history, first, preference(1, "Totals with tax in the cart", files_modified=("cart.py",)))
+    stored = history.store.exchanges.load([second])[second]
+    call = stored.exchange.turns[1]._replace(tool="Bash", text='Bash: git commit -m "Add totals with tax to the cart"')
+    committed = replace(stored, exchange=replace(stored.exchange, turns=(stored.exchange.turns[0], call)))
+    with history.store.transaction():
+        found = preference(call.line, "Add totals with tax to the cart")
+        keep(history.store, committed, history.store.sessions.load(stored.session), [found], rules.VERSION)
+
+    assert history.store.observations.of_exchange(second) == []
+    assert [each.exchange for each in history.store.confirmations.of_observations([work.key])[work.key]] == [second]

@@ -68,3 +68,38 @@ def test_shared_words() -> None:
     """A sentence shares words with a source if at least half of its longer words occur there."""
     assert SOURCE.shares_words_with("The loader reads everything")
     assert not SOURCE.shares_words_with("Nobody ever reads everything")
+    said = SourceText(["コミットの前に必ずテストを実行してください"])
+    assert said.shares_words_with("コミットの前にテストを実行")
+    assert not said.shares_words_with("変数名は英語で書く")
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("重试次数从三次改成十二次", "重试次数从3次改成12次"),
+        ("タスクは１２３件です", "タスクは123件"),
+        ("修正日: 2026-02-03", "2026年2月3日に修正"),
+        ("一万件的数据", "10000件的数据"),
+        ("处理了 10,000 条", "处理了1万条"),
+        ("二〇二六年に三千五百行", "2026年に3500行"),
+        ("約1.5万行", "約15000行"),
+        ("第１２章（ＡＰＩ）", "API の第12章"),
+    ],
+)
+def test_numbers_in_chinese_and_japanese(source: str, sentence: str) -> None:
+    """A number may be written in Chinese characters or full-width digits in the source, and with leading zeros."""
+    assert SourceText([source]).contains_names_of(sentence)
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("重试次数从三次改成十二次", "重试次数从3次改成13次"),
+        ("处理了 10,000 条", "处理了2万条"),
+        ("设定是默认的", "有3个设定"),
+        ("修正日: 2026-02-03", "2026年2月4日に修正"),
+    ],
+)
+def test_other_numbers_in_chinese_and_japanese(source: str, sentence: str) -> None:
+    """A number with another value is detected, in whatever characters it is written."""
+    assert not SourceText([source]).contains_names_of(sentence)

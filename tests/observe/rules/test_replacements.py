@@ -85,3 +85,15 @@ def test_reverted_commit() -> None:
     parts = [(0, noted("Add a footer")), (1, noted("Sorted the menu")), (2, noted("Took the footer out"))]
 
     assert [(each.earlier, each.later, each.line) for each in find_replacements(parts, exchanges)] == [(0, 2, 6)]
+
+
+def test_reverted_commit_of_earlier_work() -> None:
+    """If the commit only recorded earlier work, the observation of that work is replaced."""
+    exchanges = one_file(
+        Script().asked("Add a footer").edited("page.py"),
+        Script().asked("commit").ran("git commit -m 'Add a footer'"),
+        Script().asked("Take the footer out").ran("git commit -m 'Revert \"Add a footer\"'"),
+    )
+    parts = [(0, noted("Footer with links on every page", "page.py")), (2, noted("Took the footer out"))]
+
+    assert [(each.earlier, each.later) for each in find_replacements(parts, exchanges)] == [(0, 1)]

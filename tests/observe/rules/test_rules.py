@@ -77,11 +77,14 @@ def test_commit_message_gives_title_and_facts() -> None:
 
 
 def test_rejected_commit_is_not_reported_as_done() -> None:
-    """A commit that a hook rejected is reported as rejected."""
-    script = Script().asked("commit this").ran(COMMIT, "husky - pre-commit hook exited with code 1", failed=True)
+    """A commit that a hook rejected is reported as rejected, in the title too."""
+    script = Script().asked("Add discounts to the cart, and commit").edited("src/cart.py")
+    script.ran(COMMIT, "husky - pre-commit hook exited with code 1", failed=True)
 
-    assert "was refused" in only(script).narrative
-    assert only(script).title == "Fix double charge when a payment is retried (commit refused)"
+    found = only(script)
+
+    assert "was refused" in found.narrative
+    assert found.title == "Fix double charge when a payment is retried (commit refused)"
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ def test_intentions_are_not_outcomes() -> None:
 
     found = only(script)
 
-    assert found.facts == ("Edited cart.py",)
+    assert found.facts == ()
     assert "checkout" not in repr(found)
 
 
@@ -362,7 +365,60 @@ def test_ordered_change_without_text_is_covered() -> None:
     """A change that was ordered has an observation that names the file, even without an answer."""
     found = only(Script().asked("Add totals to the cart").edited("src/cart.py"))
 
-    assert (found.title, found.facts) == ("Add totals to the cart", ("Edited cart.py",))
+    assert (found.title, found.facts, found.files_modified) == ("Add totals to the cart", (), ("src/cart.py",))
+
+
+def test_change_without_text_has_the_reasons_of_the_request() -> None:
+    """If no reply states a result, the facts are the sentences of the request that name something."""
+    script = Script().asked("Add totals to the cart. `Cart.total` must include the tax.").edited("src/cart.py")
+
+    assert only(script).facts == ("Cart.total must include the tax.",)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script().asked("ok, and now the other one").edited("src/cart.py"),
+        Script().asked("update the changelog").edited("CHANGELOG.md").said("The changelog names `Discount` now."),
+        Script().asked("commit").ran('git commit -m "Add discounts"', "husky - pre-commit failed", failed=True),
+    ],
+)
+def test_trivial_acts_are_no_observations(script: Script) -> None:
+    """An edit that nobody describes, a changelog entry and a refused commit are not worth remembering."""
+    assert observe(script.exchange, session()).observations == ()
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [
+        "Only the two cart files were included; the unrelated `web` changes remain unstaged.",
+        "The changelog has been updated with the entry about `Cart`.",
+        "PR link: https://example.com/pull/7",
+        "The worktree scope is clean: the only changes are in `cart.py`.",
+        "False alarm: my `grep` matched the wrong line.",
+        "`cart.py`: Imported `Decimal` type from `money.py`",
+        "The background agent is still running on `invoice.py`.",
+    ],
+)
+def test_filler_is_no_fact(filler: str) -> None:
+    """A sentence about files, commits, imports or the agent's progress is not a fact."""
+    reason = "`Cart.total` was wrong because the tax was added twice."
+    found = only(Script().asked("Fix the total").edited("src/cart.py").said(f"{reason}\n\n{filler}"))
+
+    assert found.facts == (reason.replace("`", ""),)
+
+
+def test_guess_made_while_working_is_no_fact() -> None:
+    """A guess that a reply made while working is not kept beside the result."""
+    script = (
+        Script()
+        .asked("Fix the total")
+        .said("The problem seems to be that `round_tax` never runs in `cart.py`.")
+        .edited("src/cart.py")
+        .said("`Cart.total` was wrong because `add_tax` was called twice.")
+    )
+
+    assert "round_tax" not in repr(only(script).facts)
 
 
 def test_failed_last_check_is_reported() -> None:

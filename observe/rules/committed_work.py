@@ -1,0 +1,51 @@
+"""Commits of earlier work: an exchange that only commits what an earlier exchange of its session did."""
+
+import re
+from collections.abc import Sequence
+
+from ...core.conversation import Exchange
+from ...core.observation import Observation
+from .exchange_analysis import commits_of
+from .touched_files import file_name
+
+_WORD = re.compile(r"\w{4,}")
+_STEM = 5
+_SHARED = 0.5
+"""Minimum share of the words of a commit subject that the title of the earlier work must contain.
+
+Of 82 exchanges that only commit, 60 reach it. Below it, the commit subject says more than the title.
+"""
+_RECORD = re.compile(r"(?:CHANGELOG|HISTORY|RELEASE.?NOTES)", re.IGNORECASE)
+
+
+def committed_work(exchange: Exchange, observation: Observation, earlier: Sequence[Observation]) -> int | None:
+    """Return the position of the work that an exchange only commits, or None if it did work of its own.
+
+    Args:
+        exchange: The exchange.
+        observation: Observation of the exchange. Only the one that cites the commit is compared.
+        earlier: Observations of earlier exchanges of the session. On a tie, the first one wins.
+    """
+    commits = [commit for commit in commits_of(exchange) if commit.done]
+    cited = {proof.start_line for proof in observation.evidence}
+    if len({commit.subject for commit in commits}) != 1 or commits[-1].line not in cited:
+        return None
+    if not all(_RECORD.match(file_name(path)) for path in exchange.writes):
+        return None
+    words = _stems(commits[-1].subject)
+    shared = {
+        place: len(words & _stems(each.title if observation.facts else _text(each)))
+        for place, each in enumerate(earlier)
+        if each.files_modified
+    }
+    best = max(shared, key=lambda place: shared[place], default=None)
+    return best if best is not None and shared[best] >= max(2, _SHARED * len(words)) else None
+
+
+def _text(observation: Observation) -> str:
+    """Return the whole text of the work. A commit without facts says no more than its subject."""
+    return " ".join((observation.title, observation.narrative, *observation.facts))
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM].lower() for word in _WORD.findall(text)}
