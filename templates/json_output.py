@@ -105,7 +105,6 @@ def _done(_: DeletionResult) -> bool:
 
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
-    AnswerReceipt: ObjectFormat({"tokens"}),
     Hit: ObjectFormat(
         {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
         computed={
