@@ -13,9 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.core.config import write_settings
+from palaver.core.config import Config, write_settings
 from palaver.core.home import DEMO, Home
 from palaver.core.injection import HookEvent
+from palaver.core.memory import Memory
+from palaver.core.origin import Origin
+from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
 
 from ..observe.llm.server import JSON, FakeProvider, Sent, message, serving, tool_use
@@ -33,7 +36,7 @@ def streamed(reply: JSON) -> Sent:
     events: list[JSON] = [{"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}}]
     for index, block in enumerate(content):
         is_text = block["type"] == "text"
-        start = {**block, "text": ""} if is_text else {**block, "input": {}}
+        start: JSON = {**block, "text": ""} if is_text else {**block, "input": {}}
         delta = (
             {"type": "text_delta", "text": block["text"]}
             if is_text
@@ -82,6 +85,8 @@ def archived_project(folder: Path) -> Path:
     home = Home(folder / "palaver")
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([folder / "transcripts"]))
+    with MemoryCore.open(home, Config.read(home.config).model) as core:
+        core.remember(Memory("Use SQLite", "decision", namespace="project:tide-clock", origin=Origin.HUMAN))
     write_settings(home.config, {"hooks": list(HookEvent)})
     (folder / "tide-clock").mkdir()
     return folder / "tide-clock"

@@ -147,7 +147,7 @@ console.log(JSON.stringify({ counts, added }))
 
 def run_plugin(folder: Path, program: str) -> dict[str, Any]:
     """Run the plugin with four prompts, and return the number of parts of each prompt and the first added part."""
-    home = demo.archived(folder)
+    home = demo.remembering(folder)
     server = ServerEntry(program, ("-m", "palaver", "mcp"), {"PALAVER_HOME": str(home.root)})
     plugin, script = folder / "palaver.mjs", folder / "run.mjs"
     plugin.write_text(hook_file(server, START).text(), "utf-8")
