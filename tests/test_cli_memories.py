@@ -322,11 +322,11 @@ def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatc
     assert [each.stderr.splitlines() for each in results] == [
         [],
         [
-            f"No memories or trusted observations for project:{tmp_path.name}.",
+            f"No memories or trusted observations for project {tmp_path.name}.",
             "Namespaces with memories: project:shop. To store one, run `palaver remember TEXT`.",
         ],
         [
-            "No memory in project:kitchen is both trusted and relevant for a new session.",
+            "No memory in project kitchen is both trusted and relevant for a new session.",
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
             "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         ],
@@ -399,7 +399,7 @@ def test_redacted_secrets_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories or trusted observations for project:")],
+    [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories or trusted observations for project ")],
     ids=["hook", "script"],
 )
 def test_a_hook_is_distinguished_from_a_script(given: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -138,6 +138,13 @@ def test_chunks_are_returned_by_id_and_by_page(documents: DocumentLibrary, folde
     assert [held.id for held in documents.page(limit=1, offset=1)] == [two]
 
 
+def test_indexing_records_its_steps(documents: DocumentLibrary, store: Store, folder: Path) -> None:
+    """After a folder is indexed, the status has the times of embedding and publishing."""
+    documents.index_directory(folder, async_mode=False)
+
+    assert {stage.name for stage in store.stages.all() if stage.succeeded} >= {"embed", "publish"}
+
+
 def test_statistics_count_files_and_chunks(documents: DocumentLibrary, folder: Path) -> None:
     """Each file is counted once, and chunks are counted by namespace and kind."""
     documents.index_directory(folder, "a", async_mode=False)
