@@ -48,7 +48,7 @@ class HistorianRecallReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class CompoundReply(HistorianReply, frozen=True, kw_only=True):
-    """File of an updated memory."""
+    """Reply of the tool that adds to a memory: the file of the updated memory."""
 
     success: bool
     file_path: str

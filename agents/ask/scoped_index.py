@@ -51,7 +51,10 @@ class ScopedIndex:
         return results
 
     def _find_shared(self, query: Query, *, snippets: bool) -> Results:
-        """Return the first hits outside private projects, without the words and counts of the whole index."""
+        """Return the first hits outside private projects.
+
+        Suggested words and numbers of hits are omitted, because they also describe private projects.
+        """
         hits, page, results = list[Hit](), replace(query, limit=LIMIT_MAX), None
         for _ in range(_PAGES_MAX):
             try:

@@ -26,7 +26,7 @@ _SIMILAR: Final = 0.7
 _TEXT: Final = 60
 """Maximum tokens of an error or of a fix."""
 _NAMED: Final = 20
-"""Maximum tokens of an error in a sentence."""
+"""Maximum tokens of an error message that is quoted within a sentence."""
 _NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 

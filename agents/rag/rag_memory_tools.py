@@ -37,7 +37,7 @@ def store_memory(
     rag: RagContext,
     content: Annotated[str, Field(min_length=1, max_length=50_000, description="The text to remember")],
     category: Annotated[CategoryName, Field(description="Kind of memory")],
-    scope: Annotated[ScopeName, Field(description="global, or project: only project_name")] = "global",
+    scope: Annotated[ScopeName, Field(description="global, or project for the project in project_name")] = "global",
     project_name: Annotated[str | None, Field(description="Project that the memory is about")] = None,
     importance: Annotated[float, Field(ge=0, le=1, description="0.0-1.0")] = 0.5,
     tags: Annotated[list[str] | None, Field(max_length=20, description="Keywords")] = None,

@@ -83,7 +83,7 @@ def validation_history(
 def memory_detect_contradictions(
     theo: TheoContext,
     memory_id: MemoryId,
-    similarity_threshold: Annotated[float, Field(description="Minimum cosine of memories to compare")] = 0.7,
+    similarity_threshold: Annotated[float, Field(description="Minimum cosine similarity of memories to compare")] = 0.7,
     create_edges: Annotated[bool, Field(description="Store the contradictions as edges")] = True,
 ) -> ToolReply:
     """Find memories of the same namespace that contradict this one. `judged_by` is the model or the rules used."""

@@ -55,7 +55,7 @@ def _parsed(request: Request) -> Parsed:
 
 
 def _replies() -> BinaryIO:
-    """Return the standard output, and redirect what parsers print to nowhere."""
+    """Return the standard output for replies. From then on, text that parsers print is discarded."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return replies

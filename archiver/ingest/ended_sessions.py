@@ -26,7 +26,7 @@ _TAKEN: Final = ".taken"
 
 
 def has_ended_sessions(home: Home) -> bool:
-    """Return whether the queue or a file left over from it has an entry."""
+    """Return whether an ended session is queued, also in a queue that an interrupted run had begun to read."""
     try:
         return home.ended_sessions.stat().st_size > 0 or bool(_taken(home))
     except OSError:

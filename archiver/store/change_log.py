@@ -16,7 +16,7 @@ CONTEXT_EXCHANGES: Final = 4
 The triggers in `schema/0027_change_triggers.sql` contain the same number.
 """
 _PUBLICATIONS_KEPT: Final = 100
-"""Number of published indexes whose tokens are kept. An open index is never this far behind the newest index."""
+"""Number of the latest index publications whose random IDs are kept. An older index counts as another archive's."""
 
 
 class Entity(StrEnum):

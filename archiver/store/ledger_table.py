@@ -94,9 +94,9 @@ class LedgerTable:
         return [_spent(row) for row in rows]
 
     def reading_costs(self, most: int) -> ReadingCosts:
-        """Return the tokens of the last `most` exchanges with observations: as observations, dialogue and transcript.
+        """Return the token counts of the last `most` observed exchanges, in each of three forms.
 
-        The counts take about 5 ms per exchange.
+        The forms are their observations, their dialogue and their transcripts. Counting takes about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
         row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))

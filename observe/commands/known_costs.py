@@ -24,7 +24,7 @@ SIMILARITY_MIN: Final = 0.75
 FAILED_SHARE_MIN: Final = 0.5
 """Minimum share of the past edits of a file after which a check failed. See bench/RESULTS.md, "Injection"."""
 _FAILED_EDITS_MIN: Final = 2
-"""Minimum number of these edits."""
+"""Minimum number of edits of a file after which a check failed."""
 _EDITS: Final = 10
 """Number of latest exchanges that edited a file and are considered."""
 _EDITS_READ: Final = 200

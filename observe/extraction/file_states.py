@@ -17,7 +17,7 @@ from ...core.conversation import Exchange, Milliseconds, Session
 from ..rules.touched_files import relative_path
 
 _LIVE: Final = 5 * 60_000
-"""Maximum milliseconds between the end of an exchange and its observation. The watcher needs seconds."""
+"""Maximum delay in milliseconds between the end of an exchange and its observation. It is usually a few seconds."""
 _FILES_MAX: Final = 24
 """Maximum files of an exchange, so that hashing takes a few milliseconds."""
 

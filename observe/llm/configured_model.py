@@ -1,4 +1,4 @@
-"""Language model that the settings configure, and the reason why it is off."""
+"""The language model of the settings, or the reason why no model is called."""
 
 import os
 from collections.abc import Callable

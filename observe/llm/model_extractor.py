@@ -44,7 +44,7 @@ class _Selection(Struct):
 
 
 class ModelExtractor:
-    """Extractor that asks a language model and replaces the observations by rules.
+    """Extractor that asks a language model. Its observations replace those of the rules.
 
     `provider` is a function that opens the provider. It is called before the first request.
     """

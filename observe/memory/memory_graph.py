@@ -155,7 +155,7 @@ class MemoryGraph:
         with self._store.transaction():
             one, other = find_memory(self._store, source), find_memory(self._store, target)
             if one.key == other.key:
-                raise InvalidInput(f"A memory cannot be related to itself: {source}", hint="Give two different ids.")
+                raise InvalidInput(f"A memory cannot be related to itself: {source}", hint="Give two different IDs.")
             edge = Edge(one.key, other.key, relation, weight, self._redactor.text(reason))
             if relation is Relation.SUPERSEDES:
                 return supersede(self._store, one, other, edge, self._clock())

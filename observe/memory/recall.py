@@ -23,7 +23,7 @@ _NEAREST = 3
 _STATS_SHARE = 0.2
 """Share of the score that depends on importance and confidence. Relevance determines the rest."""
 _SUPERSEDED_SHARE = 0.5
-"""Factor of the score of a superseded memory. It ranks below the memory that replaced it."""
+"""Factor by which the score of a superseded memory is multiplied. It usually ranks below its replacement."""
 
 
 class RecalledMemory(Struct, frozen=True):

@@ -157,7 +157,7 @@ def _asked(
 def _outcomes(
     parts: Sequence[Observation], reported: HandoffNote | None, asked: Sequence[SummaryFact]
 ) -> list[SummaryFact]:
-    """Return the reported result, then the observed results with the most files and facts in chronological order."""
+    """Return the reported result, then the observed results with the most files and facts, sorted by time."""
     stated = [_of_note(reported)] if reported else []
     found = [_finding(part, asked) for part in sorted(filter(_is_result, parts), key=_size, reverse=True)]
     results = [each for each in found if headline(each[0]) not in {headline(text) for text, _ in asked}] or found

@@ -1,7 +1,7 @@
 """Vector index, which consists of segments. Small segments are scanned exactly. Large segments use a graph.
 
-usearch does not support filters. If few items satisfy a filter, these items are scanned exactly. Otherwise, the search
-requests more candidates and applies the filter to them.
+The Python package usearch does not support filters. If few items satisfy a filter, these items are scanned exactly.
+Otherwise, the search requests more candidates and applies the filter to them.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -31,7 +31,7 @@ from .transcript_reader import TranscriptReader
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters to show before a match, and of each line."""
 _ASCII = re.compile(r"[a-z0-9]+")
-"""Pattern for characters that JSON never escapes."""
+"""Pattern for characters that JSON encoders do not escape."""
 _WORD = re.compile(r"\w+")
 
 

@@ -22,7 +22,7 @@ _CHECKED = 2_000
 _FEW = 5
 """Maximum number of words of a query whose missing words are reported."""
 _MOST, _WORDS = 5, 50
-"""Maximum number of suggestions of a kind in an explanation, and of query words to check for spelling."""
+"""Maximum number of suggestions of each kind in an explanation, and of query words to check for spelling."""
 _DATES = ("after", "before")
 _NAMED = {
     "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",

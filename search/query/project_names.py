@@ -29,7 +29,7 @@ def check_projects(store: Store, names: Sequence[str]) -> None:
 
 
 def project_at(store: Store, folder: Path) -> str:
-    """Return the project filter for the sessions of a folder, or an empty string without sessions.
+    """Return the project filter for the sessions of a folder, or an empty string if the folder has none.
 
     The filter is the full path if a session ran in the folder, or else the folder name if a project has this name.
     """
