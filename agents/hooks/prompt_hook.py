@@ -11,7 +11,7 @@ from ...search.archive_search import ArchiveSearch
 from .hook_answer import BUDGETS, HookAnswer, HookPlace, QuotedLine, quoted
 from .hook_call import HookCall
 
-SCORE_MIN: Final = 0.2
+SCORE_MIN: Final = 0.25
 """Minimum score of a hit. See bench/RESULTS.md, "Injection"."""
 _LEAD: Final = "Past sessions of this project that may help, found by Palaver (details: `palaver show ID`)."
 _HITS: Final = 3
