@@ -137,12 +137,16 @@ class SessionTable:
     def titled(self, numbers: Iterable[int], title: str) -> set[int]:
         """Return those of the sessions whose own title, or whose summary's title, is `title`. Case does not matter."""
         rows = self._db.rows(
-            f"""SELECT s.id FROM session s LEFT JOIN summary m ON m.session = s.id
-                LEFT JOIN observation o ON o.item = m.item WHERE s.id {AMONG}
-                AND lower(?) IN (lower(s.title), lower(substr(o.title, {len(SUMMARY) + 1})))""",
-            (listed(numbers), title),
+            f"""SELECT s.id, s.title, coalesce(o.title, '') FROM session s LEFT JOIN summary m ON m.session = s.id
+                LEFT JOIN observation o ON o.item = m.item WHERE s.id {AMONG}""",
+            (listed(numbers),),
         )
-        return {number for (number,) in rows}
+        wanted = title.casefold()
+        return {
+            number
+            for number, own, summary in rows
+            if wanted in (own.casefold(), summary.removeprefix(SUMMARY).casefold())
+        }
 
     def beginning_with(self, start: str) -> list[int]:
         """Return the sessions whose ID equals `start`. If there are none, return those whose ID begins with `start`.

@@ -207,7 +207,9 @@ class Hits:
             _skip_to_cursor(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
         if chosen:  # the choice depends on all earlier hits, including hits on earlier pages
-            representatives = distinct.titled_first(distinct.of(representatives), query.concepts[0])
+            representatives = distinct.of(representatives)
+            if len(query.concepts) == 1:
+                representatives = distinct.titled_first(representatives, query.concepts[0])
             if query.cursor:
                 _skip_to_cursor(query, (each.event.key for each in representatives))
         if len(query.concepts) > 1:  # several concepts are searched only in conversations

@@ -290,11 +290,11 @@ def _carry_out(steps: Sequence[_Step], service: _ServiceStep | None, agreed: tup
 
 def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: dict[str, Any]) -> None:
     """Print what was done."""
-    for step, following in zip(steps, [*steps[1:], None], strict=False):
+    last = {program_title(step.client): step for step in steps if step.done}
+    for step in steps:
         if step.done and step.change is not None:
             program = program_title(step.client)
-            is_last = following is None or program_title(following.client) != program
-            restart = f" Restart {program} to apply it." if is_last else ""
+            restart = f" Restart {program} to apply it." if last[program] is step else ""
             click.echo(f"{step.client.title}: {_DONE[step.change.action]}.{restart}")
             if step.client.name == "codex-hooks" and step.change.action != "remove":
                 click.echo("Codex runs a new hook only after you trust it: enter /hooks in Codex.")

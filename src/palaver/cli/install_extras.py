@@ -47,7 +47,12 @@ def all_extras(home: Home) -> list[Extra]:
 
 
 def extras(names: Collection[str], home: Home, *, every: bool = False) -> list[Extra]:
-    """Return the extras with these names. The name of a group, and `every`, mean those of all installed agents."""
+    """Return the extras with these names. The name of a group, and `every`, mean those of all installed agents.
+
+    The settings are read only if an extra is named. Raises `ConfigInvalid`.
+    """
+    if not (every or any(name in EXTRA_NAMES for name in names)):
+        return []
     return [
         each
         for each in all_extras(home)
