@@ -148,6 +148,7 @@ class Generations:
             text = json.dumps(asdict(manifest)).encode()
             (beside / _MANIFEST).write_bytes(text)
             for path in sorted(beside.rglob("*"), reverse=True):
+                path.chmod(0o700 if path.is_dir() else 0o600)
                 sync_path(path)
             sync_path(beside)
             check()

@@ -19,7 +19,7 @@ def marketplace() -> Path:
 def plugin_hint(home: Home) -> str:
     """Return how to install the plugin, or how to remove the entry that the plugin repeats.
 
-    The text is empty if PALAVER_HOME selects the home, because the plugin does not know the variable.
+    The text is empty if PALAVER_HOME selects the home, because Claude Code would have to be started with the variable, too.
     """
     if os.environ.get("PALAVER_HOME"):
         return ""

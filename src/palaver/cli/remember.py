@@ -59,7 +59,7 @@ def remember(
     """Store a memory: a preference, a decision, a pattern, a fact.
 
     Agents and `palaver search` find the new memory immediately. The command lists memories that the new memory
-    replaces or contradicts. Secrets are redacted first.
+    replaces or contradicts. Without --project, it applies to every project. Secrets are redacted first.
     """
     memory = Memory(
         " ".join(text),

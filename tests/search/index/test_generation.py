@@ -54,6 +54,19 @@ def test_a_published_generation_is_current(generations: Generations) -> None:
     assert (found.text / "part").read_text() == "one"
 
 
+def test_only_the_owner_can_read_a_generation(generations: Generations) -> None:
+    """The files and folders of a generation are readable by their owner alone, with any umask of the process."""
+    before = os.umask(0o022)
+    try:
+        published = generations.publish(build("one"))
+    finally:
+        os.umask(before)
+
+    files = [published.folder, *published.folder.rglob("*")]
+    assert len(files) == 5
+    assert not any(path.stat().st_mode & 0o077 for path in files)
+
+
 def test_each_generation_has_a_unique_name(generations: Generations) -> None:
     """A reader detects a new generation by its name alone."""
     generations.publish(build("one"))
