@@ -65,7 +65,11 @@ def test_projects_keep_the_order_of_their_first_command(
     [known, *_] = find_commands(metered, "how do I run the tests", Filters(), "").found
     assert isinstance(known, ProjectCommand)
     listed = [replace(known, project=each[0], command=each) for each in ("a1", "b1", "a2")]
-    monkeypatch.setattr(command_findings, "project_commands", lambda *_: listed)
+
+    def listing(*_: object) -> list[ProjectCommand]:
+        return listed
+
+    monkeypatch.setattr(command_findings, "project_commands", listing)
 
     found = find_commands(metered, "how do I run the tests", Filters(), "").found
     assert [each.command for each in found] == ["a1", "b1"]
