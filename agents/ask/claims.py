@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from ...core.observation import Evidence
 from ...core.origin import Origin
+from ...core.query import HitKind
 from ...core.results import Detail
 from ...core.sentences import sentences, strip_markdown
 
@@ -26,8 +27,8 @@ _ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
 _INTENTION: Final = re.compile(
     r"""\A[“"]?
     (?:(?:ok|okay|now|next|first|then|so|great|good|perfect|sure|yes|done|actually|also|and|but)\b[,.!:;—–-]*\s*)*
-    (?: (?:i|we)(?:['’]?ll|\s(?:will|should|need\sto|want\sto|plan\sto))\b
-    | (?:i['’]?m|i\sam|we['’]?re)\s(?:now\s)?\w+ing\b | let\s(?:me|us)\b | let['’]s\b | (?:going|about)\sto\b )
+    (?: (?:i|we)(?:['’]ll|\s(?:will|should|need\sto|want\sto|plan\sto))\b
+    | (?:i['’]m|i\sam|we['’]re)\s(?:now\s)?\w+ing\b | let\s(?:me|us)\b | let['’]s\b | (?:going|about)\sto\b )
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -58,9 +59,10 @@ def claims_of(detail: Detail) -> list[Claim]:
     """
     observation = detail.observation
     # The facts of a memory are its statistics.
-    facts = () if detail.kind == "memory" else (_LETTER.sub("", strip_markdown(fact)) for fact in observation.facts)
+    stated = () if detail.kind == HitKind.MEMORY else observation.facts
+    facts = (_LETTER.sub("", strip_markdown(fact)) for fact in stated)
     distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(observation.narrative)])
-    if observation.origin != Origin.HUMAN or detail.kind == "exchange":
+    if observation.origin != Origin.HUMAN or detail.kind == HitKind.EXCHANGE:
         distinct = dict.fromkeys(filter(is_statement, distinct))
     return [Claim(text, *lines_of(text, observation.evidence, detail)) for text in distinct]
 

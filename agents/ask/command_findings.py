@@ -97,13 +97,14 @@ def _commands(archive: MeteredArchive, asked: str, projects: tuple[str, ...], he
     if not task:
         return ()
     store = archive.archive.store
-    found = project_commands(store, task, projects or ((here,) if here else ())) or project_commands(
-        store, task, projects
-    )
+    found = project_commands(store, task, projects or ((here,) if here else ()))
+    if not found and here and not projects:
+        found = project_commands(store, task)
     found = [each for each in found if words - _GENERAL <= words_of(f"{each.project} {each.command} {each.usual}")]
-    if len({each.project for each in found}) > 1:
-        found = list({each.project: each for each in reversed(found)}.values())[::-1]
-    return found[:_COMMANDS]
+    first: dict[str, ProjectCommand] = {}
+    for each in found:
+        first.setdefault(each.project, each)
+    return (list(first.values()) if len(first) > 1 else found)[:_COMMANDS]
 
 
 def _fixes(archive: MeteredArchive, error: str, projects: tuple[str, ...]) -> Sequence[KnownFix]:

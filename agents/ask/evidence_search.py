@@ -78,14 +78,14 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     """
     searches = plan(question, filters, here)
     results = archive.find(searches.question)
-    absent = _absent(archive, question, results)
+    words, absent = _absent(archive, question, results)
     newest = False
     if (dated := _with_time(filters, results)) != filters:
         searches = plan(question, dated, here)
         newest = names_only_a_time(question, [each.text for each in results.times])
         listed = replace(Query.newest(limit=_LISTED), filters=dated)
         results = replace(archive.find(listed if newest else searches.question), times=results.times)
-    unknown = not newest and len(absent) == len(set(key_words(question)))
+    unknown = not newest and bool(words) and words <= set(absent)
     if not results.hits or results.empty_times or unknown:
         return FoundEvidence((), {}, Relevance(question, ()), results, absent, newest, bool(filters))
     found = results.hits
@@ -114,12 +114,16 @@ def _with_time(filters: Filters, results: Results) -> Filters:
     return replace(filters, after=results.times[0].after, before=results.times[0].before)
 
 
-def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[str, ...]:
-    """Return the words of the question that no entry contains, without times and without corrected words."""
-    for time in results.times:
+def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the words of the question without times, and those of them that no entry contains.
+
+    A corrected word is not absent, because the archive contains its correction.
+    """
+    for time in (*results.times, *results.empty_times):
         question = question.replace(time.text, " ")
     corrected = {each.word for each in results.corrections}
-    return archive.archive.unknown_words([word for word in key_words(question) if word not in corrected])
+    words = key_words(question)
+    return frozenset(words), archive.archive.unknown_words([word for word in words if word not in corrected])
 
 
 def _merged(hits: Sequence[Hit], others: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -153,7 +157,7 @@ def _best(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]:
     """Yield the first hit of each conversation with at least `_SHARE` of the best score, without documents and code."""
     first: dict[str, Hit] = {}
     for hit in hits:
-        if has_transcript(hit) or hit.kind == "memory":
+        if has_transcript(hit) or hit.kind == HitKind.MEMORY:
             first.setdefault(_name(hit), hit)
     best = max((scores[name] for name in first), default=0.0)
     for name in sorted(first, key=lambda each: -scores[each]):
@@ -180,15 +184,19 @@ def _ranked(
     """Return the `_CITED` best entries with a score, and after them the additional decisions and fixes.
 
     All but the best entry must have words of the question in a sentence. Entries that state nothing, such as a request
-    without an answer, are left out, unless all entries are like this.
+    without an answer, are left out, unless all entries with a score are like this. Without an entry with a score, as in
+    an archive of only documents, nothing is returned.
     """
-    shares = {one.id: max(relevance.share(text) for text in _texts(one, claims)) for one in details}
+    shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
 
     def score(detail: Detail) -> float:
         return scores[detail.id] * (1 + _WORDS * shares[detail.id])
 
-    stating = [detail for detail in details if detail.kind != "exchange" or _states(claims[detail.id])] or details
-    best, *others = sorted((one for one in stating if one.id in scores), key=score, reverse=True)
+    stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
+    scored = [one for one in stating if one.id in scores] or [one for one in details if one.id in scores]
+    if not scored:
+        return ()
+    best, *others = sorted(scored, key=score, reverse=True)
     related = [one for one in others if shares[one.id]][: _CITED - 1]
     return (best, *related, *(one for one in stating if one.id not in scores and shares[one.id] >= _WORDS_OF_KIND))
 
@@ -197,7 +205,8 @@ def _states(claims: Sequence[Claim]) -> bool:
     return not all(claim.is_request for claim in claims)
 
 
-def _texts(detail: Detail, claims: Mapping[str, Sequence[Claim]]) -> list[str]:
+def texts_of(detail: Detail, claims: Mapping[str, Sequence[Claim]]) -> list[str]:
+    """Return the title of an entry and its sentences."""
     return [detail.observation.title, *(claim.text for claim in claims[detail.id])]
 
 

@@ -12,7 +12,7 @@ from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
 from .command_findings import find_commands
-from .evidence_search import WEAK, FoundEvidence, find_evidence, labels_of
+from .evidence_search import WEAK, FoundEvidence, find_evidence, labels_of, texts_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
@@ -158,8 +158,7 @@ def _with_decision_first(found: FoundEvidence) -> list[Detail]:
     """Move a relevant decision of the user before the best entry, if both are from the same conversation."""
 
     def share(detail: Detail) -> float:
-        texts = [detail.observation.title, *(claim.text for claim in found.claims[detail.id])]
-        return found.relevance.share(" ".join(texts))
+        return found.relevance.share(" ".join(texts_of(detail, found.claims)))
 
     first, *others = found.details
     if first.path and not _is_decision(first):

@@ -17,13 +17,16 @@ _BY_TYPE: Final = {
     ObservationType.BUG_FIX: FindingKind.FIX,
     ObservationType.PATTERN: FindingKind.PATTERN,
 }
+_UNCHANGING: Final = frozenset({ObservationType.DEBUG, ObservationType.LEARNING})
+"""Types of observations without a change. A diagnosis among them is not a fix."""
 _FIX: Final = re.compile(
     r"fix(?:e[sd]|ing)?\b|resolve[sd]?\b|(?:use|run|leave out) `[^`]+`|in `[^`]+`, (?:use|leave out)|`[^`]+` repairs\b",
     re.IGNORECASE,
 )
 """Start of the title of a repair."""
 _CHOICE: Final = re.compile(
-    r"(?:recommend|propose|decide|cho[o]?se|prefer|opt)\w*\s|go(?:ing)? with\b|went with\b|let['’]s use\b"
+    r"(?:recommend(?:s|ed)?|(?:propose|decide)[sd]?|choos(?:e|es)|chosen?|prefer(?:s|red)?)\s|opt(?:s|ed)? (?:for|to)\b"
+    r"|go(?:ing)? with\b|went with\b|let['’]s use\b"
     r"|use \S.*\b(?:because|instead of|over|rather than)\b",
     re.IGNORECASE,
 )
@@ -35,10 +38,6 @@ _GOTCHA: Final = _anywhere(
 _RULE: Final = _anywhere(
     "always|never|should (?:always|never|not|only)|in sync|conventions?|same pattern|make sure|whenever|every time"
 )
-
-
-_UNCHANGING: Final = frozenset({ObservationType.DEBUG, ObservationType.LEARNING})
-"""Types of observations without a change. A diagnosis among them is not a fix."""
 
 
 def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:

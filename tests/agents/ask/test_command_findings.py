@@ -1,11 +1,18 @@
 """Questions that ask for commands, or for the fix of an error."""
 
-import pytest
+from collections.abc import Sequence
 
+import pytest
+from msgspec.structs import replace
+
+from palaver.agents.ask import command_findings
 from palaver.agents.ask.command_findings import find_commands
 from palaver.agents.ask.metered_archive import MeteredArchive
+from palaver.archiver.store import Store
 from palaver.core.cited_answer import FindingKind
+from palaver.core.commands import ProjectCommand
 from palaver.core.query import Filters
+from palaver.observe.commands.project_commands import project_commands
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
@@ -48,3 +55,52 @@ def test_current_project_comes_first(archive: ArchiveSearch, renderer: Renderer)
     assert {detail.project for detail in here.details} == {"tide-clock"}
     assert find_commands(metered, question, Filters(), "elsewhere").found
     assert find_commands(metered, question, Filters(after=1), "").found == ()
+
+
+def test_projects_keep_the_order_of_their_first_command(
+    archive: ArchiveSearch, renderer: Renderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several projects, each has its first command, in the order of these."""
+    metered = MeteredArchive(archive, renderer)
+    [known, *_] = find_commands(metered, "how do I run the tests", Filters(), "").found
+    assert isinstance(known, ProjectCommand)
+    listed = [replace(known, project=each[0], command=each) for each in ("a1", "b1", "a2")]
+
+    def listing(*_: object) -> list[ProjectCommand]:
+        return listed
+
+    monkeypatch.setattr(command_findings, "project_commands", listing)
+
+    found = find_commands(metered, "how do I run the tests", Filters(), "").found
+    assert [each.command for each in found] == ["a1", "b1"]
+
+
+@pytest.mark.parametrize(
+    ("projects", "here", "scans"),
+    [
+        (("elsewhere",), "", [("elsewhere",)]),
+        (("elsewhere",), "tide-clock", [("elsewhere",)]),
+        ((), "elsewhere", [("elsewhere",), ()]),
+        ((), "tide-clock", [("tide-clock",)]),
+        ((), "", [()]),
+    ],
+)
+def test_only_the_current_project_is_searched_before_all_projects(
+    archive: ArchiveSearch,
+    renderer: Renderer,
+    monkeypatch: pytest.MonkeyPatch,
+    projects: tuple[str, ...],
+    here: str,
+    scans: list[tuple[str, ...]],
+) -> None:
+    """The commands are read a second time only if the current project has none, and no project was given."""
+    read = list[tuple[str, ...]]()
+
+    def reading(store: Store, task: str, wanted: Sequence[str] = ()) -> list[ProjectCommand]:
+        read.append(tuple(wanted))
+        return project_commands(store, task, wanted)
+
+    monkeypatch.setattr(command_findings, "project_commands", reading)
+    find_commands(MeteredArchive(archive, renderer), "how do I run the tests", Filters(projects=projects), here)
+
+    assert read == scans

@@ -1,0 +1,80 @@
+"""Search for the entries of an answer."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.agents.ask.evidence_search import find_evidence
+from palaver.agents.ask.metered_archive import MeteredArchive
+from palaver.core.home import Home
+from palaver.core.query import Filters, HitKind, Query
+from palaver.core.results import Detail, Results
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.document_library import DocumentLibrary
+from palaver.templates.render import Renderer
+
+from .test_claims import DETAIL
+
+QUESTION = "why sqlite for the clock"
+REQUEST = replace(
+    DETAIL,
+    id="ex-1",
+    kind=HitKind.EXCHANGE,
+    observation=replace(DETAIL.observation, title="The clock", narrative="Asked: “Is sqlite good for it?”", facts=()),
+)
+
+
+def test_an_archive_of_only_documents_answers_nothing(tmp_path: Path, renderer: Renderer) -> None:
+    """If only documents match, there are no entries, and the results name the documents."""
+    home, folder = Home(tmp_path / "home"), tmp_path / "docs"
+    folder.mkdir()
+    (folder / "guide.md").write_text("# Kiln\nHeat the kiln slowly.\n")
+    home.make()
+    with DocumentLibrary.open(home, [folder]) as documents:
+        documents.index_directory(folder, async_mode=False)
+    with ArchiveSearch(home) as archive:
+        found = find_evidence(MeteredArchive(archive, renderer), "why heat the kiln slowly", Filters(), "")
+
+    assert found.details == ()
+    assert {hit.kind for hit in found.results.hits} == {HitKind.DOCUMENT}
+
+
+def test_a_request_without_an_answer_stays_if_no_other_entry_matches(
+    archive: ArchiveSearch, renderer: Renderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If all matching entries state nothing, they are returned before the additional decision."""
+    real = archive.find(Query.parse(QUESTION))
+    entries = {each.id: each for each in (REQUEST, replace(DETAIL, id="obs-1"))}
+
+    def finding(query: Query, /, **_: object) -> Results:
+        public = "obs-1" if query.filters.types else "ex-1"
+        return replace(real, hits=(replace(real.hits[0], id=public, kind=entries[public].kind, path=DETAIL.path),))
+
+    def detailing(wanted: list[str], /) -> tuple[Detail, ...]:
+        return tuple(entries[each] for each in wanted)
+
+    monkeypatch.setattr(archive, "find", finding)
+    monkeypatch.setattr(archive, "details", detailing)
+    found = find_evidence(MeteredArchive(archive, renderer), QUESTION, Filters(), "")
+
+    assert [detail.id for detail in found.details] == ["ex-1", "obs-1"]
+
+
+@pytest.mark.parametrize(
+    ("question", "absent", "is_found"),
+    [
+        ("what did we do with tidal timetables in march 2026", ("tidal", "timetables"), False),
+        ("did we use cassandra in march 2001", ("cassandra",), False),
+        ("did the clock use cassandra in march 2026", ("cassandra",), True),
+        ("sqlit or cassandra", ("cassandra",), True),
+    ],
+)
+def test_an_unknown_subject_is_recognised_with_a_date(
+    archive: ArchiveSearch, renderer: Renderer, question: str, absent: tuple[str, ...], is_found: bool
+) -> None:
+    """Without a word that occurs in the archive, nothing is found. Times are no such words, but corrected words are."""
+    found = find_evidence(MeteredArchive(archive, renderer), question, Filters(), "")
+
+    assert found.absent == absent
+    assert bool(found.details) is is_found
