@@ -379,12 +379,13 @@ def test_change_without_text_has_the_reasons_of_the_request() -> None:
     "script",
     [
         Script().asked("ok, and now the other one").edited("src/cart.py"),
+        Script().asked("Apply the simplify code skill to do that").read("a.py").said("I read the skill first."),
         Script().asked("update the changelog").edited("CHANGELOG.md").said("The changelog names `Discount` now."),
         Script().asked("commit").ran('git commit -m "Add discounts"', "husky - pre-commit failed", failed=True),
     ],
 )
 def test_trivial_acts_are_no_observations(script: Script) -> None:
-    """An edit that nobody describes, a changelog entry and a refused commit are not worth remembering."""
+    """A vague edit, a pronoun as the only order, a changelog entry and a refused commit are not worth remembering."""
     assert observe(script.exchange, session()).observations == ()
 
 
