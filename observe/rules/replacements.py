@@ -107,7 +107,7 @@ def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exch
             subject = _REVERT.match(commit.subject)
             committed = made.get(subject[1]) if subject else None
             later = next((number for number, (other, _) in enumerate(parts) if other == place), None)
-            if subject and committed is not None and later is not None:
+            if subject and committed is not None and committed < place and later is not None:
                 earlier = _committed(subject[1], committed, parts)
                 yield from [Replacement(earlier, later, commit.line)] if earlier is not None else []
             made[commit.subject] = place

@@ -114,6 +114,14 @@ def test_reverted_commit_with_a_repair() -> None:
     assert [(each.earlier, each.later) for each in find_replacements(renamed, exchanges)] == [(0, 2)]
 
 
+def test_revert_in_the_same_exchange() -> None:
+    """A commit that is reverted in its own exchange replaces nothing."""
+    script = Script().asked("Add a footer").ran("git commit -m 'Add a footer'")
+    exchanges = one_file(script.ran("git commit -m 'Revert \"Add a footer\"'"))
+
+    assert find_replacements([(0, noted("Add a footer", "page.py"))], exchanges) == []
+
+
 def test_refused_commits_replace_nothing() -> None:
     """A commit or a revert that was refused replaces nothing."""
     parts = [(0, noted("Add a footer", "page.py")), (1, noted("Took the footer out"))]

@@ -379,7 +379,7 @@ def test_change_without_text_has_the_reasons_of_the_request() -> None:
     "script",
     [
         Script().asked("ok, and now the other one").edited("src/cart.py"),
-        Script().asked("Apply the simplify code skill to do that").read("a.py").said("I read the skill first."),
+        Script().asked("Apply the simplify code skill to do that").ran("sed -i s/a/b/ a.py").said("I changed it."),
         Script().asked("update the changelog").edited("CHANGELOG.md").said("The changelog names `Discount` now."),
         Script().asked("commit").ran('git commit -m "Add discounts"', "husky - pre-commit failed", failed=True),
     ],
