@@ -38,8 +38,11 @@ def test_facts_about_files_and_agents(fact: str) -> None:
         "3 files changed, 40 insertions.",
         "The review agents are still running in the background.",
         "Two agents have finished.",
+        "The dispatched agent was instructed to keep the tests.",
+        "The only repo changes are `settings.json` and its test.",
+        "Option 1 is a 2-minute fix.",
     ],
 )
 def test_state_of_git_and_agents(filler: str) -> None:
-    """Staged files, the content of a commit and running agents are filler."""
+    """Staged files, the content of a commit, running agents and options without a comparison are filler."""
     assert is_filler_text(filler)
