@@ -6,6 +6,7 @@ from itertools import takewhile, zip_longest
 
 from msgspec import Struct
 
+from ...archiver.files.clipping import GAP
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.sentences import strip_markdown
 from .phrase_patterns import at_start
@@ -258,8 +259,9 @@ def _refused(result: Turn) -> bool:
 
 
 def _unwrap(body: str) -> str:
-    """Join the wrapped lines of a commit message."""
-    return re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", body)
+    """Join the wrapped lines of a commit message. A gap stays on its own line."""
+    parts = re.split(rf"\n({GAP.pattern})\n", body)
+    return "\n".join(re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", part) for part in parts)
 
 
 def _answers(turns: Sequence[Turn]) -> Iterator[UserAnswer]:

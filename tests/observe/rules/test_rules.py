@@ -487,3 +487,12 @@ def test_open_answers_are_no_decisions() -> None:
     script = Script().asked("Plan the share dialog").chose(("Who may revoke a share?", "You decide"))
 
     assert not [each for each in observed(script) if each.type is ObservationType.DECISION]
+
+
+def test_commit_message_with_a_gap() -> None:
+    """The parts of sentences next to the gap of a shortened commit message are no facts."""
+    gap = "[… 40 characters left out …]"
+    body = f"The key is stored with\nthe order. The bank saw\n{gap}\ntwo payments. `Retry` reads the\nkey."
+    found = only(Script().asked("commit").ran(f'git commit -m "Fix double charge\n\n{body}"', "[main 1a2b3c4]"))
+
+    assert found.facts == ("The key is stored with the order.", "Retry reads the key.")
