@@ -10,6 +10,9 @@ MARGIN: Final = 1000
 CUT: Final = "\0"
 """Delimiter around the number of omitted characters in a clipped text. No other text contains this character."""
 
+GAP: Final = re.compile(r"\[… \d+ characters left out …\]")
+"""Pattern for the line that replaces the middle of a shortened text."""
+
 # The marker has line ends on both sides, because patterns recognise many secrets by the character after them.
 _CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
 _PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)

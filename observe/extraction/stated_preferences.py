@@ -99,6 +99,6 @@ def sentence_certainty(sentence: str) -> Certainty:
 
 def _without_reason(sentence: str) -> str:
     """Return a sentence up to the reason for its rule: "never mock the database, because this hides errors"."""
-    starts = [found.start() for each in languages() if (found := each.explanations.search(sentence))]
+    starts = [found.start() for each in languages() if (found := each.reasons.search(sentence))]
     rule = sentence[: min(starts, default=len(sentence))]
     return rule if len(_WORD.findall(rule)) >= _WORDS_MIN else sentence

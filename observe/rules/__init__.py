@@ -17,7 +17,7 @@ from .touched_files import touched_files
 from .trimming import trim_to_budget
 from .verification import VerifiedObservations, verify
 
-VERSION = "rules-11"
+VERSION = "rules-12"
 """Version of the rules. Increase it when the result for the same exchange changes."""
 
 

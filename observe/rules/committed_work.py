@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Observation
-from .exchange_analysis import commits_of
-from .touched_files import file_name
+from .exchange_analysis import accepted_commits
+from .touched_files import is_changelog
 
 _WORD = re.compile(r"\w{4,}")
 _STEM = 5
@@ -15,7 +15,6 @@ _SHARED = 0.5
 
 Of 82 exchanges that only commit, 60 reach it. Below it, the commit subject says more than the title.
 """
-_RECORD = re.compile(r"(?:CHANGELOG|HISTORY|RELEASE.?NOTES)", re.IGNORECASE)
 
 
 def committed_work(exchange: Exchange, observation: Observation, earlier: Sequence[Observation]) -> int | None:
@@ -26,11 +25,11 @@ def committed_work(exchange: Exchange, observation: Observation, earlier: Sequen
         observation: Observation of the exchange. Only the one that cites the commit is compared.
         earlier: Observations of earlier exchanges of the session. On a tie, the first one wins.
     """
-    commits = [commit for commit in commits_of(exchange) if commit.done]
+    commits = accepted_commits(exchange)
     cited = {proof.start_line for proof in observation.evidence}
     if len({commit.subject for commit in commits}) != 1 or commits[-1].line not in cited:
         return None
-    if not all(_RECORD.match(file_name(path)) for path in exchange.writes):
+    if not all(map(is_changelog, exchange.writes)):
         return None
     words = _stems(commits[-1].subject)
     shared = {

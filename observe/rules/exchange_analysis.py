@@ -6,6 +6,7 @@ from itertools import takewhile, zip_longest
 
 from msgspec import Struct
 
+from ...archiver.files.clipping import GAP
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.sentences import strip_markdown
 from .phrase_patterns import at_start
@@ -26,12 +27,14 @@ _MESSAGE = re.compile(
 _MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
 """Named groups of the pattern `_MESSAGE` that can contain the commit message, one for each way of quoting it."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
+_SCOPE = r"\b(?:\([^)]*\))?!?[:\s]"
+_CHORES = rf"(?:tests?|style|chore|ci|build|wip|te?mp){_SCOPE}|(?:add|adapt|fix|update)\s(?:\S+\s){{0,3}}tests?\b"
+CHORE = re.compile(_CHORES, re.IGNORECASE)
+"""Pattern for the beginning of the subject of a commit of tests or chores."""
 MINOR = re.compile(
-    r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
-    |(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b""",
-    re.IGNORECASE | re.VERBOSE,
+    rf"{_CHORES}|docs?{_SCOPE}|(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b", re.IGNORECASE
 )
-"""Pattern for the beginning of the subject of a minor commit, for example about tests or documents."""
+"""Pattern for the beginning of the subject of a minor commit: of tests, chores, documents, formatting or merges."""
 _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,
@@ -133,9 +136,9 @@ class ExchangeAnalysis(Struct, frozen=True):
     """True if a shell command changed files whose names are unknown."""
 
     @property
-    def made(self) -> tuple[CommitMessage, ...]:
+    def accepted_commits(self) -> tuple[CommitMessage, ...]:
         """Commits that were not refused."""
-        return tuple(commit for commit in self.commits if commit.done)
+        return _accepted(self.commits)
 
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
@@ -171,10 +174,14 @@ def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
     return done and _CHANGING.search(command) is not None
 
 
-def commits_of(exchange: Exchange) -> tuple[CommitMessage, ...]:
-    """Return the commits of an exchange."""
+def accepted_commits(exchange: Exchange) -> tuple[CommitMessage, ...]:
+    """Return the commits of an exchange that were not refused."""
     turns = exchange.active_turns
-    return tuple(_commits(turns, {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}))
+    return _accepted(_commits(turns, {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}))
+
+
+def _accepted(commits: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
+    return tuple(commit for commit in commits if commit.done)
 
 
 def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
@@ -252,8 +259,9 @@ def _refused(result: Turn) -> bool:
 
 
 def _unwrap(body: str) -> str:
-    """Join the wrapped lines of a commit message."""
-    return re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", body)
+    """Join the wrapped lines of a commit message. A gap stays on its own line."""
+    parts = re.split(rf"\n({GAP.pattern})\n", body)
+    return "\n".join(re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", part) for part in parts)
 
 
 def _answers(turns: Sequence[Turn]) -> Iterator[UserAnswer]:

@@ -8,9 +8,13 @@ _BOOKKEEPING = anywhere(
     r"""
     (?:remains?|stays?|left|were|was|are|is)(?: \w+)? (?:un)?(?:staged|touched|tracked|committed)
     | (?:unrelated|unstaged|uncommitted)(?: [\w/.-]+){0,3} (?:files?|changes?)
-    | (?:files?|changes?)(?: \([^)]*\))? (?:are|is|were|was) (?:unrelated|pre-existing|included|saved)
-    | only (?:\S+ ){0,5}(?:files?|changes?) (?:are|is|were|was)
-    | files? changed | (?:in|into) (?:a|the|one) (?:single )?commit | working tree (?:is )?clean | scope is clean
+    | (?:files?|changes?)(?: \([^)]*\))? (?:are|is|were|was) (?:unrelated|pre-existing
+    |(?:included|saved) (?:in|on|to|as|with) (?:\S+ ){0,2}(?:commit|branch|stash|index|pr|pull request))
+    | only (?:\S+ ){0,5}(?:files?|changes?) (?:are|is|were|was) (?:\w+ )?(?:(?:un)?(?:staged|tracked|committed)|pushed
+    |(?:in|part of) (?:the|this|that) (?:commit|branch|diff|index|pr|pull request)|(?:changed|modified)(?=\W*\Z))
+    | only (?:repo(?:sitory)?|local|remaining) (?:files?|changes?) (?:are|is|were|was)
+    | (?:\d+|no) files? changed | files? changed(?=:)
+    | (?:in|into) (?:a|the|one) (?:single )?commit | working tree (?:is )?clean | scope is clean
     | net diff | head and \S+ (?:both )?(?:match|point) | review comment
     | (?:is|are) now in [0-9a-f]{7,} | changelog (?:has been|was|is)? ?updated | updated the changelog
     | (?:bundled|squashed) into
@@ -21,7 +25,7 @@ _LABEL = at_start(
     r"""
     (?:the |a )?(?:draft )?(?:pr|pull request) (?:link|url|created|opened|is|here)
     | (?:files?|sources?|paths?|locations?|authors?|dates?|branch|pr|commits?|worktree|repo(?:sitory)?):
-    | [0-9a-f]{7,40}(?::| —| -) | option (?:\d|[a-d]) is | \d+ files?
+    | [0-9a-f]{7,40}(?::| —| -) | option (?:\d|[a-d]) is(?! .*\bthan\b)
     | (?:[\w./-]+(?: \(.*?\))?(?::| —| -) )?(?:imports? \S+ |import(?:ed)? (?:type )?\S+(?: type)? from
     |added (?:(?:the|an?) )?(?:\S+ )?imports?|removed (?:the )?(?:now-?)? ?unused (?:\S+ )?(?:imports?|variables?))
     """
@@ -31,11 +35,12 @@ _PROGRESS = anywhere(
     r"""
     good catch | false alarm | i (?:misread|mistyped|overlooked|apologi[sz]e) | rebuild your | say the word
     | (?:sub-?)?agents? (?:is|are|was|were|has|have) (?:still |now |been )?(?:running|launched|dispatched|working|done
-    |finished|idle|waiting|instructed|started|blocked) | reports? back | still running | when (?:it|the agent) finishes
+    |finished|idle|waiting|started|blocked)(?: in (?:the )?(?:background|parallel))?(?=\W*\Z)
+    | agents? (?:is|are|was|were) instructed | reports? back | still running | when (?:it|the agent) finishes
     | i (?:bet|wonder) | i(?:['’]ll| will) (?:review|wait|check|report|continue) | waiting (?:for|on) (?:the|your|it)
     | (?:next|remaining) (?:\w+ )?(?:phase|wave|task|step) (?:is|starts|begins)
     | i(?:['’]m| am) (?:still |now )?(?:in the middle|continuing|waiting|resolving) | continu\w+ to wait
-    | (?:agents?|workers?|run|job) (?:is|are) (?:now|still) | the likely slow part
+    | (?:agents?|workers?|run|job) (?:is|are) (?:now|still) (?:running|working|waiting|going) | the likely slow part
     """
 )
 """Pattern for reports of an agent about its own progress."""

@@ -16,7 +16,7 @@ from .statements import Statement, quote_of
 from .title_candidates import Source, TitleCandidate, bottom_line, is_aside
 from .title_context import in_context
 from .titles import best_title, score
-from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
+from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name, is_changelog
 from .user_request import is_specific
 
 PROPOSED = "Plan proposed"
@@ -33,7 +33,8 @@ _REQUEST_MAX = 200
 """Maximum characters of the request in the narrative. The subtitle shows its beginning too."""
 _REASON = 2
 """Minimum salience of a sentence of the request that becomes a fact, because an exchange states no result."""
-_CHANGELOG = re.compile(r"(?:^|/)(?:CHANGELOG|HISTORY|RELEASE.?NOTES)[^/]*$", re.IGNORECASE)
+_DANGLING = re.compile(r"\bdo (?:that|this|it|so|these|those)\W*$", re.IGNORECASE)
+"""Pattern for the end of a request that names what to do only by a pronoun, as in `write a script to do that`."""
 
 _POOR, _WEAK = 0.05, 0.30
 """Limits for the score of the best title. Below 0.05 an exchange needs three facts, below 0.3 two, to be observed."""
@@ -48,19 +49,21 @@ def extract_outcome(
     session_title: str = "",
 ) -> Observation | None:
     """Return the outcome of an exchange, or None. `remarks` are findings that have no observation of their own."""
-    changed = bool(files.modified or analysis.made) or _claims_change(analysis)
+    changed = bool(files.modified or analysis.accepted_commits) or _claims_change(analysis)
     if not (changed or analysis.plan or _explains(analysis)):
         return None
     lead = _lead_statements(analysis)
     facts = _facts(analysis, lead, remarks)
     best = best_title(analysis, session_title)
-    written = bool(files.modified or analysis.made or analysis.plan)
+    written = bool(files.modified or analysis.accepted_commits or analysis.plan)
     if _is_trivial(analysis, [*facts, *lead, *analysis.findings, *analysis.statuses]) or (
         best and not written and _is_worthless(score(best, analysis), facts)
     ):
         return None
     facts = facts or select(analysis.request.reasons, count=_STEPS, least=_REASON)
-    if not (facts or analysis.made or analysis.plan or _is_ordered(analysis)) or _is_changelog(files, analysis):
+    if not (facts or analysis.accepted_commits or analysis.plan or _is_ordered(analysis)) or _is_changelog(
+        files, analysis
+    ):
         return None
     title = _title(best, analysis, files, session_title)
     proofs = (
@@ -137,13 +140,13 @@ def _facts(analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Seque
 def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> bool:
     """Return whether an exchange without a specific request, commit or plan states almost nothing."""
     weight = sum(max(0, salience(each.raw)) for each in statements)
-    return weight < TOLD and not (_is_ordered(analysis) or analysis.made or analysis.plan)
+    return weight < TOLD and not (_is_ordered(analysis) or analysis.accepted_commits or analysis.plan)
 
 
 def _is_ordered(analysis: ExchangeAnalysis) -> bool:
     """Return whether the request names a change, as a plan does."""
     request = analysis.request
-    return request.plan or (request.asks and is_specific(request.title))
+    return request.plan or (request.asks and is_specific(request.title) and not _DANGLING.search(request.title))
 
 
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
@@ -156,8 +159,8 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
 
 def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:
     """Return whether an exchange only recorded earlier work in a changelog."""
-    only = bool(files.modified) and all(map(_CHANGELOG.search, files.modified))
-    own = [commit for commit in analysis.made if "changelog" not in commit.subject.lower()]
+    only = bool(files.modified) and all(map(is_changelog, files.modified))
+    own = [commit for commit in analysis.accepted_commits if "changelog" not in commit.subject.lower()]
     return only and not (own or analysis.request.plan)
 
 
@@ -227,9 +230,9 @@ def _kind(
     analysis: ExchangeAnalysis, title: str, lead: Sequence[Statement], files: TouchedFiles, *, changed: bool
 ) -> ObservationType:
     request = analysis.request
-    if analysis.plan and not analysis.made:
+    if analysis.plan and not analysis.accepted_commits:
         return ObservationType.DECISION if analysis.plan.approved else ObservationType.GENERAL
-    commit = most_telling(analysis.made)
+    commit = most_telling(analysis.accepted_commits)
     headings = [commit.subject] if commit else []
     if request.asks and not request.routine:
         headings.append(request.title)
@@ -238,7 +241,7 @@ def _kind(
             titles=list(dict.fromkeys(headings)) or [title] * (request.routine or title.startswith("Fix")),
             request="" if request.routine else f"{request.title} {request.text if request.plan else request.whole}",
             conclusion=" ".join(each.raw for each in lead),
-            writes=() if request.routine and analysis.made else files.modified,
+            writes=() if request.routine and analysis.accepted_commits else files.modified,
             changed=changed,
             plan=request.plan,
         )

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Observation, ObservationType
-from .exchange_analysis import commits_of
+from ...core.sentences import headline
+from .exchange_analysis import accepted_commits
 from .outcome import PROPOSED
 from .phrase_patterns import at_start
 
@@ -34,6 +35,8 @@ _REPEATED, _SAME_TOPIC = 0.7, 0.4
 
 The first share applies to plans that were carried out, the second to corrections.
 """
+_WITHOUT_CHANGE = {ObservationType.DECISION, ObservationType.LEARNING, ObservationType.PATTERN, ObservationType.DEBUG}
+"""Types of observations that describe no change, although they can list the files of their exchange."""
 
 
 class Replacement(Struct, frozen=True):
@@ -96,22 +99,29 @@ def _carried_out(parts: Sequence[tuple[int, Observation]]) -> Iterator[Replaceme
 def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
     """Yield the observations of commits that a later commit reverts.
 
-    If the exchange of a commit has no observation, because it only committed earlier work, that work is replaced.
+    If no observation has the subject of the commit as its title, the last work up to the commit is replaced.
     """
     made: dict[str, int] = {}
     for place, exchange in enumerate(exchanges):
-        for commit in commits_of(exchange):
+        for commit in accepted_commits(exchange):
             subject = _REVERT.match(commit.subject)
             committed = made.get(subject[1]) if subject else None
             later = next((number for number, (other, _) in enumerate(parts) if other == place), None)
-            if subject and committed is not None and later is not None:
-                done = [number for number, (other, old) in enumerate(parts) if other <= committed and _is_work(old)]
-                yield from (Replacement(number, later, commit.line) for number in done[-1:])
+            if subject and committed is not None and committed < place and later is not None:
+                earlier = _committed(subject[1], committed, parts)
+                yield from [Replacement(earlier, later, commit.line)] if earlier is not None else []
             made[commit.subject] = place
 
 
-def _is_work(observation: Observation) -> bool:
-    return observation.type not in {ObservationType.DECISION, ObservationType.LEARNING, ObservationType.PATTERN}
+def _committed(subject: str, place: int, parts: Sequence[tuple[int, Observation]]) -> int | None:
+    """Return the position of the observation of a commit, or else of the last work up to it."""
+    named = (number for number, (other, old) in enumerate(parts) if other == place and headline(subject) in old.title)
+    done = (number for number, (other, old) in enumerate(parts) if other <= place and _changed_files(old))
+    return next(named, max(done, default=None))
+
+
+def _changed_files(observation: Observation) -> bool:
+    return bool(observation.files_modified) and observation.type not in _WITHOUT_CHANGE
 
 
 def _words(text: str) -> frozenset[str]:

@@ -17,7 +17,7 @@ from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .choices import choices
-from .exchange_analysis import commits_of, most_telling
+from .exchange_analysis import CHORE, accepted_commits, most_telling
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes, failed_end
 from .outcome import PROPOSED
@@ -39,11 +39,6 @@ _REPEATED = 0.7
 Only the first five letters of each word are compared.
 """
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
-_CHORE = re.compile(
-    r"(?:tests?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b",
-    re.IGNORECASE,
-)
-"""Pattern for the beginning of the subject of a commit of tests or chores."""
 SummaryFact = tuple[str, Evidence]
 
 
@@ -211,10 +206,10 @@ def _title(
     """
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
-    commit = most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done])
-    if commit and not _CHORE.match(commit.subject):
+    commit = most_telling([commit for exchange in exchanges for commit in accepted_commits(exchange)])
+    if commit and not CHORE.match(commit.subject):
         return headline(commit.subject)
-    plans = [request.title for request in map(read_request, filter(_is_work, exchanges)) if request.plan]
+    plans = [request.title for request in map(read_request, filter(_has_edits, exchanges)) if request.plan]
     ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)
     subjects = [commit.subject] if commit else []
     results = [_finding(part)[0] for part in ranked if _is_result(part)]
@@ -222,7 +217,7 @@ def _title(
     return headline(next((title for title in titles if title and not title.endswith("?")), titles[0]))
 
 
-def _is_work(exchange: Exchange) -> bool:
+def _has_edits(exchange: Exchange) -> bool:
     return bool(exchange.writes)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ...archiver.files.clipping import GAP
 from ...core.conversation import Speaker, Turn
 from ...core.sentences import sentences, strip_markdown, truncate
 from .salience import CHANGED, CUT, NAMED, needs_context
@@ -106,13 +107,28 @@ def statements(turn: Turn) -> Iterator[Statement]:
     """Yield the statements of a turn in order. Code blocks, drawings and separator lines are skipped."""
     outline = _Outline()
     fenced = False
-    lines = turn.text[:TEXT_MAX].split("\n")
+    lines = _without_cut_sentences(turn.text[:TEXT_MAX].split("\n"))
     for number, line in enumerate(lines):
-        if _FENCE.match(line):
+        if GAP.fullmatch(line):
+            outline.labels.clear()  # The omitted text can contain headings.
+        elif _FENCE.match(line):
             fenced = not fenced
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
             for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
                 yield replace(statement, heading=outline.labels[-1][1]) if outline.labels else statement
+
+
+def _without_cut_sentences(lines: list[str]) -> list[str]:
+    """Remove the parts of sentences next to a gap: the last sentence before it, and the first one after it."""
+    whole = list(lines)
+    for number, line in enumerate(lines):
+        if not GAP.fullmatch(line):
+            continue
+        for start, _ in list(sentences(whole[number - 1]))[-1:] if number else ():
+            whole[number - 1] = whole[number - 1][:start]
+        for _, end in list(sentences(whole[number + 1]))[:1] if number + 1 < len(whole) else ():
+            whole[number + 1] = whole[number + 1][end:]
+    return whole
 
 
 class Heading(Struct, frozen=True):

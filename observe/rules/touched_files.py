@@ -1,5 +1,6 @@
 """Files of an exchange, with paths relative to the project."""
 
+import re
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -8,6 +9,10 @@ from ...core.conversation import Exchange, Session
 
 READ_MAX = 8
 MODIFIED_MAX = 30
+_CHANGELOG = re.compile(
+    r"(?:CHANGELOG|HISTORY|RELEASE.?NOTES)(?:.*\.(?:md|mdx|markdown|rst|txt|adoc|org)|[^.]*)", re.IGNORECASE
+)
+"""Pattern for the name of a changelog: a text file, or a file without extension."""
 
 
 class TouchedFiles(Struct, frozen=True):
@@ -45,3 +50,8 @@ def relative_path(path: str, roots: Iterable[str]) -> str:
 def file_name(path: str) -> str:
     """Return the last part of a path, which can contain slashes or backslashes."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def is_changelog(path: str) -> bool:
+    """Return whether a file is a changelog. A module whose name begins like one, such as `history_table.py`, is not."""
+    return _CHANGELOG.fullmatch(file_name(path)) is not None

@@ -11,7 +11,7 @@ ENGLISH = Language(
         | here | you should | you must | you need to | i want you to | i['’]?d like you to
         | make sure (?:that )?(?:you|to) | can you | could you | try to | let['’]?s | we should | we must
         | (?:in|for|on) (?:this|our|all|my) (?:\w+ )?(?:repo|repository|project|projects|codebase|team|company|app)
-        | for the record | for next time | next time | i th[ought]{3,6}""",
+        | for the record | for next time | next time | i (?:thought|thougth|thougt|thoguht|tought)""",
     lasting=(
         r"from (?:now|here|today|this point|here) (?:on|onwards?|forwards?|out)\b",
         r"going forward\b",
@@ -162,6 +162,6 @@ ENGLISH = Language(
         ),
         r"(?:i|we) (?:keep|kept) (?:seeing|getting)",
     ),
-    explanations=r"""because | since | so that | to (?:ensure|make sure)(?: that)? | otherwise | or else
+    reasons=r"""because | since | so that | to (?:ensure|make sure)(?: that)? | otherwise | or else
         | (?:as|this) (?:is because|will|would|makes?|keeps?|causes?|breaks?|helps?)""",
 )

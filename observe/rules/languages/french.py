@@ -99,5 +99,5 @@ FRENCH = Language(
         r"(?:tradui[st]|traduisez|corrige|reformule|résume)\b[^:]{0,60}:",
         r"(?:texte|titre|libellé|message|infobulle|phrase|bandeau)\s?:",
     ),
-    explanations=r"""parce qu[e'’] | car | puisqu[e'’] | pour qu[e'’] | afin (?:que|de) | sinon""",
+    reasons=r"""parce qu[e'’] | car | puisqu[e'’] | pour qu[e'’] | afin (?:que|de) | sinon""",
 )

@@ -99,5 +99,5 @@ GERMAN = Language(
         r"(?:text|tooltip|titel|hinweis(?:text)?|meldung|platzhalter|überschrift|satz)\s?:",
         r"(?:ich|wir) (?:bekomme|kriege|sehe)\w* (?:ständig|immer|dauernd)",
     ),
-    explanations=r"""weil | damit | denn | da (?:das|dies|es|sonst) | sonst | ansonsten""",
+    reasons=r"""weil | damit | denn | da (?:das|dies|es|sonst) | sonst | ansonsten""",
 )

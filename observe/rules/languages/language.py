@@ -19,7 +19,7 @@ class Language(Struct, frozen=True):
         rules: Beginnings of clauses that state a rule, unless the text limits it: "always run", "never push".
         limited: Words that limit a rule to the current task or to a short time: "for this PR", "for now".
         references: Words that refer to something that the sentence does not name: "this function", "do it like that".
-        explanations: Words that begin the reason for a rule: "because", "so that". Limits and references in a reason
+        reasons: Words that begin the reason for a rule: "because", "so that". Limits and references in a reason
             do not count.
         corrections: Beginnings of clauses that correct an agent. A correction is proposed as a preference if it occurs
             in two sessions.
@@ -37,7 +37,7 @@ class Language(Struct, frozen=True):
     corrections: str
     sources: str
     attributions: tuple[str, ...]
-    explanations: str = "(?!)"
+    reasons: str = "(?!)"
     spaced: bool = True
 
 
@@ -52,7 +52,7 @@ class LanguagePatterns(Struct, frozen=True):
     corrections: re.Pattern[str]
     sources: re.Pattern[str]
     attributions: re.Pattern[str]
-    explanations: re.Pattern[str]
+    reasons: re.Pattern[str]
 
 
 def compiled(language: Language) -> LanguagePatterns:
@@ -76,7 +76,7 @@ def compiled(language: Language) -> LanguagePatterns:
         corrections=re.compile(rf"\A\W*(?:(?:{openers})[,:.!]*\s*)*(?:{_joined(language.corrections)})", re.IGNORECASE),
         sources=anywhere(_joined(language.sources)),
         attributions=anywhere("|".join(language.attributions)),
-        explanations=anywhere(_joined(language.explanations)),
+        reasons=anywhere(_joined(language.reasons)),
     )
 
 

@@ -98,5 +98,5 @@ PORTUGUESE = Language(
         r"(?:texto|título|mensagem|etiqueta|frase|aviso)\s?:",
         r"(?:copiado|colado|tirado|copiei|peguei|colei) d[eoa]",
     ),
-    explanations=r"""porque | j[áa] que | para que | pois | sen[ãa]o | caso contr[áa]rio""",
+    reasons=r"""porque | j[áa] que | para que | pois | sen[ãa]o | caso contr[áa]rio""",
 )

@@ -91,5 +91,5 @@ SPANISH = Language(
         r"(?:traduce|traducir|corrige|resume|reformula)\b[^:]{0,60}:",
         r"(?:texto|título|mensaje|etiqueta|frase|aviso)\s?:",
     ),
-    explanations=r"""porque | ya que | para que | as[ií] que | si no | de lo contrario""",
+    reasons=r"""porque | ya que | para que | as[ií] que | si no | de lo contrario""",
 )

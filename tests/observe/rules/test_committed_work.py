@@ -42,6 +42,7 @@ def test_changelog_may_be_written() -> None:
         (Script().asked("commit this").ran(COMMIT, DONE), work("Sorted the menu by name")),
         (Script().asked("commit this").ran('git commit -m "Sort the menu by price"', DONE), work()),
         (Script().asked("No, in the footer. And commit").edited("src/page.py").ran(COMMIT, DONE), work()),
+        (Script().asked("and the history. Commit").edited("history_table.py").ran(COMMIT, DONE), work()),
         (Script().asked("commit").ran(COMMIT, DONE).ran('git commit -m "Sort the menu"', DONE), work()),
         (Script().asked("Add footer links to each page").edited("src/page.py"), work()),
     ],

@@ -97,3 +97,39 @@ def test_reverted_commit_of_earlier_work() -> None:
     parts = [(0, noted("Footer with links on every page", "page.py")), (2, noted("Took the footer out"))]
 
     assert [(each.earlier, each.later) for each in find_replacements(parts, exchanges)] == [(0, 1)]
+
+
+def test_reverted_commit_with_a_repair() -> None:
+    """A revert replaces the outcome of the commit, not a repaired command of the same exchange."""
+    exchanges = one_file(
+        Script().asked("Add a footer").edited("page.py").ran("git commit -m 'Add a footer'"),
+        Script().asked("Take the footer out").ran("git commit -m 'Revert \"Add a footer\"'"),
+    )
+    repair = noted("Use pnpm instead of npm", "page.py", type=ObservationType.DEBUG)
+    after = (1, noted("Took the footer out"))
+    named = [(0, noted("Add a footer")), (0, repair), after]
+    renamed = [(0, noted("Links on every page", "page.py")), (0, repair), after]
+
+    assert [(each.earlier, each.later) for each in find_replacements(named, exchanges)] == [(0, 2)]
+    assert [(each.earlier, each.later) for each in find_replacements(renamed, exchanges)] == [(0, 2)]
+
+
+def test_revert_in_the_same_exchange() -> None:
+    """A commit that is reverted in its own exchange replaces nothing."""
+    script = Script().asked("Add a footer").ran("git commit -m 'Add a footer'")
+    exchanges = one_file(script.ran("git commit -m 'Revert \"Add a footer\"'"))
+
+    assert find_replacements([(0, noted("Add a footer", "page.py"))], exchanges) == []
+
+
+def test_refused_commits_replace_nothing() -> None:
+    """A commit or a revert that was refused replaces nothing."""
+    parts = [(0, noted("Add a footer", "page.py")), (1, noted("Took the footer out"))]
+    revert = "git commit -m 'Revert \"Add a footer\"'"
+    for refused in (0, 1):
+        exchanges = one_file(
+            Script().asked("commit").ran("git commit -m 'Add a footer'", failed=refused == 0),
+            Script().asked("Take the footer out").ran(revert, failed=refused == 1),
+        )
+
+        assert find_replacements(parts, exchanges) == []

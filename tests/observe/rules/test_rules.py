@@ -379,12 +379,13 @@ def test_change_without_text_has_the_reasons_of_the_request() -> None:
     "script",
     [
         Script().asked("ok, and now the other one").edited("src/cart.py"),
+        Script().asked("Apply the simplify code skill to do that").ran("sed -i s/a/b/ a.py").said("I changed it."),
         Script().asked("update the changelog").edited("CHANGELOG.md").said("The changelog names `Discount` now."),
         Script().asked("commit").ran('git commit -m "Add discounts"', "husky - pre-commit failed", failed=True),
     ],
 )
 def test_trivial_acts_are_no_observations(script: Script) -> None:
-    """An edit that nobody describes, a changelog entry and a refused commit are not worth remembering."""
+    """A vague edit, a pronoun as the only order, a changelog entry and a refused commit are not worth remembering."""
     assert observe(script.exchange, session()).observations == ()
 
 
@@ -486,3 +487,12 @@ def test_open_answers_are_no_decisions() -> None:
     script = Script().asked("Plan the share dialog").chose(("Who may revoke a share?", "You decide"))
 
     assert not [each for each in observed(script) if each.type is ObservationType.DECISION]
+
+
+def test_commit_message_with_a_gap() -> None:
+    """The parts of sentences next to the gap of a shortened commit message are no facts."""
+    gap = "[… 40 characters left out …]"
+    body = f"The key is stored with\nthe order. The bank saw\n{gap}\ntwo payments. `Retry` reads the\nkey."
+    found = only(Script().asked("commit").ran(f'git commit -m "Fix double charge\n\n{body}"', "[main 1a2b3c4]"))
+
+    assert found.facts == ("The key is stored with the order.", "Retry reads the key.")

@@ -161,3 +161,12 @@ def test_title_names_a_failure_at_the_end(command: str, ending: str) -> None:
     assert found is not None
     assert passed is not None
     assert found.title == f"{passed.title} {ending}"
+
+
+def test_a_commit_of_documents_is_a_title() -> None:
+    """Documents can be the result of a session, although another commit has priority over them."""
+    documents = Script().asked("commit this").ran("git commit -m 'docs: explain the footer'").said("Committed.")
+    made = summary(footer(), search(), documents)
+
+    assert made is not None
+    assert made.title == "Session: docs: explain the footer"

@@ -87,3 +87,13 @@ def test_quotes_of_a_cleaned_copy_are_shortened() -> None:
     tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
 
     assert [each.quote for each in with_valid_quotes(tidied, original)] == ["Look at"]
+
+
+def test_headings_do_not_apply_after_a_gap() -> None:
+    """After a gap, no earlier heading applies, and the parts of sentences next to the gap are omitted."""
+    gap = "[… 918 characters left out …]"
+    markdown = f"## Design of carts\n- Keep totals\n- Show the tax. Stor\n{gap}\nrd + TotalsCard)\n8. Run the tests"
+
+    assert texts(markdown) == ["Design of carts: Keep totals", "Design of carts: Show the tax.", "Run the tests"]
+    assert texts(f"{gap}\nhalf a line. Prices have two digits.") == ["Prices have two digits."]
+    assert texts(f"Prices have two digits. Half a\n{gap}") == ["Prices have two digits."]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.observe.rules.touched_files import relative_path, touched_files
+from palaver.observe.rules.touched_files import is_changelog, relative_path, touched_files
 
 from .exchange_script import CWD, Script, session
 
@@ -30,3 +30,15 @@ def test_modified_files_are_not_listed_as_read() -> None:
     found = touched_files(script.exchange, session())
 
     assert (found.read, found.modified) == (("/etc/hosts",), ("src/a.py",))
+
+
+@pytest.mark.parametrize("path", ["CHANGELOG.md", "docs/HISTORY.rst", "CHANGELOG", r"web\release-notes-2.1.txt"])
+def test_changelogs(path: str) -> None:
+    """A text file or a file without extension is a changelog if its name begins like one."""
+    assert is_changelog(path)
+
+
+@pytest.mark.parametrize("path", ["src/history_table.py", "changelog_parser.ts", "history/page.md", "README.md"])
+def test_modules_are_no_changelogs(path: str) -> None:
+    """A module is no changelog, although its name begins like one."""
+    assert not is_changelog(path)
