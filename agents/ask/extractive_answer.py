@@ -12,7 +12,7 @@ from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
 from .command_findings import find_commands
-from .evidence_search import WEAK, FoundEvidence, find_evidence, labels_of, texts_of
+from .evidence_search import WEAK, WEAK_SHARE, FoundEvidence, find_evidence, labels_of, texts_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
 ANSWER_TOKENS: Final = 2_000
 """Maximum tokens of an answer."""
-_WEAK_SHARE: Final = 0.25
-"""Minimum share of the question's words in the best finding. Below it, the answer is marked as weak.
-
-The share was chosen on half of the 519 questions about 98 sessions. On the other half, 69 % of the wrong best findings
-are marked, and 22 % of the correct ones. With the score alone, these were 31 % and 7 %.
-"""
 _SAME: Final = 0.9
 """Minimum share of a finding's words in an earlier finding. From this share on, the finding is a repetition."""
 _NEAREST: Final = 3
@@ -99,7 +93,7 @@ def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> li
 
 
 def _is_weak(found: FoundEvidence, best: Finding) -> bool:
-    return found.results.hits[0].score < WEAK or found.relevance.share(best.text) < _WEAK_SHARE
+    return found.results.hits[0].score < WEAK or found.relevance.share(best.text) < WEAK_SHARE
 
 
 def _notices(question: str, found: FoundEvidence, weak: Sequence[Finding]) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """Answers of `palaver ask` without a language model to questions about 98 real sessions."""
 
+from pathlib import Path
+
 import pytest
 
 from bench.ask import Asked, ask_all
@@ -33,10 +35,10 @@ def conversation_tokens(home: Home, paths: set[str]) -> int:
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not (SHARED / "bench" / "coding-sessions").is_dir(), reason="no real transcripts here")
-def test_answers_cite_the_correct_session_within_the_budget() -> None:
+def test_answers_cite_the_correct_session_within_the_budget(tmp_path: Path) -> None:
     """Answers cite the correct session often enough, within 2,000 tokens, and the receipts equal a recount."""
     corpus = coding_sessions()
-    ours = Ours(corpus)
+    ours = Ours(corpus, tmp_path)
     questions = [question for question in corpus.questions if LEAST.keys() & set(question.kinds)]
     with ArchiveSearch(ours.home) as archive:
         asked = ask_all(archive, questions)

@@ -19,7 +19,7 @@ def marketplace() -> Path:
 def plugin_hint(home: Home) -> str:
     """Return how to install the plugin, or how to remove the entry that the plugin repeats.
 
-    The text is empty if PALAVER_HOME selects the home, because Claude Code would have to be started with the variable, too.
+    The text is empty if PALAVER_HOME selects the home, because Claude Code would also have to be started with it.
     """
     if os.environ.get("PALAVER_HOME"):
         return ""
