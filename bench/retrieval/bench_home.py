@@ -13,8 +13,10 @@ class BenchHome:
     """Folder with the home of a corpus: a temporary folder, or a folder in `kept` for later runs."""
 
     def __init__(self, corpus: Corpus, kept: Path | None) -> None:
-        self._own = TemporaryDirectory(prefix="palaver-bench-")
-        self.root = (kept or Path(self._own.name)).resolve() / corpus.name
+        if kept is None:
+            self._temporary = TemporaryDirectory(prefix="palaver-bench-")
+            kept = Path(self._temporary.name)
+        self.root = kept.resolve() / corpus.name
         self.home = Home(self.root / "home")
         self.known = self.home.database.exists()
         """True if the home already contains the corpus."""
