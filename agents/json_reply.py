@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import orjson
+from msgspec import Struct, to_builtins
 
 from ..core.errors import PalaverError
 from ..templates.quote import inert, line
@@ -22,6 +23,11 @@ def json_reply(fields: Mapping[str, Any]) -> ToolReply:
     """Return a reply whose text and data are the same JSON object, with every string made inert."""
     data: dict[str, Any] = _inert(dict(fields))
     return ToolReply(orjson.dumps(data).decode(), data)
+
+
+def data_reply(fields: Struct | Mapping[str, Any], budget: int = BUDGET, *, quotes: bool = False) -> ToolReply:
+    """Return a reply with these fields, truncated to the budget. With `quotes`, add the notice about quoted text."""
+    return json_reply(truncated({**to_builtins(fields), **(NOTICE if quotes else {})}, budget))
 
 
 def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 """Injections: text from the archive that a hook adds to the session of a coding agent."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from .conversation import Milliseconds
+
+SESSION_END: Final = "session-end"
+"""Argument of `palaver hooks run` at the end of a session. It is on or off together with `session-start`."""
 
 
 class HookEvent(StrEnum):

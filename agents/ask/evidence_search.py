@@ -190,12 +190,12 @@ def _ranked(
     relevance: Relevance,
     scores: Mapping[str, float],
 ) -> tuple[Detail, ...]:
-    """Return the `_CITED` best entries with a score, and after them the additional decisions and fixes.
+    """Return the best entries with a score, and after them the additional decisions and fixes.
 
-    If the best entry is a good match, the others must have words of the question in a sentence. Otherwise, all entries
-    with a score are returned, because any of them can be the answer. Entries that state nothing, such as a request
-    without an answer, are left out, unless all entries with a score are like this. Without an entry with a score, as in
-    an archive of only documents, nothing is returned.
+    If the best entry is a good match, at most `_CITED` are returned, and the others must have words of the question in
+    a sentence. Otherwise, all entries with a score are returned, because any of them can be the answer. Entries that
+    state nothing, such as a request without an answer, are left out, unless all entries with a score are like this.
+    Without an entry with a score, as in an archive of only documents, nothing is returned.
     """
     shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
 

@@ -68,9 +68,12 @@ def opencode_command(name: str) -> str:
 
 def opencode_plugin(server: ServerEntry, chosen: Collection[str]) -> str:
     """Return the plugin for OpenCode, which runs the chosen hooks with the program of the server."""
-    words = [server.command, *server.args[: server.args.index("mcp")]]
     events = [event for event in (HookEvent.SESSION_START, HookEvent.PROMPT) if event in chosen]
-    values = {"COMMAND": json.dumps(words), "ENVIRONMENT": json.dumps(server.env), "EVENTS": json.dumps(events)}
+    values = {
+        "COMMAND": json.dumps(server.program),
+        "ENVIRONMENT": json.dumps(server.env),
+        "EVENTS": json.dumps(events),
+    }
     text = _source("hooks/opencode-plugin.js").replace("@MARK@", MARK)
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from ...core.errors import ClientConfigUnusable, InvalidInput
-from ...core.injection import HookEvent
+from ...core.injection import SESSION_END, HookEvent
 from . import json_text
 from .client_file import backup_of, read_config
 from .client_setup import ConfigChange
@@ -25,8 +25,6 @@ from .server_entry import ServerEntry
 BACKUP_SUFFIX: Final = "-hooks"
 """Second suffix of the backup file. Without it, the name belongs to the backup made for the server's entry."""
 _END: Final = "2>/dev/null || true"
-SESSION_END: Final = "session-end"
-"""Argument of `palaver hooks run` at the end of a session. It is on or off together with `session-start`."""
 _OWN: Final = re.compile(rf" hooks run (?:{'|'.join([*HookEvent, SESSION_END])}) {re.escape(_END)}\Z")
 """Pattern for the end of a hook's command line that Palaver wrote. The program before it can have any name."""
 _SECTION: Final = "hooks"
@@ -172,7 +170,7 @@ def has_claude_plugin() -> bool:
 def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> dict[str, dict[str, Any]]:
     """Return the group of hooks for each chosen event, by the agent's name of the event."""
     setting = "".join(f"{name}={shlex.quote(value)} " for name, value in server.env.items())
-    program = shlex.join([server.command, *server.args[: server.args.index("mcp")]])
+    program = shlex.join(server.program)
     groups = dict[str, dict[str, Any]]()
     for event, name in hooks.events.items():
         if (HookEvent.SESSION_START if event == SESSION_END else event) in chosen:

@@ -25,6 +25,11 @@ class ServerEntry(Struct, frozen=True):
     args: tuple[str, ...]
     env: dict[str, str]
 
+    @property
+    def program(self) -> list[str]:
+        """Words of the command that start Palaver, without the subcommand `mcp` and what follows it."""
+        return [self.command, *self.args[: self.args.index("mcp")]]
+
 
 class EntryShape(Struct, frozen=True):
     """Names of the fields in a client's configuration of an MCP server."""

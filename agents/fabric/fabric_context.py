@@ -5,8 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from msgspec import to_builtins
-
 from ...core.clock import now
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, MemoryNotFound
@@ -15,7 +13,7 @@ from ...core.memory_filter import MemoryFilter
 from ...core.project import identity_of, root_of
 from ...observe.memory import GLOBAL_NAMESPACES, MemoryCore
 from ...search.archive_search import ArchiveSearch
-from ..json_reply import BUDGET, NOTICE, json_reply, truncated
+from ..json_reply import BUDGET, data_reply
 from ..memory_context import MemoryContext
 from ..memory_uuid import find_by_uuid
 from ..toolset import ServerConfig, ToolReply, open_component
@@ -119,7 +117,7 @@ class FabricContext(MemoryContext):
 
     def reply(self, fields: FabricReply, budget: int = BUDGET, *, quotes: bool = False) -> ToolReply:
         """Return a JSON reply within the budget. With `quotes`, add the notice about quoted text."""
-        return json_reply(truncated({**to_builtins(fields), **(NOTICE if quotes else {})}, budget))
+        return data_reply(fields, budget, quotes=quotes)
 
     def _unnamed(self, folder: Path) -> str:
         """Return the namespace for calls in a project when no call has named a session yet."""

@@ -9,11 +9,12 @@ from ...core.memory import Edge
 from ...observe.memory import MemoryNeighborhood, parse_relation
 from ...templates.quote import clean
 from ..delete_question import delete_question
+from ..json_reply import data_reply
 from ..toolset import ToolReply, WholeNumber
 from .parameters import RELATIONS, Direction, MemoryId, Namespace
 from .theo_context import TheoContext
 from .theo_data import BackfillData, EdgeForgetData, GraphReply, RelateData
-from .theo_replies import flat_reply, success_reply
+from .theo_replies import success_reply
 
 
 def memory_relate(
@@ -103,8 +104,8 @@ def memory_inspect_graph(
     )
     if output_format == "mermaid":
         reply = GraphReply(True, around.origin, _stats(around), mermaid=around.mermaid())
-        return flat_reply(reply, quotes=True)
-    return flat_reply(_as_json(around, scored=include_scores), quotes=True)
+        return data_reply(reply, quotes=True)
+    return data_reply(_as_json(around, scored=include_scores), quotes=True)
 
 
 def memory_backfill_edges(

@@ -1,6 +1,6 @@
 """Replies of the Theo toolset, each a JSON object with `success` and `data`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct, defstruct, to_builtins
@@ -12,7 +12,7 @@ from ...core.origin import Trust
 from ...observe.memory import MemoryCore
 from ...templates.memory_changes import supersession_fields
 from ...templates.quote import clean
-from ..json_reply import NOTICE, json_reply, truncated
+from ..json_reply import NOTICE, data_reply, json_reply
 from ..toolset import ToolReply
 
 
@@ -23,17 +23,12 @@ def success_of(data: type[Struct]) -> type[Struct]:
 
 def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
     """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
-    return flat_reply({"success": True, "data": data}, quotes=quotes)
+    return data_reply({"success": True, "data": data}, quotes=quotes)
 
 
 def limited_reply(data: Struct) -> ToolReply:
     """Return a success reply with the notice about quoted text. The caller limits its length."""
     return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
-
-
-def flat_reply(fields: Struct | Mapping[str, Any], *, quotes: bool = False) -> ToolReply:
-    """Return a reply with these fields, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
-    return json_reply(truncated({**to_builtins(fields), **(NOTICE if quotes else {})}))
 
 
 def instant(at: Milliseconds | None) -> str | None:

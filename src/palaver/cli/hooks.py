@@ -15,7 +15,7 @@ from palaver.core.clock import now
 from palaver.core.config import Config, write_settings
 from palaver.core.errors import InvalidInput, UnknownProject
 from palaver.core.home import Home, is_read_only_mode
-from palaver.core.injection import HookEvent, InjectionTotal
+from palaver.core.injection import SESSION_END, HookEvent, InjectionTotal
 
 from .options import as_json
 from .output import print_json, print_page, renderer
@@ -23,7 +23,6 @@ from .program import program_words
 
 SECONDS: Final = 5.0
 """Maximum duration of a hook in seconds. A hook that takes longer ends without a reply."""
-_SESSION_END: Final = "session-end"
 _LOCK_WAIT: Final = 30.0
 _MONTH: Final = 30 * 24 * 3_600_000
 _EVENTS: Final = [str(event) for event in HookEvent]
@@ -95,7 +94,7 @@ def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
 
 
 @hooks.command("run", short_help="Answer a hook of a coding agent.")
-@click.argument("event", metavar=f"{{{','.join([*_EVENTS, _SESSION_END])}}}")
+@click.argument("event", metavar=f"{{{','.join([*_EVENTS, SESSION_END])}}}")
 def run(event: str) -> None:
     """Answer the call of a hook on standard input, as coding agents send it.
 
@@ -107,7 +106,7 @@ def run(event: str) -> None:
     deadline.daemon = True
     with suppress(Exception):  # A hook never disturbs the agent: no message, no failure.
         home = Home(Home.find().root, read_only=is_read_only_mode())
-        if event == _SESSION_END:
+        if event == SESSION_END:
             if call := b"" if sys.stdin.isatty() else _standard_input():
                 _record_end(home, call)
                 _archive_in_background(home)
@@ -182,7 +181,7 @@ def _archive_in_background(home: Home) -> None:
     from palaver.archiver.ingest.ended_sessions import has_ended_sessions
 
     if has_ended_sessions(home) and not home.is_read_only:
-        command = [*program_words(), "hooks", "run", _SESSION_END]
+        command = [*program_words(), "hooks", "run", SESSION_END]
         subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
