@@ -35,7 +35,7 @@ from .hit_columns import brief_columns, complete_columns
 from .labels import has_transcript, other_sessions, plural_of
 from .memory_changes import changes
 from .quote import brief
-from .title_budget import NEXT_PAGE, PROJECT, title_budget, titles
+from .title_budget import NEXT_PAGE, PROJECT, listed_title, title_budget, titles
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
@@ -107,7 +107,7 @@ class Renderer:
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
         frame = NEXT_PAGE if cursor and self._at_shell else 0
         columns = complete_columns(hits) if self._full_titles else brief_columns(hits)
-        whole = [brief(hit.title, _UNLIMITED) for hit in hits] if self._full_titles else None
+        whole = [brief(listed_title(hit), _UNLIMITED) for hit in hits] if self._full_titles else None
         return {
             "hits": hits,
             "results": results,

@@ -26,6 +26,16 @@ _MIN_TITLE: Final = 8
 _SHORT_LIST, _WHOLE_TITLE = 5, 25
 """Maximum number of hits in a short list, and maximum tokens of each title in a short list."""
 
+_SHORT_PROMPT: Final = 3
+"""Maximum number of words of a prompt that says too little without the title of its session."""
+
+
+def listed_title(hit: Hit) -> str:
+    """Return the title of a hit in a list. The title of the session follows a short prompt, such as `commit`."""
+    short = hit.kind == "exchange" and len(hit.title.split()) <= _SHORT_PROMPT
+    named = hit.session_title and hit.session_title.casefold() != hit.title.casefold()
+    return f"{hit.title} in: {hit.session_title}" if short and named else hit.title
+
 
 def title_budget(hits: Sequence[Hit]) -> int:
     """Return the maximum tokens of a title if all titles have the same maximum.
@@ -40,19 +50,20 @@ def titles(hits: Sequence[Hit], columns: Sequence[str], frame: int = 0) -> list[
 
     `columns` is the text before each title, and `frame` the number of additional tokens in the footer.
     """
+    full = [listed_title(hit) for hit in hits]
     if len(hits) <= _SHORT_LIST:
-        return [brief(hit.title, _WHOLE_TITLE) for hit in hits]
+        return [brief(title, _WHOLE_TITLE) for title in full]
     room = _room(hits, columns, frame)
-    whole = [count(line(hit.title)) for hit in hits]
+    whole = [count(line(title)) for title in full]
     fair = _fair(sorted(whole), room)
-    shown = [brief(hit.title, fair) for hit in hits]
+    shown = [brief(title, fair) for title in full]
     costs = [count(title) for title in shown]
     left = room - _ELLIPSIS - sum(costs)
-    for place, hit in enumerate(hits):
+    for place, title in enumerate(full):
         if left <= _ELLIPSIS:
             break
         if costs[place] < whole[place]:
-            wider = brief(hit.title, costs[place] + left - _ELLIPSIS)
+            wider = brief(title, costs[place] + left - _ELLIPSIS)
             gained = count(wider) - costs[place]
             if 0 < gained <= left:
                 shown[place], left = wider, left - gained

@@ -313,6 +313,19 @@ def test_next_steps_fit_the_archive() -> None:
     assert ("archive FOLDER" in real, tried.endswith("\n  palaver archive FOLDER\n")) == (False, True)
 
 
+def test_a_short_prompt_is_shown_with_the_title_of_its_session() -> None:
+    """The title of the session follows a prompt such as `commit`, but no longer prompt and no observation."""
+    commit = replace(hit(title="commit"), kind="exchange", session_title="Retry lost uploads")
+    alone = replace(hit(2, title="Store tides"), kind="exchange", session_title="Store Tides")
+    sentence = replace(hit(3, title="Commit it and push"), kind="exchange", session_title="Retry lost uploads")
+    learned = replace(hit(4, title="Fix CI"), session_title="Retry lost uploads")
+    for terminal in (False, True):
+        shown = renderer(full_titles=terminal).search(results(commit, alone, sentence, learned))
+        assert "commit in: Retry lost uploads\n" in shown
+        assert shown.count("Retry lost uploads") == 1
+        assert "Tides" not in shown
+
+
 def test_long_titles_use_tokens_left_by_short_titles() -> None:
     """A long title is complete if the other titles are short."""
     long = "Moved the retry logic out of the client and into the queue after a restart"
