@@ -7,7 +7,9 @@ deleted text and Palaver's own replies are therefore never returned.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from itertools import groupby
 from time import monotonic
 
 from msgspec import Struct
@@ -30,6 +32,8 @@ from .transcript_reader import TranscriptReader
 
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters to show before a match, and of each line."""
+_TOGETHER = 500
+"""Maximum number of lines to read at once."""
 _ASCII = re.compile(r"[a-z0-9]+")
 """Pattern for characters that JSON encoders do not escape."""
 _WORD = re.compile(r"\w+")
@@ -77,8 +81,11 @@ class OutputSearch:
             return
         session = self._store.sessions.load(source.session)
         session = replace(session, title=SessionNames(self._store).title(source.session))
-        for line in self._candidates(source, search):
-            for key, turn in self._outputs(source, line):
+        exchange_of = cache(partial(self._lines_with_output, keys))
+        lines = (line for line in self._candidates(source, search) if line in exchange_of())
+        # Reading a line means parsing what precedes it, so near lines of an exchange are read together.
+        for _, together in groupby(lines, lambda line: (exchange_of()[line], line // _TOGETHER)):
+            for key, turn in self._outputs(source, list(together)):
                 if key in keys and (match := _match(turn, key, source, session, search)):
                     yield match
 
@@ -95,19 +102,24 @@ class OutputSearch:
         except (OSError, SourceUnreadable):
             return  # layer 3 and `palaver doctor` report damage
 
-    def _outputs(self, source: Source, line: int) -> Iterator[tuple[int, Turn]]:
-        """Yield the tool outputs that `TranscriptReader` shows on a line, as (exchange key, output) pairs."""
+    def _lines_with_output(self, keys: Iterable[int]) -> dict[int, int]:
+        """Map the 1-based number of each line with tool output to its exchange. All `keys` are of one source file."""
+        stored = self._store.exchanges.load(list(keys)).values()
+        return {turn.line: each.key for each in stored for turn in each.exchange.turns if turn.kind is Kind.RESULT}
+
+    def _outputs(self, source: Source, lines: Sequence[int]) -> Iterator[tuple[int, Turn]]:
+        """Yield the tool outputs that `TranscriptReader` shows on these lines, as (exchange key, output) pairs."""
         try:
-            exchanges = self._reader.whole(source.archived, line)
+            exchanges = self._reader.whole(source.archived, lines[0], lines[-1])
         except (OSError, SourceUnreadable, InvalidInput):
             return
         for exchange in exchanges:
             stored = self._store.exchanges.at(source.id or 0, exchange.ordinal)
-            if stored is None or not stored.exchange.span.start_line <= line <= stored.exchange.span.end_line:
+            if stored is None:
                 continue
             known = {(turn.line, turn.call) for turn in stored.exchange.turns}
             for turn in exchange.turns:
-                if turn.kind is Kind.RESULT and (turn.line, turn.call) in known:
+                if turn.kind is Kind.RESULT and turn.line in lines and (turn.line, turn.call) in known:
                     yield stored.key, turn
 
 

@@ -102,13 +102,13 @@ class TranscriptReader:
             also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
         )
 
-    def whole(self, path: str, line: int) -> list[Exchange]:
-        """Return the exchanges on one line without shortening. Raises the same errors as `read`."""
-        source, _ = self._range(path, line, line)
+    def whole(self, path: str, start: int, end: int) -> list[Exchange]:
+        """Return the exchanges on these lines without shortening. Raises the same errors as `read`."""
+        source, last = self._range(path, start, end)
         session = self._session(source)
         if UNINDEXED in session.links:
             return []
-        excerpt = self._excerpt(source, line, line)
+        excerpt = self._excerpt(source, start, last)
         return self._redactor.exchanges(list(self._exchanges(excerpt, session, shorten=False)))
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:

@@ -9,12 +9,14 @@ import pytest
 
 from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
+from palaver.core.conversation import Exchange
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput, UnknownProject
 from palaver.core.query import Filters
 from palaver.core.results import OutputMatches
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import output_search
+from palaver.search.present.transcript_reader import TranscriptReader
 from palaver.templates.json_output import output_json
 from palaver.templates.render import Renderer
 
@@ -77,6 +79,33 @@ def test_a_match_has_the_lines_around_it(history: History) -> None:
     assert match.more == 2
     [bare] = printed(history, "copper pot", context=0).matches
     assert (bare.before, bare.after) == ((), ())
+
+
+def test_near_matches_of_one_exchange_are_read_together(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each output of an exchange is a match of its own. Near lines are parsed once, and lines without output never."""
+    place = {"sessionId": OTHER, "cwd": "/home/demo/shop"}
+    calls = [
+        line
+        for number in range(30)
+        for line in (
+            assistant(tool("Bash", {"command": "cat pot"}, id=f"c{number}"), id=f"n{number}", **place),
+            result(f"copper pot {number}" if number % 3 else "tin", id=f"c{number}", **place),
+        )
+    ]
+    history.write([*lines(OTHER, "copper pot", "copper pot?"), *calls], OTHER)
+    history.ingest()
+    ranges = list[tuple[int, int]]()
+    whole = TranscriptReader.whole
+
+    def counted(reader: TranscriptReader, path: str, start: int, end: int) -> list[Exchange]:
+        ranges.append((start, end))
+        return whole(reader, path, start, end)
+
+    monkeypatch.setattr(TranscriptReader, "whole", counted)
+
+    found = printed(history, "copper pot", limit=50)
+    assert [match.line for match in found.matches] == [3, *(6 + 2 * number for number in range(30) if number % 3)]
+    assert ranges == [(3, 64)]
 
 
 def test_long_lines_are_shortened_around_the_match(history: History) -> None:
