@@ -71,9 +71,9 @@ def test_search_gives_the_same_answers(shell: ShellHistory) -> None:
 
     assert answer("search", MISSING, "--fix") == answer("fix", MISSING)
     assert answer("search", "test", "--how", "--project", "shop") == answer("how", "test", "--project", "shop")
-    assert "--fix and --how take WORDS" in palaver("search", "x", "--fix", "--type", "bug-fix", code=2).output
-    assert "--fix and --how take WORDS" in palaver("search", "x", "--fix", "--how", code=2).output
-    assert "--fix and --how take WORDS" in palaver("search", "--how", code=2).output
+    assert "--fix and --how need WORDS" in palaver("search", "x", "--fix", "--type", "bug-fix", code=2).output
+    assert "--fix and --how need WORDS" in palaver("search", "x", "--fix", "--how", code=2).output
+    assert "--fix and --how need WORDS" in palaver("search", "--how", code=2).output
 
 
 def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:

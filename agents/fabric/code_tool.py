@@ -43,7 +43,7 @@ def search_code(
     fabric: FabricContext,
     query: Annotated[Text, Field(description="Text, name of a symbol, or question")],
     mode: Annotated[
-        Literal["text", "symbol", "semantic"], Field(description="Literal lines, names, or meaning")
+        Literal["text", "symbol", "semantic"], Field(description="Match literal lines, names, or meaning")
     ] = "semantic",
     language: Annotated[str | None, Field(description="Only this language")] = None,
     file_pattern: Annotated[str | None, Field(alias="filePattern", description="Glob, such as src/**/*.ts")] = None,

@@ -189,7 +189,7 @@ def list_memories(
     fabric: FabricContext,
     layer: Annotated[LayerNumber, Field(description="1 session, 2 project, 3 all projects")] = 2,
     type: Annotated[str | None, Field(description="Only this type")] = None,  # noqa: A002 - see store
-    tags: Annotated[list[str] | None, Field(description="Only with one of these")] = None,
+    tags: Annotated[list[str] | None, Field(description="Only with one of these tags")] = None,
     limit: Limit = 20,
     offset: Offset = 0,
     stats: Annotated[bool, Field(description="Return counts per layer instead")] = False,

@@ -24,7 +24,7 @@ def setup(
     fabric: FabricContext,
     cli: Annotated[
         Literal["opencode", "claude", "claude-code", "kimi", "codex", "gemini", "cursor", "docker", "generic"],
-        Field(description="Client. docker and generic only return text"),
+        Field(description="Client. For docker and generic, no file is written"),
     ],
     server_path: Annotated[
         str | None, Field(alias="serverPath", description="Absolute path of the palaver program. Default: this one")

@@ -89,7 +89,7 @@ def retrieve_memories(
     ] = None,
     category: Annotated[CategoryName | None, Field(description="Only this category")] = None,
     min_importance: Annotated[float, Field(ge=0, le=1, description="Minimum importance")] = 0.0,
-    tags: Annotated[list[str] | None, Field(max_length=20, description="Only with one of these")] = None,
+    tags: Annotated[list[str] | None, Field(max_length=20, description="Only with one of these tags")] = None,
 ) -> ToolReply:
     """Search memories by meaning and words, best first. Includes memories of other tools and of the user.
 

@@ -37,7 +37,7 @@ namespaced = click.option("--namespace", metavar="NAME", help="Only documents in
     help="Namespace for the indexed documents.  [default: the project of each PATH]",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
-@click.option("--once", is_flag=True, help="Do not keep folders up to date after this run.")
+@click.option("--once", is_flag=True, help="Index the folders now, but do not watch them for changes.")
 @as_json
 def index(paths: Sequence[str], *, namespace: str | None, flat: bool, once: bool, as_json: bool) -> None:
     """Index documents and source code for search, and keep folders current.

@@ -234,7 +234,9 @@ def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: 
     context, usable = click.get_current_context(), {"query", "fix", "how", "limit", "projects", "as_json"}
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if not query or (fix and how) or not usable.issuperset(given):
-        raise click.UsageError("--fix and --how take WORDS, and only --project, --limit and --json.")
+        raise click.UsageError(
+            "--fix and --how need WORDS. Of the other options, only --project, --limit and --json apply to them."
+        )
     answer = print_fixes if fix else print_commands
     answer(" ".join(query), projects, limit, as_json=bool(context.params["as_json"]))
 
