@@ -201,25 +201,21 @@ class Hits:
 
     def _page(self, query: Query, events: Iterable[Event], distinct: DistinctHits) -> tuple[list[Representative], bool]:
         """Return the representatives on a page, and True if another page follows."""
-        sessions, left = query.by is Grouping.SESSION, iter(events)
-        chosen = bool(_per_session(query))
-        if query.cursor and not (sessions or chosen):
+        by_session, limited, left = query.by is Grouping.SESSION, bool(_per_session(query)), iter(events)
+        needs_earlier_pages = by_session or limited
+        if query.cursor and not needs_earlier_pages:
             _skip_to_cursor(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
-        if chosen:  # the choice depends on all earlier hits, including hits on earlier pages
+        if limited:
             representatives = distinct.of(representatives)
-            if len(query.concepts) == 1:
-                representatives = distinct.titled_first(representatives, query.concepts[0])
-            if query.cursor:
-                _skip_to_cursor(query, (each.event.key for each in representatives))
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (each for each in representatives if each.standalone is None)
-        if sessions:
+        if by_session:
             representatives = iter(self._representatives.by_session(representatives, query.filters))
-            if len(query.concepts) == 1:
-                representatives = distinct.titled_first(representatives, query.concepts[0])
-            if query.cursor:
-                _skip_to_cursor(query, (each.event.key for each in representatives))
+        if needs_earlier_pages and len(query.concepts) == 1:
+            representatives = distinct.titled_first(representatives, query.concepts[0])
+        if query.cursor and needs_earlier_pages:
+            _skip_to_cursor(query, (each.event.key for each in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
