@@ -17,7 +17,7 @@ from ...core.injection import SESSION_END, HookEvent
 from . import json_text
 from .client_file import backup_of, read_config
 from .client_setup import ConfigChange
-from .client_table import Client
+from .client_table import Client, find_client
 from .companion_files import has_hook_file
 from .config_format import UnusableText, as_table
 from .server_entry import ServerEntry
@@ -53,7 +53,7 @@ class HookClient(Struct, frozen=True):
 
 HOOK_CLIENTS: Final = (
     HookClient(
-        Client("codex-hooks", "Codex hooks", "~/.codex", "hooks.json", variable="CODEX_HOME", program="codex"),
+        find_client("codex").beside("hooks.json", "hooks", " hooks"),
         {
             HookEvent.SESSION_START: "SessionStart",
             HookEvent.PROMPT: "UserPromptSubmit",
@@ -65,15 +65,7 @@ HOOK_CLIENTS: Final = (
         tools="Bash|apply_patch",
     ),
     HookClient(
-        Client(
-            "gemini-hooks",
-            "Gemini CLI hooks",
-            "~",
-            ".gemini/settings.json",
-            variable="GEMINI_CLI_HOME",
-            signs=("~/.gemini/tmp",),
-            program="gemini",
-        ),
+        find_client("gemini").beside("settings.json", "hooks", " hooks"),
         {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent", SESSION_END: "SessionEnd"},
         timeout=10_000,
         end_timeout=3_000,
