@@ -3,11 +3,9 @@
 Fields with a default are optional: a reply leaves them out if they have this value.
 """
 
-from typing import Any, TypeAlias
-
 from msgspec import Struct
 
-Rows: TypeAlias = list[dict[str, Any]]
+from .json_reply import Rows
 
 
 class HistorianReply(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from ..templates.memory_changes import supersession_fields, undo_command
 from ..templates.quote import clean, line
 from .delete_question import delete_question, forget_question
 from .historian_data import CompoundReply, ForgetReply, HistorianRecallReply, HistorianReply, RememberReply, TypesReply
-from .json_reply import NOTICE, error_reply, json_reply
+from .json_reply import NOTICE, Rows, error_fields, error_reply, json_reply
 from .toolset import Effect, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, open_component
 
 _RESULTS_MAX = 50
@@ -106,7 +106,7 @@ def memory_recall(
         found = memories.recall(query, memoryType, limit)
         weak = [] if found else memories.nearest(query, memoryType)
     except PalaverError as error:
-        return historian.reply(HistorianRecallReply(memories=[], error=line(str(error)), hint=line(error.hint)))
+        return historian.reply(replace(HistorianRecallReply(memories=[]), **error_fields(error)))
     rows = [
         {**row, "content": _content(match.stored), "origin": match.stored.memory.origin}
         for row, match in zip(_rows(historian, found), found, strict=True)
@@ -204,7 +204,7 @@ def _forgotten(result: ForgetResult) -> ForgetReply:
     )
 
 
-def _rows(historian: HistorianContext, found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+def _rows(historian: HistorianContext, found: Sequence[RecalledMemory]) -> Rows:
     memories = [match.stored for match in found]
     superseded = supersession_fields(memories, historian.memories.superseding(memories))
     return [

@@ -16,7 +16,7 @@ from ...core.errors import ChangedMeanwhile, ClientConfigUnusable
 from . import json_text, toml_text, yaml_text
 from .client_file import backup_of, read_config, remove_config, write_config
 from .client_table import Client
-from .config_format import ConfigFormat, UnusableText, as_table
+from .config_format import ConfigFormat, UnusableText, as_table, problem_of
 from .server_entry import NAME, ServerEntry
 
 Action = Literal["add", "update", "keep", "remove", "absent"]
@@ -86,7 +86,7 @@ def plan(client: Client, server: ServerEntry) -> ConfigChange:
         _check(form, after, expected, client.section)
         return ConfigChange(client, path, "add" if entry is None else "update", before, after.encode())
     except ValueError as error:
-        raise ClientConfigUnusable(path, _reason(error)) from None
+        raise ClientConfigUnusable(path, problem_of(error)) from None
 
 
 def plan_removal(client: Client) -> ConfigChange:
@@ -116,7 +116,7 @@ def plan_removal(client: Client) -> ConfigChange:
         _check(form, after, {**known, client.section: rest}, client.section)
         return ConfigChange(client, path, "remove", before, after.encode())
     except ValueError as error:
-        raise ClientConfigUnusable(path, _reason(error)) from None
+        raise ClientConfigUnusable(path, problem_of(error)) from None
 
 
 def apply(change: ConfigChange) -> None:
@@ -213,7 +213,3 @@ def _lacks(form: ConfigFormat, backup: bytes | None, section: str) -> bool:
         return backup is not None and section not in form.read(backup.decode())
     except ValueError:
         return False
-
-
-def _reason(error: ValueError) -> str:
-    return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)

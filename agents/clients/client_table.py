@@ -2,11 +2,12 @@
 
 import os
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from shutil import which
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import InvalidInput
 from .server_entry import EntryShape
@@ -65,6 +66,17 @@ class Client(Struct, frozen=True):
         if self.path.exists() or any(_expanded(sign).exists() for sign in self.signs or (self.folder,)):
             return True
         return bool(self.program) and which(self.program) is not None
+
+    def beside(self, file: str, group: str, title: str) -> "Client":
+        """Return this client with another file, in the folder of its configuration file.
+
+        Args:
+            file: Path of the other file, relative to the folder of the configuration file.
+            group: Group of the file in `palaver install`, such as `hooks`, which is appended to the name.
+            title: Words that are appended to the title.
+        """
+        path = PurePosixPath(self.file).parent / file
+        return replace(self, name=f"{self.name}-{group}", title=self.title + title, file=str(path), alternative="")
 
 
 CLIENTS: Final = (

@@ -14,7 +14,7 @@ from ...core.errors import ClientConfigUnusable, InvalidInput
 from ...core.injection import HookEvent
 from .client_file import read_config
 from .client_setup import Action, ConfigChange
-from .client_table import Client
+from .client_table import Client, find_client
 from .companion_texts import (
     COMMANDS,
     MARK,
@@ -44,46 +44,25 @@ class CompanionFile(Struct, frozen=True):
     text: Callable[[], str]
 
 
-def _codex(title: str, file: str, text: Callable[[], str]) -> CompanionFile:
-    client = Client("codex-skills", f"Codex, {title}", "~/.codex", file, variable="CODEX_HOME", program="codex")
-    return CompanionFile(client, _depth(file), text)
-
-
-def _gemini(title: str, file: str, text: Callable[[], str]) -> CompanionFile:
-    client = Client(
-        "gemini-skills",
-        f"Gemini CLI, {title}",
-        "~",
-        f".gemini/{file}",
-        variable="GEMINI_CLI_HOME",
-        signs=("~/.gemini/tmp",),
-        program="gemini",
-    )
-    return CompanionFile(client, _depth(file), text)
-
-
-def _opencode(title: str, file: str, text: Callable[[], str], name: str = "opencode-skills") -> CompanionFile:
-    client = Client(name, f"OpenCode{title}", "{config}/opencode", file, program="opencode")
-    return CompanionFile(client, _depth(file), text)
-
-
-def _depth(file: str) -> int:
-    return len(PurePath(file).parents) - 1
+def _beside(agent: str, file: str, text: Callable[[], str], title: str, group: str = "skills") -> CompanionFile:
+    return CompanionFile(find_client(agent).beside(file, group, title), len(PurePath(file).parents) - 1, text)
 
 
 SKILL_FILES: Final = (
-    _codex("skill", _SKILL_FILE, skill_text),
-    _codex("agent", "agents/search-conversation.toml", codex_agent),
-    _gemini("skill", _SKILL_FILE, skill_text),
-    _gemini("agent", "agents/search-conversation.md", gemini_agent),
+    _beside("codex", _SKILL_FILE, skill_text, ", skill"),
+    _beside("codex", "agents/search-conversation.toml", codex_agent, ", agent"),
+    _beside("gemini", _SKILL_FILE, skill_text, ", skill"),
+    _beside("gemini", "agents/search-conversation.md", gemini_agent, ", agent"),
     *(
-        _gemini(f"command /palaver:{name}", f"commands/palaver/{name}.toml", partial(gemini_command, name))
+        _beside("gemini", f"commands/palaver/{name}.toml", partial(gemini_command, name), f", command /palaver:{name}")
         for name in COMMANDS
     ),
-    _opencode(", skill", _SKILL_FILE, skill_text),
-    _opencode(", agent", "agents/search-conversation.md", opencode_agent),
+    _beside("opencode", _SKILL_FILE, skill_text, ", skill"),
+    _beside("opencode", "agents/search-conversation.md", opencode_agent, ", agent"),
     *(
-        _opencode(f", command /palaver-{name}", f"commands/palaver-{name}.md", partial(opencode_command, name))
+        _beside(
+            "opencode", f"commands/palaver-{name}.md", partial(opencode_command, name), f", command /palaver-{name}"
+        )
         for name in COMMANDS
     ),
 )
@@ -97,7 +76,7 @@ def hook_file(server: ServerEntry, chosen: Collection[str]) -> CompanionFile:
             raise InvalidInput("OpenCode hooks: all hooks are off", hint="Run `palaver hooks on` first.")
         return opencode_plugin(server, chosen)
 
-    return _opencode(" hooks", "plugins/palaver.js", text, "opencode-hooks")
+    return _beside("opencode", "plugins/palaver.js", text, " hooks", "hooks")
 
 
 def has_hook_file() -> bool:

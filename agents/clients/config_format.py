@@ -35,3 +35,8 @@ def as_table(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UnusableText(f"`{name}` is not a table")
     return cast("dict[str, Any]", value)
+
+
+def problem_of(error: ValueError) -> str:
+    """Return why a configuration file cannot be read or edited."""
+    return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)

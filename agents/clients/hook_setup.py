@@ -17,9 +17,9 @@ from ...core.injection import SESSION_END, HookEvent
 from . import json_text
 from .client_file import backup_of, read_config
 from .client_setup import ConfigChange
-from .client_table import Client
+from .client_table import Client, find_client
 from .companion_files import has_hook_file
-from .config_format import UnusableText, as_table
+from .config_format import UnusableText, as_table, problem_of
 from .server_entry import ServerEntry
 
 BACKUP_SUFFIX: Final = "-hooks"
@@ -53,7 +53,7 @@ class HookClient(Struct, frozen=True):
 
 HOOK_CLIENTS: Final = (
     HookClient(
-        Client("codex-hooks", "Codex hooks", "~/.codex", "hooks.json", variable="CODEX_HOME", program="codex"),
+        find_client("codex").beside("hooks.json", "hooks", " hooks"),
         {
             HookEvent.SESSION_START: "SessionStart",
             HookEvent.PROMPT: "UserPromptSubmit",
@@ -65,15 +65,7 @@ HOOK_CLIENTS: Final = (
         tools="Bash|apply_patch",
     ),
     HookClient(
-        Client(
-            "gemini-hooks",
-            "Gemini CLI hooks",
-            "~",
-            ".gemini/settings.json",
-            variable="GEMINI_CLI_HOME",
-            signs=("~/.gemini/tmp",),
-            program="gemini",
-        ),
+        find_client("gemini").beside("settings.json", "hooks", " hooks"),
         {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent", SESSION_END: "SessionEnd"},
         timeout=10_000,
         end_timeout=3_000,
@@ -104,7 +96,7 @@ def plan_hooks(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) 
         wanted = {name: [*others, *([groups[name]] if name in groups else [])] for name, others in expected.items()}
         _check(text, after, wanted)
     except ValueError as error:
-        raise ClientConfigUnusable(path, _reason(error)) from None
+        raise ClientConfigUnusable(path, problem_of(error)) from None
     if after == text:
         return ConfigChange(hooks.client, path, "keep", before, before, BACKUP_SUFFIX)
     return ConfigChange(hooks.client, path, "add" if is_new else "update", before, after.encode(), BACKUP_SUFFIX)
@@ -135,7 +127,7 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
             left = None if after.strip() == "{}" and not _is_previous(backup) else after.encode()
             return ConfigChange(hooks.client, path, "remove", before, left, BACKUP_SUFFIX)
     except ValueError as error:
-        raise ClientConfigUnusable(path, _reason(error)) from None
+        raise ClientConfigUnusable(path, problem_of(error)) from None
     return ConfigChange(hooks.client, path, "remove", before, backup, BACKUP_SUFFIX)
 
 
@@ -254,7 +246,3 @@ def _is_own(group: object) -> bool:
     hooks = cast("list[object]", listed) if isinstance(listed, list) else []
     commands = [cast("dict[str, Any]", hook).get("command") if isinstance(hook, dict) else None for hook in hooks]
     return bool(commands) and all(isinstance(each, str) and _OWN.search(each) for each in commands)
-
-
-def _reason(error: ValueError) -> str:
-    return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)

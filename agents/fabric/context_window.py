@@ -17,6 +17,7 @@ from ...core.origin import Trust
 from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
+from ..json_reply import Rows
 from ..memory_uuid import uuid_of
 from .fabric_context import FabricContext
 from .fabric_replies import dated_row
@@ -118,7 +119,7 @@ def _pattern_row(stored: StoredMemory, reason: str) -> dict[str, Any]:
     }
 
 
-def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemory]) -> list[dict[str, Any]]:
+def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemory]) -> Rows:
     """Return up to two decisions, two patterns and two errors, or one hint if there are no memories."""
     decisions, errors = _of(memories, Family.DECISION)[:2], _of(memories, Family.ISSUE)[:2]
     rows = [
@@ -140,7 +141,7 @@ def _suggestion(kind: str, stored: StoredMemory, confidence: float, reason: str)
     return {"type": kind, "content": text, "confidence": confidence, "reason": reason, "memoryId": uuid_of(stored)}
 
 
-def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
+def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMemory]) -> Rows:
     """Return messages that a client can add to the model's input without showing them to the user.
 
     Memories with low trust are left out, because clients send these messages with the role `system`.
@@ -148,7 +149,7 @@ def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMe
     memories = [each for each in memories if each.memory.origin.trust > Trust.LOW]
     files = [str(each.memory.metadata.get("file", "")) for each in working]
     opened = list(dict.fromkeys(filter(None, files)))[:3]
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     if opened:
         names = ", ".join(clean(name) for name in opened)
         rows.append(_ghost("session", "session_context", f"Recent files: {names}", "opened in this session"))

@@ -16,9 +16,9 @@ from ...core.memory_types import FAMILIES, Family
 from ...observe.commands.known_fixes import known_fixes
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
+from ..json_reply import Rows
 from ..memory_uuid import uuid_of
 from .fabric_context import FabricContext
-from .fabric_data import Rows
 
 _MEMORIES, _FIXES = 5, 3
 """Maximum numbers of similar memories, and of known fixes in a reply."""

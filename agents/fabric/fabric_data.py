@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from ..json_reply import Rows
+
 Object: TypeAlias = dict[str, Any]
-Rows: TypeAlias = list[Object]
 
 
 class FabricReply(Struct, frozen=True, rename="camel", omit_defaults=True):

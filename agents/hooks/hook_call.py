@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 from msgspec import Struct
 
+from ...archiver.formats.gemini.added_text import split_added
 from ...archiver.formats.json_values import first_string, mapping, string
 from ...core.injection import HookEvent
 
@@ -19,8 +20,6 @@ INPUT_MAX: Final = 1 << 20
 _PROMPT_MAX: Final = 2_000
 """Number of characters at the start of a prompt that are used as a search query."""
 _LINE_MAX: Final = 4_000
-_HOOK_CONTEXT: Final = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
-"""Text of an earlier hook, which Gemini CLI puts before the prompt when it runs without a terminal."""
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
 """File in the patch with which Codex edits files."""
 _NAMES: Final = {
@@ -63,6 +62,8 @@ class HookCall(Struct, frozen=True):
         if "\0" in cwd or len(cwd) > _LINE_MAX or not PurePath(cwd).is_absolute():
             return None
         name, tool = string(fields.get("hook_event_name")), mapping(fields.get("tool_input"))
+        # Without a terminal, Gemini CLI puts the text of an earlier hook before the prompt.
+        prompt, _ = split_added(string(fields.get("prompt")))
         command, file = string(tool.get("command")), first_string(tool, "file_path", "notebook_path")
         if patched := _PATCHED.search(command):
             command, file = "", str(PurePath(cwd, patched[1]))
@@ -72,7 +73,7 @@ class HookCall(Struct, frozen=True):
             session_id[:_LINE_MAX],
             cwd,
             string(fields.get("source")),
-            _HOOK_CONTEXT.sub("", string(fields.get("prompt")))[:_PROMPT_MAX],
+            prompt[:_PROMPT_MAX],
             command if len(command) <= _LINE_MAX else "",
             file if len(file) <= _LINE_MAX else "",
         )

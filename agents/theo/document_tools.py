@@ -13,6 +13,7 @@ from ...core.memory_types import GOLDEN_RULE
 from ...templates.quote import clean
 from ..call_progress import REPORTER
 from ..delete_question import delete_question
+from ..json_reply import Rows
 from ..toolset import ToolReply
 from .theo_context import TheoContext
 from .theo_data import (
@@ -22,7 +23,6 @@ from .theo_data import (
     IndexDirectoryData,
     IndexFileData,
     IndexStatsData,
-    Rows,
 )
 from .theo_replies import success_reply
 

@@ -1,7 +1,7 @@
 """Theo tools for memories: store, recall, forget, list and count them, and select them for a session."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -25,6 +25,7 @@ from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import supersession_fields, undo_command
 from ...templates.quote import clean
 from ..delete_question import forget_question
+from ..json_reply import Rows
 from ..toolset import ToolReply, WholeNumber
 from .parameters import (
     TYPES,
@@ -41,7 +42,7 @@ from .parameters import (
     memory_filter,
 )
 from .theo_context import TheoContext
-from .theo_data import ContextData, CountData, ForgetData, ListData, NamespacesData, RecallData, Rows, StoreData
+from .theo_data import ContextData, CountData, ForgetData, ListData, NamespacesData, RecallData, StoreData
 from .theo_replies import instant, limited_reply, memory_rows, rounded, success_reply
 
 
@@ -285,7 +286,7 @@ def _stored_data(
     )
 
 
-def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> Rows:
     rows = memory_rows(core, [each.stored for each in found])
     return [
         {**row, "score": round(each.score, 4), "similarity": rounded(each.similarity)}

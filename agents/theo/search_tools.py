@@ -15,6 +15,7 @@ from ...core.origin import Origin
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import supersession_fields
 from ...templates.quote import clean
+from ..json_reply import Rows
 from ..toolset import ToolReply, WholeNumber
 from .parameters import RESULTS_MAX, Count, Limit, Object, SearchQuery, checked_count
 from .theo_context import TheoContext
@@ -141,7 +142,7 @@ def _listed(theo: TheoContext, query: str, found: list[_SearchResult]) -> ToolRe
     return limited_reply(SearchData(_rows(theo, found), len(found), query, total_tokens=cost))
 
 
-def _rows(theo: TheoContext, found: list[_SearchResult]) -> list[dict[str, Any]]:
+def _rows(theo: TheoContext, found: list[_SearchResult]) -> Rows:
     memories = [each.item for each in found if isinstance(each.item, StoredMemory)]
     edges = theo.core.graph.superseding(memories) if memories else []
     superseded = dict(zip((stored.key for stored in memories), supersession_fields(memories, edges), strict=True))

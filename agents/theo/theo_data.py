@@ -3,11 +3,11 @@
 Fields with a default are optional: a reply leaves them out if they have this value.
 """
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
-Rows: TypeAlias = list[dict[str, Any]]
+from ..json_reply import Rows
 
 
 class IndexFileData(Struct, frozen=True):

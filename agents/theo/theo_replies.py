@@ -1,7 +1,6 @@
 """Replies of the Theo toolset, each a JSON object with `success` and `data`."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import Struct, defstruct, to_builtins
 
@@ -12,7 +11,7 @@ from ...core.origin import Trust
 from ...observe.memory import MemoryCore
 from ...templates.memory_changes import supersession_fields
 from ...templates.quote import clean
-from ..json_reply import NOTICE, data_reply, json_reply
+from ..json_reply import NOTICE, Rows, data_reply, json_reply
 from ..toolset import ToolReply
 
 
@@ -41,7 +40,7 @@ def rounded(similarity: float | None) -> float | None:
     return None if similarity is None else round(similarity, 4)
 
 
-def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
+def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> Rows:
     """Return, for each memory, the fields that every list of memories contains."""
     superseded = supersession_fields(memories, core.graph.superseding(memories))
     return [

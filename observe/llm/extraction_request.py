@@ -61,23 +61,26 @@ class ExtractionRequest(Struct, frozen=True):
 
 
 class RequestBuilder:
-    """Builder of requests to one model with one set of templates."""
+    """Builder of requests to one model with one set of templates. The name of its extractor begins with `prefix`."""
 
-    def __init__(self, templates: ExtractionTemplates, model: str) -> None:
+    def __init__(self, templates: ExtractionTemplates, model: str, prefix: str = MODEL_PREFIX) -> None:
         self._templates, self._model = templates, model
-        self.extractor = f"{MODEL_PREFIX}{model}:{templates.version}"
+        self.extractor = f"{prefix}{model}:{templates.version}"
 
     def build(self, stored: StoredExchange, known: Sequence[Observation] = ()) -> ExtractionRequest:
         """Return the request about an exchange. `known` are earlier observations of its session."""
-        excerpt = shorten(stored.exchange)
+        return self.about(stored.key, shorten(stored.exchange), [each.title for each in known])
+
+    def about(self, exchange: int, excerpt: Excerpt, known: Sequence[str] = ()) -> ExtractionRequest:
+        """Return the request about an excerpt. `known` are titles of earlier observations."""
         passages = orjson.dumps([(passage.line, passage.voice, passage.text) for passage in excerpt.passages])
         content = sha256(passages).hexdigest()
         return ExtractionRequest(
-            exchange=stored.key,
+            exchange=exchange,
             excerpt=excerpt,
             digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
             model=self._model,
             system=self._templates.system(),
             # Authors of the transcript cannot know the digest of the whole text, so they cannot write a closing fence.
-            text=self._templates.request(excerpt, content[:16], [each.title for each in known]),
+            text=self._templates.request(excerpt, content[:16], known),
         )

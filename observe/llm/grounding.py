@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
+from ..rules.phrase_patterns import QUESTION_WORDS
 from .kanji_numbers import kanji_numbers, with_digits
 
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>\"“”„«»‘|=→…—–*`]+")
@@ -56,7 +57,7 @@ If the first word of a sentence is a singular subject without an article, it is 
 """
 _NO_NAME: Final = re.compile(
     r"(?:it|this|that|there|here|nothing|everything|something|anything|nobody|everyone|one|none|another|either|neither"
-    r"|each|all|both|what|which|who|where|how|when|why|from|i|he|she|you|we|they|only|.+(?:ed|ing|ly|tion|sion|ment|ness|ity|[ae]nc[ey]))\Z",
+    rf"|each|all|both|{QUESTION_WORDS}|from|i|he|she|you|we|they|only|.+(?:ed|ing|ly|tion|sion|ment|ness|ity|[ae]nc[ey]))\Z",
     re.IGNORECASE,
 )
 """Pattern for words that are singular subjects but not names, such as `it`, `nothing` or `everyone`."""

@@ -6,14 +6,13 @@ first exchange of the session.
 """
 
 from collections.abc import Iterator
-from hashlib import sha256
 
-import orjson
+from msgspec.structs import replace
 
 from ...archiver.store import SUMMARY_PREFIX, JobKind, Store, StoredExchange
 from ...core.conversation import Milliseconds
 from .excerpt import is_worth_asking, shorten_session
-from .extraction_request import ExtractionRequest, ExtractionTemplates
+from .extraction_request import ExtractionRequest, ExtractionTemplates, RequestBuilder
 from .model_errors import ReplyInvalid
 from .private_projects import PrivateProjects
 from .provider import Answer
@@ -24,8 +23,9 @@ class SessionSummaries:
     """Requests and results of the calls for sessions."""
 
     def __init__(self, store: Store, templates: ExtractionTemplates, model: str, private: PrivateProjects) -> None:
-        self._store, self._templates, self._model, self._private = store, templates, model, private
-        self.extractor = f"{SUMMARY_PREFIX}{model}:{templates.version}"
+        self._store, self._private = store, private
+        self._requests = RequestBuilder(templates, model, SUMMARY_PREFIX)
+        self.extractor = self._requests.extractor
 
     def candidates(self, quiet_since: Milliseconds, *, outdated: bool) -> Iterator[ExtractionRequest]:
         """Yield a request for each session that needs a summary by the model, newest first."""
@@ -79,15 +79,4 @@ class SessionSummaries:
         if not exchanges or any(map(self._private.includes, exchanges)):
             return None
         excerpt = shorten_session([stored.exchange for stored in exchanges])
-        content = sha256(orjson.dumps([(each.line, each.voice, each.text) for each in excerpt.passages])).hexdigest()
-        return ExtractionRequest(
-            exchange=exchanges[0].key,
-            excerpt=excerpt,
-            digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
-            model=self._model,
-            system=self._templates.system(),
-            # Authors of the transcript cannot know the digest of the whole text, so they cannot write a closing fence.
-            text=self._templates.request(excerpt, content[:16], ()),
-            reply=SessionReply,
-            kind=JobKind.SESSION,
-        )
+        return replace(self._requests.about(exchanges[0].key, excerpt), reply=SessionReply, kind=JobKind.SESSION)

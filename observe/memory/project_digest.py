@@ -22,6 +22,7 @@ from ...core.memory import PROJECT, project_namespace
 from ...core.observation import SUMMARY, ObservationType
 from ...core.origin import Origin, Trust
 from ...core.sentences import truncate
+from ..rules.phrase_patterns import QUESTION_WORDS
 from ..rules.user_request import read_request
 from .continuation import continuation
 
@@ -52,8 +53,8 @@ _ANSWER = " → "
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
 _NO_TOPIC = re.compile(
-    r"""\W*(?:[\w.]*(?:error|exception|warning)|fatal|panic)(?:\[\w+\])?:|\W*traceback\b|/|.*\?\s*\Z
-    |(?:what|why|how|who|where|when|which|is|are|does|did|can|could|should|would|will)\b
+    rf"""\W*(?:[\w.]*(?:error|exception|warning)|fatal|panic)(?:\[\w+\])?:|\W*traceback\b|/|.*\?\s*\Z
+    |(?:{QUESTION_WORDS}|is|are|does|did|can|could|should|would|will)\b
     |(?:i|we|you|it|this|that|these|there|looks?\ like)\b
     |do\ (?:i|we|you|they)\b|\w+\ (?:at\ )?(?:this|these|the\ following)\b""",
     re.IGNORECASE | re.VERBOSE,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from ...core.sentences import strip_markdown
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import QUESTION_WORDS, anywhere, at_start
 from .salience import CHANGED, is_noise, is_status
 from .statements import Heading
 from .user_request import is_specific
@@ -28,15 +28,15 @@ _STATES = anywhere(
     """
 )
 """Pattern for words that make a heading a sentence."""
-VERDICT = re.compile(
-    r"\W*(?:verdict|conclusion|answer|root cause|cause|tl;?dr|result|recommendation)\s*[:—–-]\s+\S", re.IGNORECASE
-)
+RESULT_WORDS = r"root\ cause|cause|verdict|conclusion|answer|result"
+"""Words that name the result of an answer, as a pattern."""
+VERDICT = re.compile(rf"\W*(?:{RESULT_WORDS}|tl;?dr|recommendation)\s*[:—–-]\s+\S", re.IGNORECASE)
 """Pattern for the beginning of a heading that contains the result, as in `Verdict: possible`."""
 _ADVICE = re.compile(r"(?:i|we)(?:['’]d|\swould)\s(?:(?:also|still|just)\s)*(?=[a-z]{3,}\s.{12,})", re.IGNORECASE)
 """Pattern for the beginning of a recommendation, as in `I would keep the index in memory:`."""
 _LEADS_ON = at_start(
-    r"""
-    here | what | how | why | where | which | who | if | when | for | in | on | to | so | then | now i | let | note
+    rf"""
+    here | {QUESTION_WORDS} | if | for | in | on | to | so | then | now i | let | note
     | options? | reasons? | you | your | i | we | this | that | these | those | it | there | open | next | suggested
     | (?:one|two|three|some) (?:thing|question|note)s? | the (?:commit|following|valid|pr) | look | see | known
     | equivalent | \w+ing (?:it|this|that|them) | could | as | require | adapt | separate from

@@ -4,6 +4,9 @@ A list is a regular expression with alternatives. Line ends and spaces around `|
 """
 
 import re
+from typing import Final
+
+QUESTION_WORDS: Final = "what|why|which|who|where|when|how"
 
 
 def anywhere(listed: str) -> re.Pattern[str]:

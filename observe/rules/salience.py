@@ -81,20 +81,20 @@ _BRANCHES = anywhere(
     """
 )
 """Pattern for statements about branches, remotes and pull requests, which are soon outdated."""
+_CAUSAL = "root cause | because | caused by | due to | turns? out | silently"
 CAUSE = anywhere(
-    r"""
-    root cause | because | the fix | the (?:issue|problem|bug|reason|cause) (?:is|was) | caused by | due to
-    | turns? out | results? in | which means | this means | so that | instead of | rather than | otherwise
-    | was(?:n['’]t|not) | fell through | silently | fails? when | since | (?:problem|cause|fix|before|after
-    |why)\**:(?=\W)
+    rf"""
+    {_CAUSAL} | the fix | the (?:issue|problem|bug|reason|cause) (?:is|was) | results? in | which means | this means
+    | so that | instead of | rather than | otherwise | was(?:n['’]t|not) | fell through | fails? when | since
+    | (?:problem|cause|fix|before|after|why)\**:(?=\W)
     """
 )
 FINDING = anywhere(
-    r"""
-    root cause | turns? out | (?:it|that|this) (?:appears|seems|means|explains) | because | caused by | due to
+    rf"""
+    {_CAUSAL} | (?:it|that|this) (?:appears|seems|means|explains)
     | the (?:issue|problem|bug|reason|cause|culprit|failures?|errors?) (?:is|was|are|were|comes?|came) | not (?:related
     |caused) | unrelated | pre-existing | already (?:exists?|has|handles?|used|available|present|been) | (?:does|did
-    |is|are)n['’]t | does not | cannot | can['’]t | no longer | never | only (?:when|if|works|handles) | silently
+    |is|are)n['’]t | does not | cannot | can['’]t | no longer | never | only (?:when|if|works|handles)
     | overwritten | stale | dangling | missing | mismatch | expects? | requires? | unexpected(?:ly)? | falsely
     | misleading | auto-?(?:fixed|formatted|amended|included) | rewr(?:ote|itten) | fails? (?:when|on|because)
     | contain(?:s|ed) | was (?:already|being) | works? by | depends? on

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...core.sentences import strip_markdown
-from .answer_headings import VERDICT
+from .answer_headings import RESULT_WORDS, VERDICT
 from .exchange_analysis import MINOR, ExchangeAnalysis
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import QUESTION_WORDS, anywhere, at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context
 from .title_candidates import ASIDE, Source, TitleCandidate, title_candidates
 from .user_request import LOOK, is_specific
@@ -50,9 +50,7 @@ _REMARK: Final = at_start(
 )
 """Pattern for the beginning of a remark beside the result."""
 _SUBORDINATE: Final = at_start("when | if | since | because | as | while | although | once | after | before")
-_QUESTION: Final = re.compile(
-    r"(?:what|why|which|who|where|when|how|is|are|was|do|does|did|has|have)\s(?!to\b)", re.IGNORECASE
-)
+_QUESTION: Final = re.compile(rf"(?:{QUESTION_WORDS}|is|are|was|do|does|did|has|have)\s(?!to\b)", re.IGNORECASE)
 _UNCHANGED: Final = anywhere(
     "(?:was|were|is|are) already | unchanged | untouched | (?:was|were|is|are) (?:not|never) affected | stays?"
 )
@@ -85,14 +83,14 @@ _HEDGED: Final = re.compile(
     re.IGNORECASE,
 )
 _RESULT_HEADING: Final = re.compile(
-    r"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result
-    |outcome|problem|issue|bug|decision|recommendation|bottom\ line|tl;?dr|diagnosis|finding|why
+    rf"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:{RESULT_WORDS}|fix|outcome|problem|issue|bug
+    |decision|recommendation|bottom\ line|tl;?dr|diagnosis|finding|why
     |what\ (?:broke|happened|went\ wrong|i\ found))""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for headings above the result of an answer."""
 _RESULT_LABEL: Final = re.compile(
-    r"""\*\*(?:the\s)?(?:root\ cause|cause|fix|verdict|conclusion|answer|result|outcome|problem|decision|diagnosis)
+    rf"""\*\*(?:the\s)?(?:{RESULT_WORDS}|fix|outcome|problem|decision|diagnosis)
     (?::\*\*|\*\*\s?[:—–-])""",
     re.IGNORECASE | re.VERBOSE,
 )

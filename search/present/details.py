@@ -25,9 +25,17 @@ if TYPE_CHECKING:
     from ...core.document import StoredChunk
     from ...core.memory import StoredMemory
 
-_TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
+_TITLE, _SUBTITLE, _QUOTE, _ANSWER = 80, 400, 120, 1_200
+"""Maximum number of characters of a title, of a subtitle, of a quoted prompt, and of an answer."""
 _COUNTED = 100_000
 """Maximum number of characters per text for counting tokens. A text of this length exceeds the token budget anyway."""
+_TYPES = {
+    Family.DECISION: ObservationType.DECISION,
+    Family.PATTERN: ObservationType.PATTERN,
+    Family.ISSUE: ObservationType.BUG_FIX,
+    Family.FACT: ObservationType.LEARNING,
+}
+"""Type of the observation that shows a memory, by the family of the memory."""
 
 
 class Details:
@@ -67,9 +75,9 @@ class Details:
             elif key in exchanges:
                 found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
             elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
-                found.append(_of_memory(memories[key]))
+                found.append(_memory_detail(memories[key]))
             elif key in chunks:
-                found.append(_of_chunk(chunks[key]))
+                found.append(_chunk_detail(chunks[key]))
         return found
 
     def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
@@ -84,7 +92,7 @@ class Details:
 
     def _of_exchange(self, stored: StoredExchange) -> Detail:
         span = stored.exchange.span
-        observation = of_exchange(stored.exchange)
+        observation = exchange_observation(stored.exchange)
         return self._detail(
             ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
         )
@@ -129,15 +137,7 @@ def _replaced_by(link: StoredReplacement | None, later: Mapping[int, StoredObser
     return ReplacedBy(ids.show("observation", link.later), later[link.later].observation.title, link.line)
 
 
-_TYPES = {
-    Family.DECISION: ObservationType.DECISION,
-    Family.PATTERN: ObservationType.PATTERN,
-    Family.ISSUE: ObservationType.BUG_FIX,
-    Family.FACT: ObservationType.LEARNING,
-}
-
-
-def of_memory(stored: StoredMemory) -> Observation:
+def memory_observation(stored: StoredMemory) -> Observation:
     """Return a memory as an observation. The facts contain the statistics of the memory."""
     memory, stats = stored.memory, stored.stats
     outcomes = f"{many(stats.successes, 'success', 'successes')}, {many(stats.failures, 'failure')}"
@@ -156,7 +156,7 @@ def of_memory(stored: StoredMemory) -> Observation:
     )
 
 
-def of_chunk(stored: StoredChunk) -> Observation:
+def chunk_observation(stored: StoredChunk) -> Observation:
     """Return a chunk as an observation."""
     chunk = stored.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
@@ -164,7 +164,7 @@ def of_chunk(stored: StoredChunk) -> Observation:
     facts = (*declared, *(f"{name}: {value}" for name, value in stored.metadata.items()))
     return Observation(
         type=ObservationType.GENERAL,
-        title=_title(stored),
+        title=_chunk_title(stored),
         subtitle=place,
         narrative=chunk.text,
         facts=facts,
@@ -173,46 +173,32 @@ def of_chunk(stored: StoredChunk) -> Observation:
     )
 
 
-def _title(stored: StoredChunk) -> str:
+def exchange_observation(exchange: Exchange) -> Observation:
+    """Return an exchange as an observation with the prompt and the answer."""
+    prompt, answer = exchange.prompt, exchange.answer
+    said = [turn for turn in exchange.turns if turn.text.strip()]
+    # Text before the prompt is inserted by the agent's program, so it is the same in each session.
+    asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
+    quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
+    return Observation(
+        type=ObservationType.GENERAL,
+        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without text",
+        subtitle=one_line(prompt, _SUBTITLE) if len(prompt) > _TITLE else "",
+        narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
+        files_read=exchange.reads,
+        files_modified=exchange.writes,
+        evidence=quote,
+        at=exchange.started,
+        origin="human" if prompt else "assistant",
+    )
+
+
+def _chunk_title(stored: StoredChunk) -> str:
     """Return the title of a chunk: its name or heading and the file name, or else the beginning of its text."""
     chunk, file = stored.chunk, stored.source_file.name
     if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
         return one_line(f"{name}, {file}", _TITLE)
     return one_line(f"{file}, page {chunk.page}: {chunk.text}" if chunk.page else f"{file}: {chunk.text}", _TITLE)
-
-
-def _of_memory(held: StoredMemory) -> Detail:
-    memory = held.memory
-    return Detail(
-        id=held.id,
-        kind="memory",
-        observation=of_memory(held),
-        project=memory.project or memory.namespace,
-        branch="",
-        session_id=memory.session_id,
-        session_title="",
-        path=memory.path,
-        start_line=0,
-        end_line=0,
-        tokens=tokens.count(memory.content),
-    )
-
-
-def _of_chunk(held: StoredChunk) -> Detail:
-    chunk = held.chunk
-    return Detail(
-        id=held.id,
-        kind=chunk.kind,
-        observation=of_chunk(held),
-        project=held.namespace,
-        branch="",
-        session_id="",
-        session_title="",
-        path=str(held.source_file),
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
-        tokens=tokens.count(chunk.text),
-    )
 
 
 def _asked(prompt: str) -> str:
@@ -227,21 +213,35 @@ def _beginning(text: str) -> str:
     return stripped if len(stripped) <= _QUOTE else stripped[:_QUOTE].rsplit(None, 1)[0]
 
 
-def of_exchange(exchange: Exchange) -> Observation:
-    """Return an exchange as an observation with the prompt and the answer."""
-    prompt, answer = exchange.prompt, exchange.answer
-    said = [turn for turn in exchange.turns if turn.text.strip()]
-    # Text before the prompt is inserted by the agent's program, so it is the same in each session.
-    asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
-    quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
-    return Observation(
-        type=ObservationType.GENERAL,
-        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without text",
-        subtitle=one_line(prompt, 400) if len(prompt) > _TITLE else "",
-        narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
-        files_read=exchange.reads,
-        files_modified=exchange.writes,
-        evidence=quote,
-        at=exchange.started,
-        origin="human" if prompt else "assistant",
+def _memory_detail(stored: StoredMemory) -> Detail:
+    memory = stored.memory
+    return Detail(
+        id=stored.id,
+        kind="memory",
+        observation=memory_observation(stored),
+        project=memory.project or memory.namespace,
+        branch="",
+        session_id=memory.session_id,
+        session_title="",
+        path=memory.path,
+        start_line=0,
+        end_line=0,
+        tokens=tokens.count(memory.content),
+    )
+
+
+def _chunk_detail(stored: StoredChunk) -> Detail:
+    chunk = stored.chunk
+    return Detail(
+        id=stored.id,
+        kind=chunk.kind,
+        observation=chunk_observation(stored),
+        project=stored.namespace,
+        branch="",
+        session_id="",
+        session_title="",
+        path=str(stored.source_file),
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        tokens=tokens.count(chunk.text),
     )

@@ -25,9 +25,11 @@ class DistinctHits:
         self._store, self._per_session = store, per_session
         self._counts: dict[int, int] = {}
         self._first_by_title: dict[str, Representative] = {}
-        self._sessions: dict[int, dict[int, None]] = {}
+        self._repeating: dict[int, dict[int, None]] = {}
+        """Sessions of the hits that repeat the title of a hit, in order, by the event of that hit."""
         self._chunks = set[tuple[Path, int, str]]()
-        self._of_exchanges: dict[int, int | None] = {}
+        self._session_of: dict[int, int | None] = {}
+        """Session of each exchange without observations."""
 
     def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
@@ -61,7 +63,7 @@ class DistinctHits:
 
     def repeated_in(self, each: Representative) -> tuple[str, ...]:
         """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
-        numbers = self._sessions.get(each.event.key, {})
+        numbers = self._repeating.get(each.event.key, {})
         known = self._store.sessions.several(numbers) if numbers else {}
         return tuple(known[number].native_id for number in numbers)
 
@@ -77,10 +79,10 @@ class DistinctHits:
         if each.observation is not None:
             return each.observation.session
         key = each.event.key
-        if key not in self._of_exchanges:
+        if key not in self._session_of:
             item = self._store.items.load([key]).get(key)
-            self._of_exchanges[key] = item.session if item else None
-        return self._of_exchanges[key]
+            self._session_of[key] = item.session if item else None
+        return self._session_of[key]
 
     def _repeats(self, each: Representative, session: int) -> bool:
         if each.observation is None:
@@ -90,5 +92,5 @@ class DistinctHits:
             return False
         assert first.observation is not None
         if session != first.observation.session:
-            self._sessions.setdefault(first.event.key, {})[session] = None
+            self._repeating.setdefault(first.event.key, {})[session] = None
         return True

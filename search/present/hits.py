@@ -21,7 +21,7 @@ from ..rank.engine import Engine
 from ..rank.fusion import Event
 from ..rank.ranked_events import RankedEvents
 from . import page_cursor
-from .details import of_chunk, of_exchange, of_memory
+from .details import chunk_observation, exchange_observation, memory_observation
 from .distinct_hits import DistinctHits
 from .representatives import Representative, Representatives
 from .session_names import SessionNames
@@ -67,49 +67,6 @@ class Hits:
         # Even a query without a known word has nearest vectors.
         nearest = () if found.query.no_known_term else near or self._with_phrases_as_words(query, snippets=snippets)
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
-
-    def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """Return the page, and the nearest hits, which the zero-result explanation shows if the page is empty."""
-        events = found.events if query.weak else found.listed
-        distinct = DistinctHits(self._store, _per_session(query))
-        page, further = self._page(query, events if query.concepts else self._newest(query.filters), distinct)
-        hits = self._load_hits(page, found.query, query, snippets=snippets)
-        repeated_in = {_public_id(each): distinct.repeated_in(each) for each in page}
-        hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
-        if not hits:
-            self._store.refuse_unreadable()  # unreadable content may contain matches
-        hits = self._after_replacements(hits)
-        relevant = found.relevant or query.weak
-        answer = Results(
-            query,
-            hits if relevant else (),
-            len(hits) if relevant else 0,
-            self._engine.snapshot.lag,
-            self._engine.used(query.mode),
-            cursor=page_cursor.after(page[-1].event.key, query) if relevant and further else "",
-            corrections=found.query.corrections,
-            inexact=found.query.inexact,
-            relaxed=found.query.relaxed,
-            times=found.query.times,
-            empty_times=found.query.empty_times,
-            newest=self._newest_instant() if found.query.empty_times else None,
-            ranking_limit=bool(page and relevant and not further and found.truncated and events == found.events),
-        )
-        without_words = {_public_id(each) for each in page if not each.event.words}
-        nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
-        return answer, tuple(islice(nearest, _WEAK))
-
-    def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Return the hits, with each replaced observation moved after its replacement. Cursors stay in order."""
-        keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
-        places = {key: public for public, key in keys.items()}
-        ordered = list(hits)
-        for link in self._store.replacements.of_observations(list(places)).values():
-            shown = [hit.id for hit in ordered]
-            if link.later in places and shown.index(places[link.earlier]) < shown.index(places[link.later]):
-                moved = ordered.pop(shown.index(places[link.earlier]))
-                ordered.insert(shown.index(places[link.later]), moved)
-        return tuple(replace(hit, cursor=at.cursor) for hit, at in zip(ordered, hits, strict=True))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return a hit with up to `count` exchanges before and after it.
@@ -162,6 +119,49 @@ class Hits:
         hits = tuple(sorted(hits, key=lambda hit: hit.at or 0))
         return Timeline("", hits, hits[0].session_id, hits[0].path)
 
+    def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
+        """Return the page, and the nearest hits, which the zero-result explanation shows if the page is empty."""
+        events = found.events if query.weak else found.listed
+        distinct = DistinctHits(self._store, _per_session(query))
+        page, further = self._page(query, events if query.concepts else self._newest(query.filters), distinct)
+        hits = self._load_hits(page, found.query, query, snippets=snippets)
+        repeated_in = {_public_id(each): distinct.repeated_in(each) for each in page}
+        hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
+        if not hits:
+            self._store.refuse_unreadable()  # unreadable content may contain matches
+        hits = self._after_replacements(hits)
+        relevant = found.relevant or query.weak
+        answer = Results(
+            query,
+            hits if relevant else (),
+            len(hits) if relevant else 0,
+            self._engine.snapshot.lag,
+            self._engine.used(query.mode),
+            cursor=page_cursor.after(page[-1].event.key, query) if relevant and further else "",
+            corrections=found.query.corrections,
+            inexact=found.query.inexact,
+            relaxed=found.query.relaxed,
+            times=found.query.times,
+            empty_times=found.query.empty_times,
+            newest=self._newest_instant() if found.query.empty_times else None,
+            ranking_limit=bool(page and relevant and not further and found.truncated and events == found.events),
+        )
+        without_words = {_public_id(each) for each in page if not each.event.words}
+        nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
+        return answer, tuple(islice(nearest, _WEAK))
+
+    def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """Return the hits, with each replaced observation moved after its replacement. Cursors stay in order."""
+        keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
+        places = {key: public for public, key in keys.items()}
+        ordered = list(hits)
+        for link in self._store.replacements.of_observations(list(places)).values():
+            shown = [hit.id for hit in ordered]
+            if link.later in places and shown.index(places[link.earlier]) < shown.index(places[link.later]):
+                moved = ordered.pop(shown.index(places[link.earlier]))
+                ordered.insert(shown.index(places[link.later]), moved)
+        return tuple(replace(hit, cursor=at.cursor) for hit, at in zip(ordered, hits, strict=True))
+
     @cached_property
     def _explainer(self) -> ZeroResultExplainer:
         from .zero_results import ZeroResultExplainer  # few queries need it
@@ -201,25 +201,21 @@ class Hits:
 
     def _page(self, query: Query, events: Iterable[Event], distinct: DistinctHits) -> tuple[list[Representative], bool]:
         """Return the representatives on a page, and True if another page follows."""
-        sessions, left = query.by is Grouping.SESSION, iter(events)
-        chosen = bool(_per_session(query))
-        if query.cursor and not (sessions or chosen):
+        by_session, limited, left = query.by is Grouping.SESSION, bool(_per_session(query)), iter(events)
+        needs_earlier_pages = by_session or limited
+        if query.cursor and not needs_earlier_pages:
             _skip_to_cursor(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
-        if chosen:  # the choice depends on all earlier hits, including hits on earlier pages
+        if limited:
             representatives = distinct.of(representatives)
-            if len(query.concepts) == 1:
-                representatives = distinct.titled_first(representatives, query.concepts[0])
-            if query.cursor:
-                _skip_to_cursor(query, (each.event.key for each in representatives))
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (each for each in representatives if each.standalone is None)
-        if sessions:
+        if by_session:
             representatives = iter(self._representatives.by_session(representatives, query.filters))
-            if len(query.concepts) == 1:
-                representatives = distinct.titled_first(representatives, query.concepts[0])
-            if query.cursor:
-                _skip_to_cursor(query, (each.event.key for each in representatives))
+        if needs_earlier_pages and len(query.concepts) == 1:
+            representatives = distinct.titled_first(representatives, query.concepts[0])
+        if query.cursor and needs_earlier_pages:
+            _skip_to_cursor(query, (each.event.key for each in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
@@ -236,19 +232,19 @@ class Hits:
         for each in representatives:
             event = each.event
             if each.standalone is not None:
-                hit = _of_held(event, each.standalone)
+                hit = _standalone_hit(event, each.standalone)
             elif event.key in locations and (each.observation or event.key in whole):
                 location = locations[event.key]
                 hit = self._hit(each, location, whole.get(event.key))
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
-                    hit = self._of_session(hit, location.session)
+                    hit = self._session_hit(hit, location.session)
             else:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
-            here, also = page_cursor.after(event.key, query), repeated_in.get(event.key, ())
-            hit = replace(hit, parts=parts, more=each.more, cursor=here, also_in=also)
+            cursor, also_in = page_cursor.after(event.key, query), repeated_in.get(event.key, ())
+            hit = replace(hit, parts=parts, more=each.more, cursor=cursor, also_in=also_in)
             shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(shown)
 
@@ -260,7 +256,7 @@ class Hits:
             start, end = observation.lines or (location.start_line, location.end_line)
         else:
             assert whole is not None
-            observation = of_exchange(whole.exchange)
+            observation = exchange_observation(whole.exchange)
             start, end = location.start_line, location.end_line
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
@@ -282,7 +278,7 @@ class Hits:
             snippet=one_line(observation.narrative, LENGTH),
         )
 
-    def _of_session(self, hit: Hit, number: int) -> Hit:
+    def _session_hit(self, hit: Hit, number: int) -> Hit:
         """Return the hit, changed to represent its whole session."""
         title = hit.session_title or hit.title.removeprefix(SUMMARY)
         cost = self._sessions.tokens(number)
@@ -339,19 +335,19 @@ def _public_id(each: Representative) -> str:
     return ids.show("observation", each.observation.key) if each.observation else ids.show("exchange", each.event.key)
 
 
-def _of_held(event: Event, held: StoredMemory | StoredChunk) -> Hit:
-    return _of_chunk(event, held) if isinstance(held, StoredChunk) else _of_memory(event, held)
+def _standalone_hit(event: Event, stored: StoredMemory | StoredChunk) -> Hit:
+    return _chunk_hit(event, stored) if isinstance(stored, StoredChunk) else _memory_hit(event, stored)
 
 
-def _of_memory(event: Event, held: StoredMemory) -> Hit:
-    observation, memory = of_memory(held), held.memory
+def _memory_hit(event: Event, stored: StoredMemory) -> Hit:
+    observation, memory = memory_observation(stored), stored.memory
     return Hit(
-        id=held.id,
+        id=stored.id,
         kind="memory",
         type=memory.type,
         title=observation.title,
         project=memory.project or memory.namespace,
-        at=held.created,
+        at=stored.created,
         score=event.score,
         similarity=event.similarity,
         session_id=memory.session_id,
@@ -364,19 +360,19 @@ def _of_memory(event: Event, held: StoredMemory) -> Hit:
     )
 
 
-def _of_chunk(event: Event, held: StoredChunk) -> Hit:
-    observation, chunk = of_chunk(held), held.chunk
+def _chunk_hit(event: Event, stored: StoredChunk) -> Hit:
+    observation, chunk = chunk_observation(stored), stored.chunk
     return Hit(
-        id=held.id,
+        id=stored.id,
         kind=chunk.kind,
         type=chunk.unit or chunk.kind,
         title=observation.title,
-        project=held.namespace,
-        at=held.at,
+        project=stored.namespace,
+        at=stored.at,
         score=event.score,
         similarity=event.similarity,
         session_id="",
-        path=str(held.source_file),
+        path=str(stored.source_file),
         start_line=chunk.start_line,
         end_line=chunk.end_line,
         tokens=observation.tokens,

@@ -13,7 +13,7 @@ from ...archiver.store.session_candidates import ambiguous_session
 from ...core import ids, tokens
 from ...core.observation import DETAIL_TOKENS, SUMMARY, Observation, ObservationType
 from ...core.results import Detail, Hit, SessionEntry, SessionOutline
-from .details import of_exchange
+from .details import exchange_observation
 from .session_names import session_title
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Sessions:
             known = learned[0].observation
             return Observation(type=ObservationType.GENERAL, title=known.title, at=known.at, origin=known.origin)
         stored = self._store.exchanges.load([first])[first]
-        return replace(of_exchange(stored.exchange), type=ObservationType.GENERAL)
+        return replace(exchange_observation(stored.exchange), type=ObservationType.GENERAL)
 
     def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
         """Return an outline of the session of each hit, in the same order."""

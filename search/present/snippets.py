@@ -11,7 +11,8 @@ from ..query import tokenizer
 from ..query.query_analysis import WORD, AnalyzedQuery
 
 LENGTH = 300
-_SAID, _BEFORE = 2_000, 100
+"""Maximum number of characters of a snippet."""
+_SEARCHED, _BEFORE = 2_000, 100
 """Maximum number of characters of a text in which words are searched, and of characters shown before a match."""
 _SHORT = 2
 """Maximum length of ASCII terms that are too short to be highlighted as matches."""
@@ -41,22 +42,31 @@ class SearchTerms(Struct, frozen=True):
 
     def words(self, text: str) -> dict[str, int]:
         """Return the matching phrases and words in a text, each with its entry count. Phrases have the count 0."""
-        phrases = {said: 0 for phrase in self.phrases for said in self._occurrences(phrase, text)}
+        phrases = {match: 0 for phrase in self.phrases for match in self._occurrences(phrase, text)}
         quoted = {term for phrase in self.phrases for term in tokenizer.terms(phrase)} if phrases else set[str]()
         found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
         return phrases | {word: min(map(self.terms.__getitem__, terms)) for word, terms in found.items() if terms}
 
-    def _place(self, said: str) -> int:
-        """Return the position of the best match in a text."""
-        exact = filter(None, (tokenizer.literal_pattern(phrase).search(said) for phrase in self.exact))
-        if place := next((match.start() for match in exact), None):
-            return place
-        found = self.words(said)
-        return said.find(min(found, key=found.__getitem__)) if found else 0
-
     def has_phrase(self, text: str) -> bool:
         """Return whether a text contains any of the phrases."""
         return any(next(self._occurrences(phrase, text), None) for phrase in self.phrases)
+
+    def snippet(self, texts: Sequence[str]) -> str:
+        """Return the text around the first phrase, or else around the rarest matching word."""
+        whole = " ".join(texts)
+        # Phrases are searched in the whole text, words only at the beginning.
+        text = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SEARCHED], _SEARCHED)
+        start = _beginning(text, self._best_position(text))
+        shown = one_line(text[start:], LENGTH)
+        return f"…{shown}" if start else shown
+
+    def _best_position(self, text: str) -> int:
+        """Return the position of the best match in a text."""
+        exact = filter(None, (tokenizer.literal_pattern(phrase).search(text) for phrase in self.exact))
+        if position := next((match.start() for match in exact), None):
+            return position
+        found = self.words(text)
+        return text.find(min(found, key=found.__getitem__)) if found else 0
 
     def _occurrences(self, phrase: str, text: str) -> Iterator[str]:
         """Yield the occurrences of a phrase in a text. Without a literal match, yield inexact occurrences."""
@@ -68,21 +78,12 @@ class SearchTerms(Struct, frozen=True):
             self._known[word] = frozenset(self.terms).intersection(tokenizer.stems(tokenizer.expand(word)))
         return self._known[word]
 
-    def snippet(self, texts: Sequence[str]) -> str:
-        """Return the text around the first phrase, or else around the rarest matching word."""
-        whole = " ".join(texts)
-        # Phrases are searched in the whole text, words only at the beginning.
-        said = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SAID], _SAID)
-        start = _beginning(said, self._place(said))
-        shown = one_line(said[start:], LENGTH)
-        return f"…{shown}" if start else shown
-
 
 def _inexact_occurrences(phrase: str, text: str) -> Iterator[str]:
     """Yield the occurrences of a phrase in a text, including other word endings and punctuation."""
     wanted = tokenizer.stems(tokenizer.spaced(phrase))
     matches = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
-    return (said for said in matches if tokenizer.stems(tokenizer.spaced(said)) == wanted)
+    return (match for match in matches if tokenizer.stems(tokenizer.spaced(match)) == wanted)
 
 
 def _forms(phrase: str) -> re.Pattern[str]:
@@ -104,12 +105,12 @@ def _common_prefix(word: str) -> str:
     return prefix
 
 
-def _beginning(said: str, place: int) -> int:
-    """Return the position where an excerpt around `place` starts, at a word if the text contains spaces."""
-    early = place - _BEFORE
+def _beginning(text: str, position: int) -> int:
+    """Return where an excerpt around `position` starts, at a word if the text contains spaces."""
+    early = position - _BEFORE
     if early <= 0:
         return 0
-    blank = said.rfind(" ", max(early - _BEFORE, 0), early)
+    blank = text.rfind(" ", max(early - _BEFORE, 0), early)
     if blank < 0:
-        blank = said.find(" ", early, place)
+        blank = text.find(" ", early, position)
     return blank + 1 or early

@@ -31,7 +31,6 @@ BUDGET = 8_000
 """Default maximum number of tokens in an excerpt. In a truncated excerpt, `next_line` is the first omitted line."""
 _COUNTED = 100_000
 """Maximum number of characters per text for counting tokens. Counting a megabyte takes 0.3 s."""
-
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""
 
@@ -42,14 +41,14 @@ class _Excerpt(Struct, frozen=True):
     Attributes:
         start: First requested line.
         last: Last requested line.
-        near: Position at which parsing starts.
+        parse_start: Position at which parsing starts.
         rewound: Lines that the user discarded by a rewind.
     """
 
     source: Source
     start: int
     last: int
-    near: ExchangeStart
+    parse_start: ExchangeStart
     rewound: frozenset[int]
 
 
@@ -114,20 +113,20 @@ class TranscriptReader:
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """Return the raw lines with their line ends. Deleted lines are left out. Raises the same errors as `read`."""
         source, last = self._range(path, start, end)
-        near = self._store.exchanges.start_before(source.id or 0, start)
-        rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
-        gone = self._gone(self._excerpt(source, start, last))
-        return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
+        known = self._store.exchanges.start_before(source.id or 0, start)
+        rows = self._raw.lines(source.archived, start, last, (known.start_line, known.start_byte))
+        deleted = self._deleted_lines(self._excerpt(source, start, last))
+        return (row for number, row in enumerate(rows, start) if number not in deleted) if deleted else rows
 
-    def _gone(self, excerpt: _Excerpt) -> set[int]:
+    def _deleted_lines(self, excerpt: _Excerpt) -> set[int]:
         """Return the numbers of the deleted lines within an excerpt."""
-        source, near = excerpt.source, excerpt.near
+        source, begin = excerpt.source, excerpt.parse_start
         with self._raw.open(source.archived) as file:
-            lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
-            gone = self._suppression.lines(source.path, islice(lines, excerpt.last - near.start_line + 1))
+            lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
+            deleted = self._suppression.lines(source.path, islice(lines, excerpt.last - begin.start_line + 1))
         session = Session(source.agent, "")
-        turns = [turn for each in self._said(excerpt, session, shorten=True) for turn in each.turns]
-        return gone | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
+        turns = [turn for each in self._parsed(excerpt, session, shorten=True) for turn in each.turns]
+        return deleted | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
 
     def _session(self, source: Source) -> Session:
         return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
@@ -155,36 +154,36 @@ class TranscriptReader:
 
     def _exchanges(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines without deleted turns."""
-        gone = self._gone(excerpt)
-        for each in self._said(excerpt, session, shorten=shorten):
-            turns = tuple(turn for turn in each.turns if turn.line not in gone) if gone else each.turns
+        deleted = self._deleted_lines(excerpt)
+        for each in self._parsed(excerpt, session, shorten=shorten):
+            turns = tuple(turn for turn in each.turns if turn.line not in deleted) if deleted else each.turns
             if turns:
                 yield replace(each, turns=turns)
 
-    def _said(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
+    def _parsed(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines, each with only the turns on these lines.
 
         The store states which turns were rewound, because a rewind may appear much later in the transcript.
         """
-        source, near = excerpt.source, excerpt.near
+        source, begin = excerpt.source, excerpt.parse_start
         reader = by_agent(source.agent).reader(session, shorten=shorten)
         with self._raw.open(source.archived) as file:
-            lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
-            wanted = islice(lines, excerpt.last - near.start_line + 1)
-            for event in group_exchanges(reader, wanted, first_ordinal=near.ordinal):
+            lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
+            wanted = islice(lines, excerpt.last - begin.start_line + 1)
+            for event in group_exchanges(reader, wanted, first_ordinal=begin.ordinal):
                 if isinstance(event, Exchange) and not is_excluded(event):
-                    said = (turn for turn in event.turns if excerpt.start <= turn.line <= excerpt.last)
+                    requested = (turn for turn in event.turns if excerpt.start <= turn.line <= excerpt.last)
                     turns = tuple(
-                        turn._replace(active=False) if turn.line in excerpt.rewound else turn for turn in said
+                        turn._replace(active=False) if turn.line in excerpt.rewound else turn for turn in requested
                     )
                     if turns:
                         yield self._placed(excerpt, replace(event, turns=turns))
 
     def _excerpt(self, source: Source, start: int, last: int) -> _Excerpt:
         rewound = self._store.exchanges.rewound_lines(source.id or 0, start, last)
-        return _Excerpt(source, start, last, self._near(source, start), frozenset(rewound))
+        return _Excerpt(source, start, last, self._parse_start(source, start), frozenset(rewound))
 
-    def _near(self, source: Source, start: int) -> ExchangeStart:
+    def _parse_start(self, source: Source, start: int) -> ExchangeStart:
         """Return the position at which parsing must start to understand line `start`.
 
         An exchange can span a whole day, so parsing begins at most `_LEAD` lines before the line. An exchange that is

@@ -123,9 +123,9 @@ class UnitHistory:
                 units = self._units(path)
                 edited = units.edited_by(self._lines(edit), same_file=path in same)
                 for owner, (basis, _) in edited.items():
-                    it = units.units[owner]
-                    place = it.source_file, it.start_line, it.end_line
-                    found[path, owner] = EditedUnit(it.id, it.name, it.unit, *place, basis)
+                    symbol = units.units[owner]
+                    place = symbol.source_file, symbol.start_line, symbol.end_line
+                    found[path, owner] = EditedUnit(symbol.id, symbol.name, symbol.unit, *place, basis)
         ordered = sorted(found.values(), key=lambda each: (str(each.source_file), each.start_line))
         return tuple(ordered[:_SHOWN])
 

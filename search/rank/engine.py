@@ -132,14 +132,6 @@ class Engine:
         evidence = _EVIDENCE * query.archive_size + _SHORT_QUERY * query.shortness
         return RankedEvents(events, query, threshold, by_words, truncated, evidence)
 
-    def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
-        """Analyze a query with the whole index. A time expression without any entry in its date range becomes words."""
-        analyzed = AnalyzedQuery.of(query, dated=self._dated)
-        if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_within(each))):
-            analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
-        analyzed = self.with_known_phrases(analyzed)
-        return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
-
     def with_known_phrases(self, query: AnalyzedQuery) -> AnalyzedQuery:
         """Return the query with each quoted phrase classified as exact, inexact or relaxed (see `AnalyzedQuery`)."""
         return self._phrases.resolve(query) if query.phrases else query
@@ -150,6 +142,89 @@ class Engine:
         """Return the entries that best match the words and phrases. `items` restricts the search to these items."""
         found = self._phrases if query.phrases else self.snapshot
         return found.text(query, filters, limit, items)
+
+    def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
+        """Return the best `depth` text entries.
+
+        If few entries satisfy the filters and vector search is used too, return up to `_DEEP` entries.
+        """
+        narrow = mode is Mode.BOTH and self.snapshot.is_narrow(filters)
+        return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
+
+    def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
+        """Return a function that finds the matching entries of given items.
+
+        If `found` contains all matches, the function selects from `found` instead of searching again.
+        """
+        if depth < len(found) < _DEEP:
+            return lambda _, items: found.of(items)
+        return partial(self.snapshot.text, query, filters)
+
+    def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
+        """Yield all events that satisfy the filters as (instant, event), newest first. Undated events come last."""
+        self.snapshot.refresh()
+        depth, given, complete = _NEWEST, 0, False
+        while not complete:
+            found, complete = self.snapshot.newest(filters, depth)
+            yield from found[given:]
+            depth, given = _GROWTH * depth, len(found)
+
+    def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
+        """Return the best event of each conversation that contains all concepts, sorted by mean score.
+
+        An item outside conversations must contain all concepts itself.
+        """
+        found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
+        places = [self._by_place(each) for each in found]
+        rarest = min(range(len(found)), key=lambda number: (found[number].truncated, len(places[number])))
+        for number, each in enumerate(found):
+            if number != rarest and each.truncated:  # read all conversations of the rarest concept
+                in_places = self._in_places(places[rarest], each, mode, filters)
+                places[number] = self._by_place(in_places) | places[number]
+        events = [
+            joined(concepts, [of_one[place] for of_one in places])
+            for place in set[Place].intersection(*map(set, places))
+        ]
+        queries = [each.query for each in found]
+        return RankedEvents(
+            sorted(events, key=lambda event: (-event.score, event.key)),
+            AnalyzedQuery(
+                " ".join(each.text for each in queries),
+                corrections=tuple(one for each in queries for one in each.corrections),
+                inexact=tuple(one for each in queries for one in each.inexact),
+                relaxed=tuple(one for each in queries for one in each.relaxed),
+                times=tuple(one for each in queries for one in each.times),
+                empty_times=tuple(one for each in queries for one in each.empty_times),
+            ),
+            threshold=0.0 if all(each.plausible for each in found) else inf,
+            truncated=found[rarest].truncated,
+        )
+
+    def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
+        """Return the vectors nearest to a text, best first. The result is empty if the model is unavailable.
+
+        The filters apply only to the published index, as in `Snapshot.near`.
+
+        Args:
+            text: Text to compare.
+            filters: Filters that items must satisfy.
+            limit: Maximum number of vectors to return.
+            vector: Vector of the text, computed by the model of the index, or None to compute it.
+        """
+        self.snapshot.refresh()
+        try:
+            query = self.embeddings.model().embed([text])[0, :] if vector is None else vector
+        except ModelUnavailable:
+            return VectorMatches.none()
+        return self.snapshot.near(query, filters, limit)
+
+    def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
+        """Analyze a query with the whole index. A time expression without any entry in its date range becomes words."""
+        analyzed = AnalyzedQuery.of(query, dated=self._dated)
+        if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_date_filter(each))):
+            analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
+        analyzed = self.with_known_phrases(analyzed)
+        return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
 
     def _found(
         self, wordings: Sequence[AnalyzedQuery], mode: Mode, filters: Filters, depth: int
@@ -188,23 +263,6 @@ class Engine:
         truncated = truncated or any(len(each) == depth for each in nearest)
         return list(map(Wording, matches, compared)), truncated
 
-    def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
-        """Return the best `depth` text entries.
-
-        If few entries satisfy the filters and vector search is used too, return up to `_DEEP` entries.
-        """
-        narrow = mode is Mode.BOTH and self.snapshot.is_narrow(filters)
-        return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
-
-    def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
-        """Return a function that finds the matching entries of given items.
-
-        If `found` contains all matches, the function selects from `found` instead of searching again.
-        """
-        if depth < len(found) < _DEEP:
-            return lambda _, items: found.of(items)
-        return partial(self.snapshot.text, query, filters)
-
     def _fused(
         self,
         wordings: Sequence[AnalyzedQuery],
@@ -226,52 +284,12 @@ class Engine:
             partial(self.snapshot.adjacent_terms, pairs),
             rerank_from=rerank_from,
             waiting=self._waiting(found) if both else _NONE,
-            in_date_range=partial(self.snapshot.passing, _within(times[0])) if times else None,
+            in_date_range=partial(self.snapshot.passing, _date_filter(times[0])) if times else None,
             in_project=partial(self.snapshot.passing, Filters(projects=(here,))) if here else None,
             rewordings=rewordings,
         )
 
-    def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
-        """Yield all events that satisfy the filters as (instant, event), newest first. Undated events come last."""
-        self.snapshot.refresh()
-        depth, given, complete = _NEWEST, 0, False
-        while not complete:
-            found, complete = self.snapshot.newest(filters, depth)
-            yield from found[given:]
-            depth, given = _GROWTH * depth, len(found)
-
-    def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
-        """Return the best event of each conversation that contains all concepts, sorted by mean score.
-
-        An item outside conversations must contain all concepts itself.
-        """
-        found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
-        places = [self._by_place(each) for each in found]
-        rarest = min(range(len(found)), key=lambda number: (found[number].truncated, len(places[number])))
-        for number, each in enumerate(found):
-            if number != rarest and each.truncated:  # read all conversations of the rarest concept
-                within = self._within(places[rarest], each, mode, filters)
-                places[number] = self._by_place(within) | places[number]
-        events = [
-            joined(concepts, [of_one[place] for of_one in places])
-            for place in set[Place].intersection(*map(set, places))
-        ]
-        queries = [each.query for each in found]
-        return RankedEvents(
-            sorted(events, key=lambda event: (-event.score, event.key)),
-            AnalyzedQuery(
-                " ".join(each.text for each in queries),
-                corrections=tuple(one for each in queries for one in each.corrections),
-                inexact=tuple(one for each in queries for one in each.inexact),
-                relaxed=tuple(one for each in queries for one in each.relaxed),
-                times=tuple(one for each in queries for one in each.times),
-                empty_times=tuple(one for each in queries for one in each.empty_times),
-            ),
-            threshold=0.0 if all(each.plausible for each in found) else inf,
-            truncated=found[rarest].truncated,
-        )
-
-    def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
+    def _in_places(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
         """Search for the concept of `found` in every item of these conversations, and return the matching events."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
@@ -285,8 +303,8 @@ class Engine:
             vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
         # Re-ranked and plain scores are not comparable, so either all events are re-ranked or none.
-        events_ = self._fused([query], mode, [Wording(matches, vectors)], 0.0 if found.plausible else inf)
-        return RankedEvents(events_, query)
+        rerank_from = 0.0 if found.plausible else inf
+        return RankedEvents(self._fused([query], mode, [Wording(matches, vectors)], rerank_from), query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
         """Return the best event of each conversation, memory or document chunk that contains the concept."""
@@ -301,24 +319,6 @@ class Engine:
             session = items[event.key].session if event.key in items else 0
             best.setdefault((session, 0 if session else event.key), event)
         return best
-
-    def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
-        """Return the vectors nearest to a text, best first. The result is empty if the model is unavailable.
-
-        The filters apply only to the published index, as in `Snapshot.near`.
-
-        Args:
-            text: Text to compare.
-            filters: Filters that items must satisfy.
-            limit: Maximum number of vectors to return.
-            vector: Vector of the text, computed by the model of the index, or None to compute it.
-        """
-        self.snapshot.refresh()
-        try:
-            query = self.embeddings.model().embed([text])[0, :] if vector is None else vector
-        except ModelUnavailable:
-            return VectorMatches.none()
-        return self.snapshot.near(query, filters, limit)
 
     def _waiting(self, found: Sequence[Wording]) -> Integers:
         """Return the keys of the events in `found` that are not embedded yet, in ascending order."""
@@ -354,7 +354,7 @@ def _reworded(other: AnalyzedQuery, query: AnalyzedQuery) -> AnalyzedQuery:
     )
 
 
-def _within(time: TimeExpression) -> Filters:
+def _date_filter(time: TimeExpression) -> Filters:
     return Filters(after=time.after, before=time.before)
 
 

@@ -20,6 +20,8 @@ from .fake_embedder import FakeEmbedder
 
 LINES = 3
 """Lines of an exchange: the prompt, the tool call and the reply."""
+MAY_1 = 1_777_593_600_000
+LONG = "The pressure cooker whistles when the valve is stuck, so the valve was cleaned with vinegar."
 NO_FILTERS = Filters()
 
 

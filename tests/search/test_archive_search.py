@@ -11,13 +11,7 @@ from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.conversation import SessionKind
-from palaver.core.errors import (
-    InvalidLineRange,
-    PathOutsideArchive,
-    StoreMissing,
-    TooManyIds,
-    UnknownIds,
-)
+from palaver.core.errors import InvalidLineRange, PathOutsideArchive, StoreMissing, TooManyIds, UnknownIds
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import IDS_MAX, Query

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import DETAIL_TOKENS, Evidence, Observation
 from palaver.core.tokens import count
-from palaver.search.present.details import of_exchange
+from palaver.search.present.details import exchange_observation
 from palaver.templates.render import Renderer
 
 from .samples import detail
@@ -52,7 +52,7 @@ def test_an_observation_keeps_to_its_limit(one: Observation, name: str) -> None:
 def test_an_exchange_keeps_to_its_limit(prompt: str, answer: str) -> None:
     """An exchange of any length is rendered within the token limit."""
     turns = (Turn(3, Speaker.HUMAN, Kind.PROMPT, prompt), Turn(4, Speaker.ASSISTANT, Kind.PROSE, answer))
-    shown = of_exchange(Exchange(0, Span(3, 4, 0, 1), turns, None, None))
+    shown = exchange_observation(Exchange(0, Span(3, 4, 0, 1), turns, None, None))
 
     assert count(RENDERER.observations([replace(detail(), kind="exchange", observation=shown)])) <= DETAIL_TOKENS
 

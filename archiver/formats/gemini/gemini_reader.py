@@ -15,10 +15,10 @@ from ...files.lines import Line, Record
 from ..json_values import first_string, instant, joined_text, listing, mapping, mappings, media_label, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, line_events, record_id, unknown_type, usage
 from ..record_reader import RecordReader
+from .added_text import split_added
 
 _COMMAND = re.compile(r"\?|/[a-z][\w:-]*(?:\s.*)?", re.DOTALL | re.IGNORECASE)
 _SESSION_CONTEXT = "<session_context>"
-_ADDED = re.compile(r"<(hook_context|loaded_context)>(.*?)</\1>\s*", re.DOTALL)
 _UNTRUSTED = re.compile(r"\s*<untrusted_context[^>]*>\n?(.*?)\n?</untrusted_context>\s*", re.DOTALL)
 _EXIT_CODE = re.compile(r"^Exit Code: -?[0-9]*[1-9]", re.MULTILINE)
 _SHELL = "run_shell_command"
@@ -125,7 +125,8 @@ class GeminiReader(RecordReader):
         if name in self._journal.lines:
             return SkipReason.REPEATED
         self._journal.add(name, line.number)
-        text, context = _without_added(clean(_content_text(message.get("displayContent")) or _text(message)))
+        text = clean(_content_text(message.get("displayContent")) or _text(message))
+        text, context = ("", text) if text.startswith(_SESSION_CONTEXT) else split_added(text)
         injected = self._injected(context, stamp)
         if not text:
             return injected or SkipReason.EMPTY
@@ -195,17 +196,6 @@ def _content_text(content: object) -> str:
 def _is_command(text: str) -> bool:
     """Return whether a text is a command to the program."""
     return _COMMAND.fullmatch(text) is not None
-
-
-def _without_added(text: str) -> tuple[str, str]:
-    """Return the text of a prompt, and the text that hooks or the program added before or after it.
-
-    Gemini CLI escapes angle brackets in the text of hooks.
-    """
-    if text.startswith(_SESSION_CONTEXT):
-        return "", text
-    added = "\n".join(found[2] for found in _ADDED.finditer(text)).replace("&lt;", "<").replace("&gt;", ">")
-    return _ADDED.sub("", text).strip(), added.strip()
 
 
 def _result_of(call: Record) -> str:

@@ -17,7 +17,7 @@ from palaver.templates.json_output import to_json, with_tokens
 
 from .options import as_json, date_option
 from .output import print_json, print_message, print_page, renderer
-from .project_option import places_of
+from .project_option import only_projects, places_of
 from .search import open_layers
 
 _LIMITS: Final = LoopLimits()
@@ -25,13 +25,7 @@ _LIMITS: Final = LoopLimits()
 
 @click.command()
 @click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
-@click.option(
-    "--project",
-    "projects",
-    multiple=True,
-    metavar="NAME",
-    help="Only this project: name, folder, or `.` (current folder).",
-)
+@only_projects
 @click.option("--anywhere", is_flag=True, help="Do not prefer entries of the current folder's project.")
 @date_option("--after", "--since", "after", help="First date, inclusive.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")

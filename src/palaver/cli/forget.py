@@ -21,7 +21,7 @@ from palaver.templates.quote import line
 from .memory_access import memory_core
 from .options import as_json, date_option
 from .output import print_json, print_page, progress_bars, renderer
-from .project_option import archived_as
+from .project_option import archived_as, only_projects
 
 _ARGUMENTS = "palaver.forget.arguments"
 
@@ -43,13 +43,7 @@ class _RecordsArguments(click.Command):
 
 @click.command(cls=_RecordsArguments)
 @click.argument("what", nargs=-1, metavar="[WHAT]...")
-@click.option(
-    "--project",
-    "projects",
-    multiple=True,
-    metavar="NAME",
-    help="Only this project: name, folder, or `.` (current folder).",
-)
+@only_projects
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
 @date_option("--since", "--after", "since", help="First date, inclusive: 2026-03-01, last tuesday, march, ...")
 @date_option("--until", "--before", "until", last=True, help="Last date, inclusive.")

@@ -1,4 +1,4 @@
-"""The --project option: a project given by its name or its folder."""
+"""The --project options: projects given by their names or folders."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,13 @@ if TYPE_CHECKING:  # The search command loads this module, but not the memories.
     from palaver.observe.memory import MemoryCore
 
 in_project = click.option("--project", metavar="NAME", help="Project: name, folder, or `.` (current folder).")
+only_projects = click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="NAME",
+    help="Only this project: name, folder, or `.` (current folder).",
+)
 
 
 def folder_of(project: str | None) -> str:

@@ -23,7 +23,7 @@ from palaver.templates.truncation import MIN_BUDGET
 from .demo import refuse_demo_only
 from .options import as_json, date_option
 from .output import print_json, print_message, print_page, raw_output, renderer
-from .project_option import places_of
+from .project_option import only_projects, places_of
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -41,13 +41,7 @@ _FILTERS = (
         help="First date, inclusive: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march.",
     ),
     date_option("--before", "--until", "before", last=True, help="Last date, inclusive."),
-    click.option(
-        "--project",
-        "projects",
-        multiple=True,
-        metavar="NAME",
-        help="Only this project: name, folder, or `.` (current folder).",
-    ),
+    only_projects,
     click.option(
         "--type", "types", multiple=True, metavar="TYPE", help="Only observations of this type: decision, bug-fix, ..."
     ),

@@ -12,18 +12,12 @@ from palaver.templates.json_output import to_json, with_tokens
 from .demo import refuse_demo_only
 from .options import as_json, date_option
 from .output import print_json, print_page, renderer
-from .project_option import archived_as
+from .project_option import archived_as, only_projects
 from .search import open_layers
 
 
 @click.command()
-@click.option(
-    "--project",
-    "projects",
-    multiple=True,
-    metavar="NAME",
-    help="Only this project: name, folder, or `.` (current folder).",
-)
+@only_projects
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ...")
 @click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch.")
 @click.option("--file", "files", multiple=True, metavar="FILE", help="Only sessions that read or modified FILE.")

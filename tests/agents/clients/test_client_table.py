@@ -91,3 +91,14 @@ def test_an_unknown_client_is_an_error() -> None:
         find_client("emacs")
 
     assert all(client.name in raised.value.full_message for client in CLIENTS)
+
+
+def test_another_file_follows_the_location_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A file beside the configuration file has its folder, also if a variable moves that folder."""
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    found = find_client("gemini").beside("commands/a.toml", "skills", ", command")
+
+    assert (found.name, found.title) == ("gemini-skills", "Gemini CLI, command")
+    assert found.path == tmp_path / ".gemini/commands/a.toml"

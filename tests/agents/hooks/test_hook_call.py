@@ -60,9 +60,10 @@ def test_a_patch_is_an_edit(command: str) -> None:
     assert (found.command, found.file) == ("", "/home/demo/shop/src/a.py")
 
 
-def test_text_of_an_earlier_hook_is_not_part_of_the_prompt() -> None:
-    """Gemini CLI puts the text of the hook for the session start before the prompt. It is removed."""
-    found = parsed(HookEvent.PROMPT, prompt=f"<hook_context>{'x ' * 2_000}</hook_context>\n\nWhy do we use SQLite?")
+@pytest.mark.parametrize("tag", ["hook_context", "loaded_context"])
+def test_added_text_is_not_part_of_the_prompt(tag: str) -> None:
+    """Gemini CLI puts the text of an earlier hook, or loaded instructions, before the prompt. They are removed."""
+    found = parsed(HookEvent.PROMPT, prompt=f"<{tag}>{'x ' * 2_000}</{tag}>\n\nWhy do we use SQLite?")
 
     assert found is not None
     assert found.prompt == "Why do we use SQLite?"

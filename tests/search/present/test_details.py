@@ -9,7 +9,7 @@ from palaver.core.query import Grouping, Query
 from palaver.core.results import BUDGET, Hit
 from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
-from palaver.search.present.details import Details, of_exchange
+from palaver.search.present.details import Details, exchange_observation
 from palaver.templates.render import Renderer
 
 from ... import demo
@@ -33,7 +33,7 @@ def test_the_title_of_an_exchange_is_its_prompt(prompt: str, title: str) -> None
     """A prompt with a plan has the heading of the plan as its title, because all plans have the same introduction."""
     turns = (Turn(1, Speaker.HUMAN, Kind.PROMPT, prompt),)
 
-    assert of_exchange(Exchange(0, Span(1, 1, 0, 0), turns, None, None)).title == title
+    assert exchange_observation(Exchange(0, Span(1, 1, 0, 0), turns, None, None)).title == title
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_title_of_an_exchange_is_its_prompt(prompt: str, title: str) -> None
 def test_a_title_is_the_beginning_of_the_prompt(inserted: tuple[Kind, str], quote: str) -> None:
     """The title omits text that the agent's program inserted. A long prompt is truncated between words."""
     turns = (Turn(1, Speaker.HOST, *inserted), Turn(2, Speaker.HUMAN, Kind.PROMPT, "Why does it leak?"))
-    shown = of_exchange(Exchange(0, Span(1, 2, 0, 0), turns, None, None))
+    shown = exchange_observation(Exchange(0, Span(1, 2, 0, 0), turns, None, None))
 
     assert [proof.quote for proof in shown.evidence] == [quote]
     assert shown.new_quotes == () or " " not in quote

@@ -1,6 +1,6 @@
-"""Tests of the item that represents each event, and of filters."""
+"""Hits of a search: their order, groups, snippets and thresholds."""
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -8,92 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from palaver.archiver.store.replacement_table import StoredReplacement
 from palaver.core import ids
-from palaver.core.clock import day_end, day_start
 from palaver.core.memory import Memory
-from palaver.core.observation import Observation, ObservationType
-from palaver.core.query import Filters, Mode, Query
-from palaver.core.results import Hit
+from palaver.core.observation import SUMMARY, Observation, ObservationType
+from palaver.core.query import Filters, Grouping, Mode, Query
+from palaver.core.results import ReplacedBy
+from palaver.search.present.details import Details
 from palaver.search.present.hits import Hits
 from palaver.search.rank import engine
 
-from ..history import LINES, NO_FILTERS, History, Said, learned
-
-MAY_1 = day_start("2026-05-01")
-PATHS = ["src/auth.ts", "/w/app/api/auth.ts", "README.md"]
-FILLER = "x " * 740
-LONG = "The pressure cooker whistles when the valve is stuck, so the valve was cleaned with vinegar."
-
-
-def test_an_exchange_without_observations_is_the_hit(history: History) -> None:
-    """An exchange without observations is shown on the lines that contain the words."""
-    [_, key] = history.say("one", Said("first"), Said("brass kettle", LONG, at=MAY_1), cwd="/w/app")
-
-    [hit] = history.search("valve", mode=Mode.TEXT).hits
-
-    assert (hit.id, hit.kind, hit.type, hit.title) == (f"ex-{key}", "exchange", "general", "brass kettle")
-    assert (hit.path, hit.session_id, hit.project) == ("test/one.jsonl", "one", "one")
-    assert (hit.start_line, hit.end_line, hit.at) == (LINES + 1, 2 * LINES, MAY_1)
-    assert "valve" in hit.snippet
-    assert hit.similarity is None
-
-
-def test_an_observation_represents_its_exchange(history: History) -> None:
-    """If words occur in the evidence of an observation, the hit is that observation with its lines."""
-    [key] = history.say("one", Said("brass kettle", LONG))
-    _, covering = history.learn(key, learned("about the kettle", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
-
-    hits = history.search("cleaning", mode=Mode.TEXT).hits
-
-    assert [(hit.id, hit.kind, hit.start_line, hit.end_line) for hit in hits] == [
-        (f"obs-{covering}", "observation", 3, 3)
-    ]
-
-
-def test_words_outside_of_evidence_show_the_exchange(history: History) -> None:
-    """If words occur in neither an observation nor its evidence, the hit is the exchange."""
-    [key] = history.say("one", Said(FILLER, LONG))
-    history.learn(key, learned("something else", lines=(1, 1)))
-
-    assert history.ids("valve vinegar", mode=Mode.TEXT) == [f"ex-{key}"]
-
-
-def test_the_observation_with_the_matching_evidence_is_shown(history: History) -> None:
-    """An observation with the words in its evidence is shown before an observation that contains only some of them."""
-    [key] = history.say("one", Said(FILLER, LONG))
-    _, covering = history.learn(key, learned("the valve", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
-
-    assert history.ids("stuck valve vinegar", mode=Mode.TEXT) == [f"obs-{covering}"]
-
-
-@pytest.mark.parametrize(
-    ("title", "kind"), [("the valve", "exchange"), ("pressure valve stuck, vinegar", "observation")]
-)
-def test_the_exchange_is_shown_if_it_matches_much_better(history: History, title: str, kind: str) -> None:
-    """If many more query words occur outside the evidence, the exchange itself is shown, on those lines."""
-    [key] = history.say("one", Said(FILLER, LONG))
-    history.learn(key, learned(title, lines=(1, 1)))
-
-    [hit] = history.search("pressure valve stuck vinegar whistles", mode=Mode.TEXT).hits
-
-    assert hit.kind == kind
-    assert (hit.start_line, hit.end_line) == ((3, 3) if kind == "exchange" else (1, 1))
-
-
-def test_observations_are_found_by_their_own_words(history: History) -> None:
-    """A query for words of an observation finds it, even if the exchange does not contain the words."""
-    [key] = history.say("one", Said("brass kettle"))
-    [insight] = history.learn(key, learned("limescale", lines=(1, 1)))
-
-    assert history.ids("limescale", mode=Mode.TEXT) == [f"obs-{insight}"]
-
-
-def test_an_exchange_is_one_hit(history: History) -> None:
-    """An exchange with several observations is one hit: the observation that matches best."""
-    [key] = history.say("one", Said("brass kettle"))
-    _, best = history.learn(key, learned("kettle", lines=(1, 1)), learned("brass kettle", lines=(1, 1)))
-
-    assert history.ids("brass kettle", mode=Mode.TEXT) == [f"obs-{best}"]
+from ..history import LONG, MAY_1, NO_FILTERS, History, Said, learned
 
 
 def test_several_concepts_are_found_in_one_conversation(history: History) -> None:
@@ -162,72 +87,6 @@ def test_several_concepts_each_have_a_threshold(history: History, monkeypatch: p
     assert len(found.explanation.weak) == 1
 
 
-def test_a_single_command_is_not_a_weak_match(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A prompt of one word is a weak match only if the query contains that word."""
-    history.say("one", Said("clear"), Said("brass kettle", LONG))
-    history.embed()
-    monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
-    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
-
-    def nearest(query: str) -> list[str]:
-        found = history.search(query).explanation
-        return [hit.title for hit in found.weak] if found else []
-
-    assert nearest("brass xyzzyplugh") == ["brass kettle"]
-    assert "clear" in nearest("clear")
-
-
-@pytest.mark.parametrize(
-    ("query", "unknown"),
-    [
-        ("qwxz blorf", True),
-        ('"qwxz blorf"', True),
-        ("qwxz_blorf", True),
-        ("qwxz kettle", False),
-        ("qwxz kettl", False),
-        ("qwxz blor*", False),
-        ("qwxz blorf snork grmpf", False),
-    ],
-)
-def test_unknown_words_have_no_weak_matches(
-    history: History, monkeypatch: pytest.MonkeyPatch, query: str, unknown: bool
-) -> None:
-    """A short query of unknown words has no weak matches, because, unlike a sentence, it cannot be a paraphrase.
-
-    Weak matches are returned if the search requests them.
-    """
-    history.say("one", Said("brass kettle", LONG))
-    history.embed()
-    monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
-    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
-    found = history.search(query)
-
-    assert not found.hits
-    assert found.explanation is not None
-    assert (found.explanation.no_known_term, not found.explanation.weak) == (unknown, unknown)
-    assert '"' in query or Hits(history.store, history.engine()).search(Query((query,), weak=True)).hits
-
-
-def test_the_explanation_names_concepts_without_matches(history: History) -> None:
-    """The explanation counts the matches of each concept.
-
-    If all concepts have matches, it names two concepts that no conversation shares.
-    """
-    history.say("one", Said("the kettle has a valve"))
-    history.say("two", Said("a kettle and a pump"))
-
-    missing = history.search("kettle", "zeppelin", mode=Mode.TEXT).explanation
-    disjoint = history.search("kettle", "valve", "pump", mode=Mode.TEXT).explanation
-    two = history.search("valve", "pump", mode=Mode.TEXT).explanation
-
-    assert missing is not None
-    assert (missing.concepts, missing.disjoint) == ((("kettle", 2), ("zeppelin", 0)), ())
-    assert disjoint is not None
-    assert (disjoint.concepts, disjoint.disjoint) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
-    assert two is not None
-    assert (two.concepts, two.disjoint) == ((("valve", 1), ("pump", 1)), (("valve", "pump"),))
-
-
 def test_the_limit_keeps_the_best_hits(history: History) -> None:
     """The limit keeps the best hits, and the total counts the returned hits."""
     history.say("one", *(Said(f"kettle {'steam ' * n}") for n in range(12)))
@@ -236,166 +95,6 @@ def test_the_limit_keeps_the_best_hits(history: History) -> None:
 
     assert (few.total, len(few.hits), many.total) == (3, 3, 12)
     assert few.hits == many.hits[:3]
-
-
-def test_filtered_events_do_not_count_towards_the_limit(history: History) -> None:
-    """Events that a filter removes do not count towards the limit."""
-    made = history.say("one", *(Said(f"kettle {n}") for n in range(30)))
-    for key in made[:-1]:
-        history.learn(key, learned("kettle kettle"))
-    [wanted] = history.learn(made[-1], learned("nothing alike", ObservationType.DECISION))
-
-    found = history.search("kettle", mode=Mode.TEXT, limit=1, filters=Filters(types=(ObservationType.DECISION,)))
-
-    assert [hit.id for hit in found.hits] == [f"obs-{wanted}"]
-
-
-def test_a_type_filter_shows_observations_of_that_type(history: History) -> None:
-    """A type filter shows only observations of that type, even if the exchange has other observations."""
-    [key] = history.say("one", Said("brass kettle"))
-    _, decision = history.learn(
-        key, learned("brass kettle", lines=(1, 1)), learned("taste", ObservationType.DECISION, (2, 2))
-    )
-
-    assert history.ids("kettle", filters=Filters(types=(ObservationType.DECISION,))) == [f"obs-{decision}"]
-    assert history.ids("kettle", filters=Filters(types=(ObservationType.TEST,))) == []
-
-
-def test_a_confirming_exchange_has_the_types_of_its_observation(history: History) -> None:
-    """As long as an exchange repeats an observation, it is found under the type and concepts of the observation."""
-    [first] = history.say("one", Said("brass kettle"))
-    [second] = history.say("two", Said("brass kettle once more"))
-    [decision] = history.learn(first, learned("we use brass", ObservationType.DECISION, concepts=["metal"]))
-    history.learn(
-        first, learned("we use brass", ObservationType.DECISION, concepts=["metal"]), learned("soup", concepts=["pan"])
-    )
-    history.publish()
-    there = Filters(types=(ObservationType.DECISION,), sessions=("two",))
-
-    assert history.ids("kettle", filters=there) == []
-    with history.store.transaction():
-        history.store.confirmations.replace(second, {decision: ()})
-    for _ in range(2):
-        assert history.ids("kettle", filters=there) == [f"ex-{second}"]
-        assert history.ids("kettle", filters=replace(there, concepts=("Metal",))) == [f"ex-{second}"]
-        assert history.ids("kettle", filters=replace(there, concepts=("pan",))) == []
-        assert history.ids(filters=there) == [f"ex-{second}"]
-        history.publish()
-    history.learn(first, learned("soup", concepts=["pan"]))
-    assert history.ids("kettle", filters=there) == []
-
-
-@pytest.mark.parametrize(
-    ("after", "before", "expected"),
-    [
-        ("2026-05-02", None, ["second", "third"]),
-        (None, "2026-05-02", ["first", "second"]),
-        ("2026-05-02", "2026-05-02", ["second"]),
-        ("2026-05-04", None, []),
-    ],
-)
-def test_days_are_inclusive(history: History, after: str | None, before: str | None, expected: list[str]) -> None:
-    """`after` and `before` include their day. Undated items are in no date range."""
-    history.say(
-        "one",
-        Said("kettle first", at=MAY_1),
-        Said("kettle second", at=day_end("2026-05-02") - 1),
-        Said("kettle third", at=day_start("2026-05-03")),
-        Said("kettle undated"),
-    )
-
-    wanted = Query.parse("kettle", mode="text", after=after, before=before)
-    found = history.search("kettle", mode=Mode.TEXT, filters=wanted.filters)
-
-    assert sorted(hit.title.removeprefix("kettle ") for hit in found.hits) == expected
-
-
-def test_projects_by_name_and_by_path(history: History) -> None:
-    """A project filter accepts a name, a namespace, and a path regardless of case and final slash."""
-    [key] = history.say("one", Said("kettle"), project="App", cwd="/Code/App")
-    history.say("two", Said("kettle"), project="app2", cwd="/code/app2")
-
-    for name in ("app", "APP", "/code/app", "/Code/App/", "project:app"):
-        assert history.ids("kettle", filters=Filters(projects=(name,))) == [f"ex-{key}"]
-    assert history.ids("kettle", filters=Filters(projects=("work", "/code", "ap"))) == []
-
-
-contents = st.builds(
-    Said,
-    st.sampled_from(["brass kettle", "copper pan", "kettle and pan"]),
-    at=st.none() | st.integers(0, 3).map(lambda day: MAY_1 + day * 86_400_000),
-    reads=st.lists(st.sampled_from(PATHS), max_size=1).map(tuple),
-)
-insights = st.lists(
-    st.builds(
-        learned,
-        st.sampled_from(["kettle", "pan", "steam"]),
-        st.sampled_from([ObservationType.DECISION, ObservationType.TEST]),
-        st.just((1, 1)),
-        concepts=st.lists(st.sampled_from(["heat", "Metal"]), max_size=1),
-        files=st.lists(st.sampled_from(PATHS), max_size=1),
-        at=st.none() | st.integers(0, 3).map(lambda day: MAY_1 + day * 86_400_000),
-    ),
-    max_size=2,
-    unique=True,
-)
-wanted = st.builds(
-    Filters,
-    after=st.none() | st.just(MAY_1 + 86_400_000),
-    before=st.none() | st.just(MAY_1 + 2 * 86_400_000),
-    projects=st.sampled_from([(), ("one",), ("/w/two",)]),
-    types=st.sampled_from([(), (ObservationType.TEST,)]),
-    concepts=st.sampled_from([(), ("metal",), ("heat", "metal")]),
-    files=st.sampled_from([(), ("auth.ts",), ("readme.md",), ("src/auth.ts",)]),
-)
-
-
-def satisfies(history: History, hit: Hit, filters: Filters) -> bool:
-    """Return whether a hit satisfies the filters."""
-    key = int(hit.id.partition("-")[2])
-    observation = next(iter(history.store.observations.load([key]).values()), None)
-    exchange = next(iter(history.store.exchanges.load([key]).values()), None)
-    files: tuple[str, ...] = ()
-    concepts: tuple[str, ...] = ()
-    if observation:
-        files, concepts = observation.observation.files_modified, observation.observation.concepts
-    elif exchange:
-        files = exchange.exchange.reads
-    ends = [f"/{path}".lower().endswith(f"/{end}") for path in files for end in filters.files]
-    return (
-        (filters.after is None or (hit.at or 0) >= filters.after)
-        and (filters.before is None or 0 < (hit.at or 0) < filters.before)
-        and (not filters.projects or hit.project in {name.removeprefix("/w/") for name in filters.projects})
-        and (not filters.types or hit.type in filters.types)
-        and (not filters.concepts or bool({name.lower() for name in concepts} & set(filters.concepts)))
-        and (not filters.files or any(ends))
-    )
-
-
-@given(st.lists(st.tuples(contents, insights), min_size=1, max_size=5), wanted, st.sampled_from(Mode), st.booleans())
-@settings(max_examples=40)
-def test_every_hit_satisfies_the_filters(
-    exchanges: list[tuple[Said, list[Observation]]], filters: Filters, mode: Mode, publish: bool
-) -> None:
-    """Every hit satisfies every filter, and a filter adds no events."""
-    with TemporaryDirectory() as folder:
-        history = History(Path(folder))
-        for number, (each, observations) in enumerate(exchanges):
-            name = ("one", "two")[number % 2]
-            [key] = history.say(f"{name}{number}", each, project=name, cwd=f"/w/{name}")
-            history.learn(key, *observations)
-        history.embed()
-        if publish:
-            history.publish()
-
-        every = {hit.session_id: hit.score for hit in history.search("kettle", mode=mode).hits}
-        found = history.search("kettle", mode=mode, filters=filters).hits
-
-        for hit in found:
-            assert satisfies(history, hit, filters), hit
-            assert hit.score <= every[hit.session_id] + 1e-6
-        if filters == NO_FILTERS:
-            assert len(found) == len(every)
 
 
 @given(st.lists(st.sampled_from(["brass kettle", "copper pan", "steam", "kettle"]), min_size=1, max_size=6))
@@ -415,3 +114,222 @@ def test_scores_and_similarities_are_in_range(prompts: list[str]) -> None:
         for hit, row in zip(hits, rows, strict=True):
             assert hit.similarity == pytest.approx(float(row @ query), abs=2e-3)
         assert history.search("brass kettle").hits == hits
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_explanation_adds_up_to_the_score(archive: History, mode: Mode) -> None:
+    """The points of all parts, added in order, are exactly the score."""
+    hits = archive.search("brass kettle whistles", mode=mode).hits
+
+    assert hits
+    for hit in hits:
+        total = 0.0
+        for part in hit.parts:
+            total += part.points
+        assert total == hit.score
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ('"brass kettle"', {"ex-1"}),
+        ('"kettles whistle"', set[str]()),
+        ('"it whistle"', {"ex-1", "ex-2"}),
+        ('"kettle brass"', set[str]()),
+        ('"brass kettle" "nowhere"', set[str]()),
+        ("ERR_AUTH_FAILED", {"ex-1", "ex-2"}),
+        ("whist*", {"ex-1", "ex-2"}),
+        ("ketle", {"ex-1", "ex-2", "ex-3"}),
+        ("検索", {"ex-4"}),
+        ("🚀", {"ex-4"}),
+        ("nai\u0308ve", {"ex-4"}),
+        ('"', set[str]()),
+        ('"_"', set[str]()),
+    ],
+)
+def test_phrases_are_exact_and_words_are_not(archive: History, words: str, found: set[str]) -> None:
+    """Phrases match literally or not at all. Prefixes, misspellings, CJK text, emoji and accents are found.
+
+    A short exchange is also found by the words of the exchange before it, but not by a quoted phrase from there.
+    """
+    assert set(archive.ids(words, mode=Mode.TEXT)) == found
+
+
+def test_without_words_the_newest_come_first(archive: History) -> None:
+    """A search with only filters lists the remaining events, newest first and undated events last."""
+    found = Hits(archive.store, archive.engine()).search(Query.newest(agents=["test"]))
+
+    assert [hit.id for hit in found.hits] == ["ex-3", "ex-2", "ex-1", "ex-4"]
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_a_list_without_words_is_complete(history: History, monkeypatch: pytest.MonkeyPatch, sessions: int) -> None:
+    """Pages list every event once, even if events have many entries, no date or the same date."""
+    monkeypatch.setattr(engine, "_NEWEST", 4)
+    for name in range(sessions):
+        exchanges = (Said(f"{n}", "steam " * 900, at=MAY_1 + n // 3 if n % 4 else None) for n in range(12))
+        history.say(f"s{name}", *exchanges)
+        history.publish()
+    whole = [hit.id for hit in Hits(history.store, history.engine()).search(Query((), limit=50)).hits]
+    asked, seen = Query((), limit=5), list[str]()
+    while True:
+        page = Hits(history.store, history.engine()).search(asked)
+        seen += [hit.id for hit in page.hits]
+        if not page.cursor:
+            break
+        asked = replace(asked, cursor=page.cursor)
+
+    assert seen == whole
+    assert len(set(seen)) == len(seen) == 12 * sessions
+    undated = [history.store.items.load([int(one[3:])])[int(one[3:])].at is None for one in seen]
+    assert undated == sorted(undated)
+
+
+def test_hits_can_be_grouped_by_session(archive: History) -> None:
+    """Grouped by session, each conversation is one result with the number of its other hits."""
+    found = Hits(archive.store, archive.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
+
+    assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
+    assert {hit.session_id: hit.more for hit in found.hits}["tea"] == 1
+
+
+def test_a_replaced_observation_follows_its_replacement(history: History) -> None:
+    """An observation that a later one replaces is listed after it, and its details name the replacement."""
+    [one, two] = history.say("tea", Said("the kettle leaks at the lid"), Said("no, the kettle leaks elsewhere"))
+    [old] = history.learn(one, learned("The kettle leaks at the lid", ObservationType.DEBUG))
+    [new] = history.learn(two, learned("The kettle has a leak in its base", ObservationType.DEBUG))
+    history.embed()
+    history.publish()
+    before = history.ids("the kettle leaks at the lid", mode=Mode.TEXT)
+    with history.store.transaction():
+        history.store.replacements.put([old, new], [StoredReplacement(old, new, 4)])
+    found = history.search("the kettle leaks at the lid", mode=Mode.TEXT).hits
+
+    assert before == [f"obs-{old}", f"obs-{new}"]
+    assert [hit.id for hit in found] == [f"obs-{new}", f"obs-{old}"]
+    [detail] = Details(history.store).load([old])
+    assert detail.replaced_by == ReplacedBy(f"obs-{new}", "The kettle has a leak in its base", 4)
+
+
+def summarised(history: History, session: int, exchange: int, summary: Observation) -> int:
+    """Store the summary of a session, publish it and return its key."""
+    with history.store.transaction():
+        history.store.summaries.put(session, exchange, summary)
+    history.embed()
+    history.publish()
+    stored = history.store.summaries.of_session(session)
+    assert stored is not None
+    return stored.key
+
+
+def test_a_session_is_shown_by_its_summary(history: History) -> None:
+    """Grouped by session, a conversation has the title of its summary, and the rank of its best event."""
+    [first, second] = history.say("tea", Said("which login do we take"), Said("the kettle of the guests leaks"))
+    history.learn(second, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
+    summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
+    query = Query(("kettle leaks",), by=Grouping.SESSION)
+    [hit] = Hits(history.store, history.engine()).search(query).hits
+
+    assert (hit.id, hit.kind, hit.title) == ("tea", "session", "Replaced the seal")
+    assert hit.score == history.search("kettle leaks").hits[0].score
+
+
+def test_a_session_satisfies_the_filters(history: History) -> None:
+    """Grouped by session, a session is found if one of its observations satisfies the filters."""
+    [first] = history.say("tea", Said("the kettle of the guests leaks"))
+    history.learn(first, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
+    summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
+    hits = Hits(history.store, history.engine())
+    fixes, decisions = Filters(types=("bug-fix",)), Filters(types=("decision",))
+    [hit] = hits.search(Query(("kettle",), by=Grouping.SESSION, filters=fixes)).hits
+
+    assert (hit.id, hit.title) == ("tea", "Replaced the seal")
+    assert hits.search(Query(("kettle",), by=Grouping.SESSION, filters=decisions)).hits == ()
+
+
+def test_a_session_without_observations_has_its_title(history: History) -> None:
+    """Grouped by session, a conversation from which nothing was learned is shown with the agent's title."""
+    history.say("Tea for two", Said("could you look at the kettle?"))
+    history.publish()
+    [hit] = Hits(history.store, history.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION)).hits
+
+    assert hit.title == "Tea for two"
+
+
+def test_snippets_contain_the_matched_words(archive: History) -> None:
+    """The matched words of a hit have the same spelling as in its snippet."""
+    hit, *_ = archive.search("whistles", mode=Mode.TEXT).hits
+
+    assert hit.matched == ("whistles",)
+    assert "whistles" in hit.snippet
+
+
+def test_hits_are_the_same_without_snippets(archive: History) -> None:
+    """A search without snippets returns the same hits without matched words."""
+    hits, query = Hits(archive.store, archive.engine()), Query.parse("whistles")
+
+    shown = hits.search(query)
+    bare = hits.search(query, snippets=False)
+
+    assert [replace(hit, snippet="", matched=(), needs_snippet=False) for hit in shown.hits] == [
+        replace(hit, snippet="") for hit in bare.hits
+    ]
+
+
+def test_grouping_by_session_lists_sessions_only(archive: History) -> None:
+    """Results grouped by session contain no memories, because a memory does not belong to a session."""
+    with archive.store.transaction():
+        memory = archive.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
+    archive.embed()
+    archive.publish()
+    by_session = Hits(archive.store, archive.engine()).search(Query(("kettle",), by=Grouping.SESSION))
+
+    assert f"mem_{memory}" in {hit.id for hit in archive.search("kettle").hits}
+    both = archive.search("brass", "kettle")
+    assert {hit.kind for hit in by_session.hits} == {"session"}
+    assert both.hits
+    assert {hit.kind for hit in both.hits} <= {"exchange", "observation"}
+    assert all(hit.path for hit in (*by_session.hits, *both.hits))
+
+
+def test_a_summary_ranks_behind_its_observations(history: History) -> None:
+    """An event is shown as the observation that answers the query, not as the summary of the session."""
+    [asked, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
+    history.learn(
+        asked,
+        learned("Chose tokens for authentication", ObservationType.DECISION),
+        learned(f"{SUMMARY}authentication"),
+    )
+    history.embed()
+    history.publish()
+
+    assert history.search("authentication").hits[0].title == "Chose tokens for authentication"
+
+
+def test_irrelevant_events_are_not_listed_after_good_hits(history: History) -> None:
+    """Events far below the relevance threshold are listed only on request."""
+    for number in range(30):
+        history.say(f"s{number}", Said(f"an unrelated matter of kitchens, number {number}"))
+    history.say("auth", Said("authentication with tokens"))
+    history.embed()
+    history.publish()
+    shown = history.search("authentication")
+    weak = Hits(history.store, history.engine()).search(Query(("authentication",), weak=True, limit=50))
+
+    assert [hit.title for hit in shown.hits] == ["authentication with tokens"]
+    assert len(weak.hits) > 1
+
+
+def test_entries_of_the_own_project_rank_first_among_equals(history: History) -> None:
+    """Of two equal texts, the one of the searcher's project is first; the score says so."""
+    for name in ("tea", "milk"):
+        history.say(name, Said("the kettle of the guests leaks"), project=name, cwd=f"/code/{name}")
+    history.publish()
+    hits = Hits(history.store, history.engine())
+
+    for here in ("tea", "milk", "/code/tea", "/code/milk"):
+        found = hits.search(Query(("kettle leaks",), Mode.TEXT, here=here)).hits
+        assert found[0].project == PurePath(here).name
+        assert [part.value for hit in found for part in hit.parts if part.name == "project"] == [1.0, 0.0]
+    unknown = hits.search(Query(("kettle leaks",), Mode.TEXT)).hits
+    assert {part.name for hit in unknown for part in hit.parts}.isdisjoint({"project", "date"})

@@ -9,10 +9,12 @@ import orjson
 from palaver.archiver.files.lines import split
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
-from palaver.core.conversation import Fact, Note, Session, SessionKind, Skipped, Turn
+from palaver.core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 
 SESSION = "0d9f1c1e-0000-4000-8000-000000000001"
 TIME = "2026-03-01T10:00:00.000Z"
+HUMAN, HOST = Speaker.HUMAN, Speaker.HOST
+PROMPT, INJECTED = Kind.PROMPT, Kind.INJECTED
 
 
 def user(content: object, **fields: Any) -> dict[str, Any]:
@@ -73,3 +75,9 @@ def notes(events: Sequence[Event], fact: Fact) -> list[tuple[int, str]]:
 def skipped(*records: object) -> list[tuple[int, str]]:
     """Return the line and the reason of every skip."""
     return [(event.line, event.reason) for event in read(*records) if isinstance(event, Skipped)]
+
+
+def author(content: object, **fields: object) -> tuple[Speaker, Kind, str]:
+    """Return the speaker, kind and text of the only turn of a user record."""
+    (turn,) = turns(user(content, **fields))
+    return turn.speaker, turn.kind, turn.text

@@ -1,11 +1,19 @@
-"""Records of small Codex rollouts."""
+"""Records of small Codex rollouts, and helpers that read rollouts."""
 
 from typing import Any
+
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.codex.codex_format import Codex
+from palaver.core.conversation import Kind, Speaker, Turn
+
+from .. import reading
 
 SESSION = "019d0000-0000-7000-8000-000000000001"
 PARENT = "019d0000-0000-7000-8000-000000000002"
 TIME = "2026-03-01T10:00:00.000Z"
 CALL = "call_Zx81kPq02LmNv7TyRw3sBd4e"
+PATCH = "*** Begin Patch\n*** Update File: a.py\n\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+CODEX = Codex()
 
 
 def line(kind: str, payload: dict[str, Any], /, **fields: Any) -> dict[str, Any]:
@@ -64,3 +72,23 @@ def tool_call(name: str, arguments: object, call: str = CALL) -> dict[str, Any]:
 def tool_output(output: object, call: str = CALL) -> dict[str, Any]:
     """Return the output of a tool."""
     return item("function_call_output", output=output, call_id=call)
+
+
+def events(*records: object) -> list[Event]:
+    """Return the events of a rollout with a session header."""
+    return reading.events(CODEX, meta(), *records)
+
+
+def turns(*records: object, shorten: bool = True) -> list[Turn]:
+    """Return the turns of a rollout with a session header."""
+    return reading.turns(CODEX, meta(), *records, shorten=shorten)
+
+
+def summary(*records: object) -> list[tuple[Kind, str]]:
+    """Return the kind and the text of each turn."""
+    return [(turn.kind, turn.text) for turn in turns(*records)]
+
+
+def authors(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    """Return the speaker, kind and text of each turn."""
+    return [(turn.speaker, turn.kind, turn.text) for turn in turns(*records)]
