@@ -180,7 +180,7 @@ def test_pages_match_golden_files(golden: Golden, name: str, render: Callable[[]
 @pytest.mark.parametrize(("count", "note"), [(4, "1 more word corrected."), (5, "2 more words corrected.")])
 def test_further_corrections_are_counted(count: int, note: str) -> None:
     """The note on further corrections has the singular for one word."""
-    assert f" {note}" in RENDERER.search(replace(results(hit(1)), corrections=(INSTEAD * 3)[:count]))
+    assert f"\n{note}" in RENDERER.search(replace(results(hit(1)), corrections=(INSTEAD * 3)[:count]))
 
 
 def test_facts_and_snippets_can_be_combined() -> None:
