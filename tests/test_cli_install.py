@@ -433,6 +433,7 @@ def test_hooks_are_installed_only_when_named(home: Path) -> None:
     assert "Gemini" not in named.stdout
     assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart", "SessionEnd"}
     assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart", "SessionEnd"}
+    assert f"\nCodex hooks: {hooks}\n" in install("--print").stdout
 
     removed = install("--remove", "--yes", "--no-service")
     assert not hooks.exists(), removed.output
@@ -489,6 +490,15 @@ def test_skills_are_installed_only_when_named(home: Path) -> None:
 
     removed = install("--remove", "--yes")
     assert [each.name for each in agent.parents[1].iterdir()] == [], removed.output
+
+
+def test_a_connected_client_gets_its_skills(home: Path) -> None:
+    """A client without a file of its own gets the skill after it was connected. The hint then disappears."""
+    (home / ".gemini").mkdir()
+    assert "run `palaver install skills hooks`" in install("gemini", "--yes").stdout
+
+    assert "Gemini CLI, skill: added." in install("skills", "--yes").stdout
+    assert "palaver install skills" not in install("gemini", "--yes").stdout
 
 
 def test_skills_are_printed(home: Path) -> None:

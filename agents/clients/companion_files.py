@@ -45,25 +45,17 @@ class CompanionFile(Struct, frozen=True):
 
 
 def _codex(title: str, file: str, text: Callable[[], str]) -> CompanionFile:
-    client = Client("codex-skills", f"Codex, {title}", "~/.codex", file, variable="CODEX_HOME", program="codex")
+    client = Client("codex-skills", f"Codex, {title}", "~/.codex", file, variable="CODEX_HOME")
     return CompanionFile(client, _depth(file), text)
 
 
 def _gemini(title: str, file: str, text: Callable[[], str]) -> CompanionFile:
-    client = Client(
-        "gemini-skills",
-        f"Gemini CLI, {title}",
-        "~",
-        f".gemini/{file}",
-        variable="GEMINI_CLI_HOME",
-        signs=("~/.gemini/tmp",),
-        program="gemini",
-    )
+    client = Client("gemini-skills", f"Gemini CLI, {title}", "~", f".gemini/{file}", variable="GEMINI_CLI_HOME")
     return CompanionFile(client, _depth(file), text)
 
 
 def _opencode(title: str, file: str, text: Callable[[], str], name: str = "opencode-skills") -> CompanionFile:
-    client = Client(name, f"OpenCode{title}", "{config}/opencode", file, program="opencode")
+    client = Client(name, f"OpenCode{title}", "{config}/opencode", file)
     return CompanionFile(client, _depth(file), text)
 
 

@@ -53,7 +53,7 @@ class HookClient(Struct, frozen=True):
 
 HOOK_CLIENTS: Final = (
     HookClient(
-        Client("codex-hooks", "Codex hooks", "~/.codex", "hooks.json", variable="CODEX_HOME", program="codex"),
+        Client("codex-hooks", "Codex hooks", "~/.codex", "hooks.json", variable="CODEX_HOME"),
         {
             HookEvent.SESSION_START: "SessionStart",
             HookEvent.PROMPT: "UserPromptSubmit",
@@ -65,15 +65,7 @@ HOOK_CLIENTS: Final = (
         tools="Bash|apply_patch",
     ),
     HookClient(
-        Client(
-            "gemini-hooks",
-            "Gemini CLI hooks",
-            "~",
-            ".gemini/settings.json",
-            variable="GEMINI_CLI_HOME",
-            signs=("~/.gemini/tmp",),
-            program="gemini",
-        ),
+        Client("gemini-hooks", "Gemini CLI hooks", "~", ".gemini/settings.json", variable="GEMINI_CLI_HOME"),
         {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent", SESSION_END: "SessionEnd"},
         timeout=10_000,
         end_timeout=3_000,
