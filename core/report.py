@@ -37,6 +37,7 @@ class IngestReport(Struct):
         still_archived: Number of sessions that were archived before their folder was excluded.
         changed: Number of files with new content.
         lines: Number of parsed lines.
+        repeated: Number of these lines that repeat lines of other transcripts, such as those of a copy.
         exchanges: Number of parsed exchanges, including exchanges that were parsed again because they grew.
         reread: Number of unchanged raw copies that were parsed again, for example with newer redaction rules.
         outdated: Number of raw copies that the next run must parse again.
@@ -51,6 +52,7 @@ class IngestReport(Struct):
     still_archived: int = 0
     changed: int = 0
     lines: int = 0
+    repeated: int = 0
     exchanges: int = 0
     reread: int = 0
     outdated: int = 0

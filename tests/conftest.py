@@ -3,6 +3,7 @@
 import gc
 import ipaddress
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -51,7 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Fix the seed of the test order unless another one is given."""
+    """Fix the seed of the test order unless another one is given, and let tests interrupt their child processes.
+
+    A shell starts background jobs with SIGINT ignored, which child processes inherit.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER
 

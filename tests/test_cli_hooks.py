@@ -44,7 +44,7 @@ def test_only_the_start_of_a_session_is_on_by_default() -> None:
 
 
 def test_one_command_switches_all_hooks_off_and_on() -> None:
-    """`off` switches all hooks off, `on` the default on, and `on EVENT` adds events in their usual order."""
+    """`off` switches all hooks off, `on` restores the default, and `on EVENT` adds events in their usual order."""
     palaver("off")
     assert setting().hooks == ()
     assert "hooks = []" in Home.find().config.read_text()
@@ -55,6 +55,8 @@ def test_one_command_switches_all_hooks_off_and_on() -> None:
     assert setting().hooks == ("session-start", "prompt", "tool")
     palaver("off", "session-start")
     assert setting().hooks == ("prompt", "tool")
+    palaver("on")
+    assert setting().hooks == ("session-start",)
 
 
 def test_hooks_are_switched_off_in_one_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from palaver.cli import main
 
 from . import demo
 
-RECORDER = '#!/bin/sh\necho "$*" >> "{log}"\nexit {status}\n'
+RECORDER = '#!/bin/sh\n[ "$2" = show-environment ] || echo "$*" >> "{log}"\nexit {status}\n'
 linux = pytest.mark.skipif(sys.platform == "darwin", reason="these services are systemd's")
 
 
@@ -355,15 +355,16 @@ def test_a_failed_start_is_reported(unit: Path, cursor: Path, tmp_path: Path, mo
 def test_without_a_user_bus_watch_is_offered(
     problem: str, unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where systemd has no user bus, the error offers `palaver watch` instead of commands that fail too."""
+    """Where systemd has no user bus, `palaver watch` is offered, each time. Only a named service is an error."""
     log = recorded(tmp_path, monkeypatch, 1)
     (log.parent / "bin" / "systemctl").write_text(f"#!/bin/sh\necho '{problem}' >&2\nexit 1\n")
-    shown = install("--yes")
+    named, first, second = install("service", "--yes"), install("--yes"), install("--yes")
 
-    assert shown.stderr == (
-        "palaver: The service did not start: no user bus of systemd\nRun `palaver watch` instead.\n"
-    )
-    assert (shown.exit_code, unit.exists()) == (1, True)
+    assert named.stderr == "palaver: The service needs a user bus of systemd\nRun `palaver watch` instead.\n"
+    assert (named.exit_code, unit.exists()) == (1, False)
+    for shown in (first, second):
+        assert "service: not available without a user bus of systemd. Run `palaver watch` instead.\n" in shown.stdout
+        assert (shown.exit_code, shown.stderr) == (0, "")
 
 
 @linux
@@ -433,6 +434,7 @@ def test_hooks_are_installed_only_when_named(home: Path) -> None:
     assert "Gemini" not in named.stdout
     assert json.loads(hooks.read_text())["hooks"].keys() == {"SessionStart", "SessionEnd"}
     assert json.loads(install("codex-hooks", "--print").stdout)["hooks"].keys() == {"SessionStart", "SessionEnd"}
+    assert f"\nCodex hooks: {hooks}\n" in install("--print").stdout
 
     removed = install("--remove", "--yes", "--no-service")
     assert not hooks.exists(), removed.output
@@ -489,6 +491,15 @@ def test_skills_are_installed_only_when_named(home: Path) -> None:
 
     removed = install("--remove", "--yes")
     assert [each.name for each in agent.parents[1].iterdir()] == [], removed.output
+
+
+def test_a_connected_client_gets_its_skills(home: Path) -> None:
+    """A client without a file of its own gets the skill after it was connected. The hint then disappears."""
+    (home / ".gemini").mkdir()
+    assert "run `palaver install skills hooks`" in install("gemini", "--yes").stdout
+
+    assert "Gemini CLI, skill: added." in install("skills", "--yes").stdout
+    assert "palaver install skills" not in install("gemini", "--yes").stdout
 
 
 def test_skills_are_printed(home: Path) -> None:

@@ -20,7 +20,10 @@ EMPTY = (
     (("search", '"sqlite zebra"'), 'palaver search --in output "sqlite zebra"'),
     (("search", "--in", "output", "zzzqqq"), "Try fewer words.\nTo search the conversations: palaver search WORDS"),
     (("search", "--in", "output", "ls", "--agent", "codex"), "Try fewer words, or remove the filters."),
-    (("fix", "zzzqqq"), "Try fewer words of the error. To search the conversations: palaver search WORDS"),
+    (
+        ("fix", "zzzqqq"),
+        "Try other words of the error, as they were printed. To search the conversations: palaver search WORDS",
+    ),
     (("fix", "zzzqqq", "--project", "tide-clock"), "or leave out --project."),
     (("how", "zzzqqq"), "Try `palaver how TASK`, or a word of the command."),
     (("how", "the testt"), "Try `palaver how test`."),

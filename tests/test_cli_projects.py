@@ -95,6 +95,22 @@ def test_a_new_project_is_announced() -> None:
     assert "tide-clokc: 0 sessions, 1 memory\n" in palaver("projects").stdout
 
 
+@pytest.mark.parametrize("command", [("recall", "tabs commits"), ("memories", "list"), ("context",)])
+def test_a_name_includes_the_memories_of_all_folders_with_this_name(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder includes only its own memories."""
+    for owner, text in (("ann", "Prefer tabs"), ("bob", "Never squash commits")):
+        (tmp_path / owner / "shop" / ".git").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / owner / "shop")
+        palaver("remember", text, "--project", ".")
+    named = palaver(*command, "--project", "shop").stdout
+    folder = palaver(*command, "--project", str(tmp_path / "bob" / "shop")).stdout
+
+    assert ["Prefer tabs" in named, "Never squash commits" in named] == [True, True]
+    assert ["Prefer tabs" in folder, "Never squash commits" in folder] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("name", "near"),
     [

@@ -250,6 +250,7 @@ class Ingest:
                 else:
                     report.changed += 1
                     report.lines += each.reading.lines
+                    report.repeated += len(each.reading.repetitions)
                     report.exchanges += len(each.reading.exchanges)
 
     def _store_one(self, ingested: _Ingested) -> None:

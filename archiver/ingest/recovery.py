@@ -55,6 +55,7 @@ class Recovery:
             store_reading(self._store, source, session, reading)
         report.changed += 1
         report.lines += reading.lines
+        report.repeated += len(reading.repetitions)
         report.exchanges += len(reading.exchanges)
 
     def _format(self, archived: str) -> TranscriptFormat:

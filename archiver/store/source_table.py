@@ -62,6 +62,13 @@ class Source(Struct):
 
 _COLUMNS: Final = Source.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
+MAIN_SOURCE: Final = """
+SELECT id FROM source WHERE session = ?1 AND (
+    EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id) OR
+    EXISTS (SELECT 1 FROM repetition r WHERE r.elsewhere = source.id)
+) ORDER BY superseded, lines DESC, id DESC LIMIT 1
+"""
+"""SQL query for the main source of session `?1`: of copies that repeat each other's lines, the most complete one."""
 
 
 class SourceTable:
@@ -105,6 +112,11 @@ class SourceTable:
         )
         return [_source(row) for row in rows]
 
+    def main(self, session: int) -> Source | None:
+        """Return the most complete source of a session, or None if the session has no exchange."""
+        row = self._db.one(f"{_SELECT} WHERE id = ({MAIN_SOURCE})", (session,))
+        return _source(row) if row else None
+
     def save(self, source: Source) -> int:
         """Insert a source without an ID, or update the source with the same ID. Return the ID."""
         values = _values(source)
@@ -130,7 +142,7 @@ class SourceTable:
                         SELECT s.id FROM session s LEFT JOIN session p
                         ON p.agent = s.agent AND p.native_id = s.parent_id AND s.parent_id <> ''
                         WHERE coalesce(s.links ->> '$.{UNINDEXED}', p.links ->> '$.{UNINDEXED}') NOT NULL
-                    ) AND EXISTS (SELECT 1 FROM exchange WHERE source = source.id)
+                    ) AND EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id)
                 ) ORDER BY (
                     WITH RECURSIVE before (name) AS (
                         SELECT parent_id FROM session WHERE id = source.session

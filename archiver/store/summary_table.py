@@ -1,12 +1,13 @@
 """Summaries: one observation per session that summarises its other observations. A new version keeps the key."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
 from ...core.observation import Observation
 from .database import AMONG, Database, listed
 from .observation_table import COLUMNS, FROM, ObservationTable, StoredObservation, stored_of
+from .source_table import MAIN_SOURCE
 
 
 class SummaryTable:
@@ -24,18 +25,24 @@ class SummaryTable:
         )
         return [key for key, source in rows if source == rows[0][1]]
 
-    def summarised(self, session: int, exchange: int) -> list[StoredObservation]:
-        """Return the observations that a session's summary covers, in order.
+    def conversation(self, session: int) -> list[int]:
+        """Return the exchanges in the main source of a session, in order, including those stored for its other copies.
 
-        They belong to the exchanges of the session in the source of `exchange`.
+        The exchanges of a growing copy that an earlier copy contains are stored only once, for the earlier copy.
         """
-        rows = self._db.rows(
-            f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
-                WHERE i.session = ? AND o.scope = 'exchange'
-                AND e.source = (SELECT source FROM exchange WHERE item = ?) ORDER BY e.ordinal, i.key""",
-            (session, exchange),
+        return self._db.numbers(
+            f"""WITH main AS ({MAIN_SOURCE})
+                SELECT e.item FROM main JOIN item i ON i.session = ?1 JOIN exchange e ON e.item = i.key
+                    LEFT JOIN repetition r ON (r.source, r.ordinal, r.elsewhere) = (e.source, e.ordinal, main.id)
+                WHERE e.source = main.id OR r.elsewhere = main.id
+                ORDER BY coalesce(r.start_line, e.start_line), e.ordinal""",
+            (session,),
         )
-        return [stored_of(row) for row in rows]
+
+    def summarised(self, exchanges: Sequence[int]) -> list[StoredObservation]:
+        """Return the observations of these exchanges in order, without summaries."""
+        found = self._observations.of_exchanges(exchanges)
+        return [each for key in exchanges for each in found.get(key, ()) if not each.summary]
 
     def of_session(self, session: int) -> StoredObservation | None:
         """Return the summary of a session, or None if it has no summary."""

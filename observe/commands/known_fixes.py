@@ -30,10 +30,13 @@ _SHARE_MIN: Final = 0.7
 """Minimum share of the words of an error that two adjacent lines of an output must contain to match."""
 _SHARE_BELOW: Final = 0.1
 """Maximum amount by which the share of matching words may be below the best share. Weaker matches are omitted."""
+_SHORT: Final = 3
+"""Maximum number of words of an error that must occur in this order, such as `test failed`."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
 _WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
 """Pattern for words and codes such as `TS2739`. Numbers do not match, because they vary between equal errors."""
+_TOKEN: Final = re.compile(r"\w+")
 _OPERATORS: Final = re.compile(r'["“”„*]')
 
 
@@ -41,14 +44,15 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
     """Return the fixes of failed commands whose output contains this error, most frequent first, then newest.
 
     If the error has several lines, only the line that states the failure is searched. An error of one word must match
-    with its punctuation and numbers, because the word alone, as in `undefined:`, occurs in many other outputs.
+    with its punctuation and numbers, because the word alone, as in `undefined:`, occurs in many other outputs. The
+    words of an error of up to three words must be adjacent.
 
     Raises:
         InvalidInput: The error is too short, or a project is invalid.
     """
     error = error_line(error)
     words = frozenset(_WORD.findall(error.lower()))
-    literal = " ".join(error.lower().split()) if len(words) == 1 else ""
+    literal = _plain(error, len(words)) if len(words) <= _SHORT else ""
     found: dict[tuple[object, ...], tuple[float, KnownFix, set[int]]] = {}
     for stored in _candidates(search, store, error, projects):
         session = store.sessions.load(stored.session)
@@ -116,7 +120,7 @@ def _fixes(
 
 def _match(words: frozenset[str], literal: str, output: str) -> tuple[float, str]:
     """Return the largest share of the words that two adjacent lines contain, and the line with more of these words."""
-    lines = [line.strip() for line in output.splitlines() if literal in " ".join(line.lower().split()) and line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip() and literal in _plain(line, len(words))]
     known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
     both = [len(one | two) for one, two in zip(known, [*known, set[str]()][1:], strict=True)]
     if not words or not any(both):
@@ -124,6 +128,13 @@ def _match(words: frozenset[str], literal: str, output: str) -> tuple[float, str
     place = both.index(max(both))
     better = max(range(place, min(place + 2, len(lines))), key=lambda each: len(known[each]))
     return both[place] / len(words), lines[better][:ERROR_MAX]
+
+
+def _plain(line: str, words: int) -> str:
+    """Return a line as it is compared with an error of so many words: for several words, without punctuation."""
+    if words == 1:
+        return " ".join(line.lower().split())
+    return f" {' '.join(_TOKEN.findall(line.lower()))} "
 
 
 def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:

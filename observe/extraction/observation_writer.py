@@ -64,7 +64,7 @@ def summarise(store: Store, sessions: Iterable[int]) -> None:
         keys = store.summaries.exchanges(session)
         if not keys:
             continue
-        parts = store.summaries.summarised(session, keys[-1])
+        parts = store.summaries.summarised(keys)
         read = [*keys[:1], *keys[1:][-_READ:]]
         loaded = store.exchanges.load(read)
         exchanges = [loaded[key].exchange for key in read]

@@ -20,7 +20,8 @@ _COMMAND: Final = re.compile(r"\s*/[\w:-]+\s")
 _QUESTION: Final = re.compile(
     r"""[?？]["'”’)\s]*\Z | [吗呢][。\s]*\Z | (?:べきです|でしょう|のです|んです|必要があります)か[。\s]*\Z
     | (?:인가요|할까요?|는지|나요)[.\s]*\Z
-    | \A\W*(?:should|shall|do(?!\ not)|does|did|is|are|why|what|how|when\ should|can\ we
+    | \A\W*(?:(?:also|and|but|so|ok|okay)\W+)*
+      (?:should|shall|do(?!\ not)|does|did|is|are|why|what|how|when\ should|can\ we
       |warum|wieso|sollen?|sollten|pourquoi|est-ce|faut-il|doit-on|por\ qué|deberíamos|debería|por\ que|devo|devemos)\b
     | \A\W*(?:なぜ|どうして|왜|为什么|为何|是否|要不要)""",
     re.IGNORECASE | re.VERBOSE,

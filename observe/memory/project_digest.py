@@ -149,7 +149,7 @@ class ProjectDigests:
 
     def _first_request(self, session: int) -> DigestLine | None:
         """Return the user's first request. Return None if it is unknown or has no content, such as `go on`."""
-        for stored in self._store.exchanges.load(self._store.summaries.exchanges(session)[:1]).values():
+        for stored in self._store.exchanges.load(self._store.summaries.conversation(session)[:1]).values():
             request = read_request(stored.exchange)
             if request.human and request.title and not request.routine:
                 return DigestLine(

@@ -10,7 +10,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.digest import DigestLine, DigestSection
 from ...core.errors import InvalidInput
-from ...core.memory import StoredMemory
+from ...core.memory import PROJECT, StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family
 from ...core.origin import Origin, Trust
@@ -107,15 +107,16 @@ class SessionContexts:
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
         `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
-        `namesakes` includes the sessions of every folder with the name of this project. `likely_only` reduces the
-        digest to lines that are probably about the next session. `without` is the ID of a session to omit from it.
+        `namesakes` includes the memories and sessions of every folder with the name of this project. `likely_only`
+        reduces the digest to lines that are probably about the next session. `without` is the ID of a session to omit
+        from it.
 
         Raises:
             InvalidInput: The budget is below 1.
         """
         if budget < 1:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
-        ranked = self._ranked(namespace, query)
+        ranked = self._ranked(self._own(namespace, namesakes=namesakes), query)
         conflicts, estimated_max = contradicting(self._store, ranked), budget
         digest = self._digests.select(
             project or namespace, query, namesakes=namesakes, likely_only=likely_only, without=without
@@ -127,27 +128,34 @@ class SessionContexts:
                 return replace(chosen, tokens=0 if chosen.is_empty else tokens)
             estimated_max -= tokens - budget
 
-    def _ranked(self, namespace: str | None, query: str) -> list[StoredMemory]:
+    def _own(self, namespace: str | None, *, namesakes: bool) -> tuple[str, ...]:
+        """Return the namespaces of the project, or no namespace for a session without a project."""
+        if namespace is None:
+            return ()
+        if not namesakes:
+            return (namespace,)
+        return tuple(sorted(self._store.projects.namesakes(namespace.removeprefix(PROJECT))))
+
+    def _ranked(self, own: Sequence[str], query: str) -> list[StoredMemory]:
         """Return the candidates: golden rules first, then memories that match the query."""
-        related = self._related(namespace, query) if query.strip() else {}
+        related = self._related(own, query) if query.strip() else {}
         trusted = [
             stored
-            for stored in {each.key: each for each in chain(self._standard(namespace), related.values())}.values()
+            for stored in {each.key: each for each in chain(self._standard(own), related.values())}.values()
             if stored.memory.origin.trust > Trust.LOW
-            and (namespace in {None, stored.memory.namespace} or _is_from_user(stored))
+            and (not own or stored.memory.namespace in own or _is_from_user(stored))
         ]
         rules = [stored for stored in trusted if _is_rule(stored)]
         rules.sort(key=lambda stored: (-stored.stats.confidence, -stored.memory.importance, stored.key))
         others = [stored for stored in trusted if not _is_rule(stored) and stored.family is not Family.SESSION]
-        others.sort(key=lambda stored: (stored.key not in related, -_weight(stored, namespace), -stored.updated))
+        others.sort(key=lambda stored: (stored.key not in related, -_weight(stored, own), -stored.updated))
         return [*rules, *others]
 
-    def _standard(self, namespace: str | None) -> Iterator[StoredMemory]:
+    def _standard(self, own: Sequence[str]) -> Iterator[StoredMemory]:
         """Yield the candidates that are selected without a query. Duplicates are possible."""
-        everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
-        own = GLOBAL_NAMESPACES if namespace is None else (namespace,)
+        everywhere = (*own, *GLOBAL_NAMESPACES)
         yield from self._stored(MemoryFilter(namespaces=everywhere, types=(GOLDEN_RULE,)), MemoryOrder.CONFIDENCE)
-        for stored in self._stored(MemoryFilter(namespaces=own), MemoryOrder.CREATED):
+        for stored in self._stored(MemoryFilter(namespaces=tuple(own) or GLOBAL_NAMESPACES), MemoryOrder.CREATED):
             if stored.family in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}:
                 yield stored
         yield from self._stored(MemoryFilter(namespaces=everywhere, pinned=True), MemoryOrder.IMPORTANCE)
@@ -160,9 +168,8 @@ class SessionContexts:
         wanted = replace(wanted, states=ACTIVE, valid_at=self._clock())
         return self._store.memories.select(wanted, order, limit=_CANDIDATES)
 
-    def _related(self, namespace: str | None, query: str) -> dict[int, StoredMemory]:
-        everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
-        wanted = MemoryFilter(namespaces=everywhere, states=ACTIVE)
+    def _related(self, own: Sequence[str], query: str) -> dict[int, StoredMemory]:
+        wanted = MemoryFilter(namespaces=(*own, *GLOBAL_NAMESPACES), states=ACTIVE)
         found = self._recall.recall(query, wanted, limit=_RELATED, count_access=False)
         return {each.stored.key: each.stored for each in found}
 
@@ -193,9 +200,9 @@ def _is_from_user(stored: StoredMemory) -> bool:
     return _is_rule(stored) or stored.memory.origin is Origin.HUMAN
 
 
-def _weight(stored: StoredMemory, namespace: str | None) -> float:
-    """Return the mean of importance and confidence, tripled for memories of the namespace."""
-    factor = 3 if stored.memory.namespace == namespace else 1
+def _weight(stored: StoredMemory, own: Sequence[str]) -> float:
+    """Return the mean of importance and confidence, tripled for memories of the project."""
+    factor = 3 if stored.memory.namespace in own else 1
     return factor * (stored.memory.importance + stored.stats.confidence) / 2
 
 

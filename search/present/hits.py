@@ -102,7 +102,7 @@ class Hits:
         Raises:
             InvalidInput: The session has no event.
         """
-        keys = self._store.summaries.exchanges(number)
+        keys = self._store.summaries.conversation(number)
         stored = self._store.observations.of_exchanges(keys)
         learned = {key: [each for each in stored.get(key, ()) if not each.summary] for key in keys}
         representatives = [
@@ -117,7 +117,8 @@ class Hits:
         if not hits:
             raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
         hits = tuple(sorted(hits, key=lambda hit: hit.at or 0))
-        return Timeline("", hits, hits[0].session_id, hits[0].path)
+        source = self._store.sources.main(number)
+        return Timeline("", hits, hits[0].session_id, source.archived if source else hits[0].path)
 
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return the page, and the nearest hits, which the zero-result explanation shows if the page is empty."""

@@ -46,11 +46,12 @@ class Sessions:
 
     def detail(self, number: int) -> Detail | None:
         """Return the details of a session: its summary and its first observations. None if it has no exchange."""
-        keys = self._store.summaries.exchanges(number)
-        if not keys:
+        keys, source = self._store.summaries.conversation(number), self._store.sources.main(number)
+        if not keys or source is None:
             return None
         session, places = self._store.sessions.load(number), self._store.exchanges.locations([keys[0], keys[-1]])
-        observation, entries = self._content(number, keys[0])
+        first, last = places[keys[0]], places[keys[-1]]
+        observation, entries = self._content(number, keys)
         exchanges = self._store.exchanges.load(keys).values()
         return Detail(
             id=self._store.sessions.short_ids([number])[number],
@@ -60,27 +61,27 @@ class Sessions:
             branch=session.branch,
             session_id=session.native_id,
             session_title=session.title,
-            path=places[keys[0]].path,
-            start_line=places[keys[0]].start_line,
-            end_line=places[keys[-1]].end_line,
+            path=source.archived,
+            start_line=first.start_line if first.path == source.archived else 1,
+            end_line=last.end_line if last.path == source.archived else source.lines,
             tokens=sum(tokens.count(turn.text) for stored in exchanges for turn in stored.exchange.turns),
             entries=entries,
         )
 
     def tokens(self, number: int) -> int:
         """Return the estimated cost of the details of a session."""
-        keys = self._store.summaries.exchanges(number)
+        keys = self._store.summaries.conversation(number)
         if not keys:
             return 0
-        observation, entries = self._content(number, keys[0])
+        observation, entries = self._content(number, keys)
         listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries)
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
-    def _content(self, number: int, first: int) -> tuple[Observation, tuple[SessionEntry, ...]]:
-        """Return the description and the first observations of a session whose first exchange is `first`."""
-        learned = self._store.summaries.summarised(number, first)
+    def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:
+        """Return the description and the first observations of a session with these exchanges."""
+        learned = self._store.summaries.summarised(keys)
         summary = self._store.summaries.of_session(number)
-        observation = summary.observation if summary else self._without_summary(first, learned)
+        observation = summary.observation if summary else self._without_summary(keys[0], learned)
         title = session_title(self._store.sessions.load(number), summary) or observation.title.removeprefix(SUMMARY)
         return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
 
@@ -111,7 +112,7 @@ class Sessions:
             branch=session.branch,
             started=session.started,
             ended=session.ended,
-            exchanges=len(self._store.summaries.exchanges(source.session)),
+            exchanges=len(self._store.summaries.conversation(source.session)),
             session_id=session.native_id,
             path=hit.path,
         )

@@ -204,7 +204,9 @@ class TranscriptReader:
         """
         whole = self._store.exchanges.header_at(excerpt.source.id or 0, exchange.turns[0].line)
         if whole is not None:
-            return replace(exchange, **whole._asdict())
+            # In a copy that repeats the beginning of another one, the stored ordinals do not count repeated exchanges.
+            header = whole._replace(ordinal=max(whole.ordinal, exchange.ordinal))
+            return replace(exchange, **header._asdict())
         span = exchange.span
         if excerpt.start <= span.start_line and span.end_line <= excerpt.last:
             return exchange
@@ -262,7 +264,7 @@ class TranscriptPaths:
         return self._exporter.find(session)
 
     def path(self, wanted: str) -> str:
-        """Return the archive path of the latest version of a file, or of a session's own file.
+        """Return the archive path of the latest version of a file, or of the most complete file of a session.
 
         Raises:
             PathOutsideArchive: No file or session matches.
@@ -278,7 +280,9 @@ class TranscriptPaths:
     def _own(self, found: list[Source], name: str) -> str:
         sessions = {source.session: self._store.sessions.load(source.session) for source in found if source.session}
         own = [each for each in found if each.session in sessions and sessions[each.session].native_id == name]
-        return (own or found)[-1].archived
+        last = (own or found)[-1]
+        main = self._store.sources.main(last.session) if own and last.session else None
+        return (main or last).archived
 
     def _session(self, start: str) -> str:
         """Return the session ID with this prefix, or an empty string. Raises `InvalidInput` if several IDs match."""

@@ -180,7 +180,7 @@ def test_pages_match_golden_files(golden: Golden, name: str, render: Callable[[]
 @pytest.mark.parametrize(("count", "note"), [(4, "1 more word corrected."), (5, "2 more words corrected.")])
 def test_further_corrections_are_counted(count: int, note: str) -> None:
     """The note on further corrections has the singular for one word."""
-    assert f" {note}" in RENDERER.search(replace(results(hit(1)), corrections=(INSTEAD * 3)[:count]))
+    assert f"\n{note}" in RENDERER.search(replace(results(hit(1)), corrections=(INSTEAD * 3)[:count]))
 
 
 def test_facts_and_snippets_can_be_combined() -> None:
@@ -659,6 +659,9 @@ def test_reports_use_singular_and_plural() -> None:
     assert "Observed 1 exchange and embedded 1 text. " in RENDERER.render("report", report=one)
     assert "Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges. " in RENDERER.render("searchable", report=more)
     assert "Observed 1,234 exchanges and embedded 2 texts. " in RENDERER.render("report", report=more)
+    copies = Report(IngestReport(seen=2, changed=1, lines=1_234, repeated=1_200))
+    page = RENDERER.render("searchable", report=copies)
+    assert page.startswith("Archived 1 of 2 transcripts: 1,234 lines (1,200 of them archived before), 0 exchanges. ")
 
 
 @pytest.mark.parametrize("changed", [0, 3])

@@ -106,7 +106,6 @@ ENGLISH = Language(
         ),
         r"we (?:don['’]?t|do not) need (?!to\b|this|that|it\b|the\b|these|those|any\b|an?\b)\w+ \w+(?! any ?more)",
         r"avoid \w+ing (?!this|that|it\b|the\b|these|those)\w+",
-        r"(?:make sure|ensure) (?:that )?everything (?:is|gets) (?:tested|reviewed|documented|covered|linted)\b",
         r"(?:don['’]?t|do not) (?:use|write|add) (?!this|that|it\b|the\b|these|those|any of|too)[\w`\ufffc.@/-]+",
         (
             r"(?:don['’]?t|do not) [^,;?]{3,80} (?:without (?:asking|my|telling|checking)|unless i|any ?more\b|ever\b"
@@ -120,11 +119,12 @@ ENGLISH = Language(
         | codebase|code base|team|company|app|application|workspace|monorepo|machine|package|org|point)\b)
         | today | tomorrow | tonight | yet | right now | for now | (?:just )?once | meanwhile
         | (?:for|at) the moment | until (?:i|we|you|it|then|further|tomorrow|monday|the) | temporarily
-        | here and now""",
+        | here and now | along the way | i (?:don['’]?t|do not) think | in [\w.-]+/[\w./-]+\.\w{1,5}""",
     references=r"""(?:the|a|an|each|it) [^,;?]{0,60}(?:should|must|has to|needs? to|may|can) (?:always|never)
         | (?:this|these)(?! (?:\w+ )?(?:repo|repository|project|codebase|code base|team|company|app
         |application|workspace
-        | monorepo|machine|package|org|point)\b) | (?:do|like|use) (?:that|it(?! when)|so) | that one | those""",
+        | monorepo|machine|package|org|point)\b) | (?:do|like|use) (?:that|it(?! when)|so) | that one | those
+        | (?:my|our|your|its|their) own\W*\Z""",
     corrections=r"""don['’]?t\b | do not\b | stop\b | quit\b | avoid\b
         | you (?:forgot|should|shouldn['’]?t|must)\b | i (?:said|told you|asked)\b | not\b | use\b | never\b
         | always\b | we (?:don['’]?t|do not|use)\b""",

@@ -16,7 +16,7 @@ from palaver.observe.memory import SessionContext
 from .memory_access import memory_core
 from .options import as_json
 from .output import print_json, print_message, renderer
-from .project_option import folder_of, in_project, is_folder, known_namespace_of, namespace_of
+from .project_option import folder_of, in_project, is_folder, known_namespaces_of, namespace_of
 
 
 @click.command()
@@ -45,9 +45,10 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         with memory_core() as core:
             # A hook can start in a folder that has no session yet.
             exists = not project or Path(folder_of(project)).is_dir()
-            namespace = namespace_of(core, project or ".") if exists else known_namespace_of(core, project or "")
+            namespaces = (namespace_of(core, project or "."),) if exists else known_namespaces_of(core, project or "")
             # A name means all folders with this name, as in `palaver sessions`. A folder means only itself.
             is_name = bool(project) and not is_folder(project or "")
+            namespace = namespaces[0]
             chosen = core.contexts.select(cost, namespace, query, budget, namesakes=is_name)
             known = core.count_by("namespace", MemoryFilter())
     except StoreMissing as missing:
@@ -70,7 +71,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         click.echo(text, nl=False)
     elif chosen.left_out or chosen.omitted_lines:
         print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
-    elif namespace in known:
+    elif not known.keys().isdisjoint(namespaces):
         _hint(
             f"No memory in {_shown(namespace)} is both trusted and relevant for a new session.",
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",

@@ -60,10 +60,13 @@ def status(*, as_json: bool) -> None:
 @_project
 @as_json
 def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
-    """Switch EVENTS on, by default `session-start`. With --project, switch all chosen hooks on again in a project."""
+    """Switch EVENTS on. Without EVENTS, restore the default: only `session-start` is on.
+
+    With --project, switch all chosen hooks on again in a project.
+    """
     home, config = _writable(events, project)
     if project is None:
-        _set(home, {*config.hooks, *(events or (HookEvent.SESSION_START,))})
+        _set(home, {*config.hooks, *events} if events else {*Config().hooks})
     else:
         named = _named(project)
         kept = [each for each in config.hooks_off if each not in {named, project}]

@@ -199,7 +199,8 @@ def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
         return _ServiceStep(service, "remove" if service.path.exists() else "absent")
     if service.is_current and not named:
         return _ServiceStep(service, "keep")
-    return _ServiceStep(service, "add" if named or service.is_available else "unavailable")
+    missing = "" if named else service.missing()
+    return _ServiceStep(service, "unavailable" if missing else "add", note=missing)
 
 
 def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -> None:
@@ -229,8 +230,7 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
         case "absent":
             click.echo(f"No service installed: {path}")
         case "unavailable":
-            program = service.service.start[0][0]
-            click.echo(f"Background service: not available without {program}. Run `palaver watch` instead.")
+            click.echo(f"Background service: not available without {service.note}. Run `palaver watch` instead.")
 
 
 def _diff(change: ConfigChange) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from palaver.agents.clients.client_setup import ConfigChange
-from palaver.agents.clients.client_table import Client
+from palaver.agents.clients.client_table import Client, find_client
 from palaver.agents.clients.companion_files import SKILL_FILES, CompanionFile, hook_file, plan_file, plan_file_removal
 from palaver.agents.clients.hook_setup import HOOK_CLIENTS, hooks_text, plan_hooks, plan_hooks_removal
 from palaver.agents.clients.server_entry import own_server
@@ -57,7 +57,7 @@ def extras(names: Collection[str], home: Home, *, every: bool = False) -> list[E
         each
         for each in all_extras(home)
         if each.client.name in names
-        or ((every or each.client.name.rpartition("-")[2] in names) and each.client.is_installed)
+        or ((every or each.client.name.rpartition("-")[2] in names) and _is_possible(each.client))
     ]
 
 
@@ -68,6 +68,11 @@ def extras_hint(connected: Collection[str]) -> str:
     if not missing:
         return ""
     return f"{', '.join(missing)}: to add a skill, an agent and hooks, run `palaver install skills hooks`."
+
+
+def _is_possible(client: Client) -> bool:
+    """Return whether the file of an extra or the agent that reads it exists."""
+    return client.path.exists() or find_client(client.name.partition("-")[0]).is_installed
 
 
 def program_title(client: Client) -> str:

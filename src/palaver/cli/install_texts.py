@@ -1,6 +1,7 @@
 """Texts that `palaver install --print` prints: entries, hooks and files, to copy by hand."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import click
 
@@ -19,33 +20,43 @@ def print_texts(
     names: Sequence[str], home: Home, server: ServerEntry, container: ServerEntry, *, as_json: bool
 ) -> None:
     """Print the texts of the named clients, hooks and files, and the service file if it is named."""
-    found = list[dict[str, str]]()
+    found = list[_Text]()
     for name in names:
         match name:
             case "service" if len(names) == 1 or as_json:
                 service = Service.find()
-                found.append({"client": name, "path": str(service.path), "text": service.text})
+                found.append(_Text(name, str(service.path), service.text))
             case "service":
                 continue
             case group if group in GROUPS and any(each.endswith(f"-{group}") for each in names):
                 continue
             case _ if name in EXTRA_NAMES:
-                found += [_text(each.client, each.text(), each.client.name) for each in extras([name], home)]
+                shown = extras([name], home)
+                found += [_of(each.client, each.text(), each.client.name, each.client.title) for each in shown]
             case "generic":
-                found.append({"client": name, "path": "", "text": snippet(find_client("cursor"), server)})
+                found.append(_Text(name, "", snippet(find_client("cursor"), server)))
             case "docker":
-                found += [_text(client, snippet(client, container), f"docker, {client.name}") for client in CLIENTS]
+                found += [_of(client, snippet(client, container), f"docker, {client.name}") for client in CLIENTS]
             case _:
                 client = find_client(name)
-                found.append(_text(client, snippet(client, server), name))
+                found.append(_of(client, snippet(client, server), name))
     if as_json:
-        print_json({"texts": found})
+        print_json({"texts": [{"client": each.client, "path": each.path, "text": each.text} for each in found]})
     elif len(found) == 1:
-        click.echo(found[0]["text"], nl=False)
+        click.echo(found[0].text, nl=False)
     else:
-        heads = [": ".join(filter(None, (each["client"], line(each["path"])))) for each in found]
-        click.echo("\n".join(f"{head}\n{each['text']}" for head, each in zip(heads, found, strict=True)), nl=False)
+        heads = [": ".join(filter(None, (each.title or each.client, line(each.path)))) for each in found]
+        click.echo("\n".join(f"{head}\n{each.text}" for head, each in zip(heads, found, strict=True)), nl=False)
 
 
-def _text(client: Client, text: str, name: str) -> dict[str, str]:
-    return {"client": name, "path": str(client.path), "text": text}
+class _Text(NamedTuple):
+    """Text to copy into a file of a client. `title` is shown instead of a name that is only an argument."""
+
+    client: str
+    path: str
+    text: str
+    title: str = ""
+
+
+def _of(client: Client, text: str, name: str, title: str = "") -> _Text:
+    return _Text(name, str(client.path), text, title)

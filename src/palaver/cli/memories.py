@@ -21,7 +21,7 @@ from palaver.templates.memory_changes import changes
 from .memory_access import memory_core, print_memory, types_of
 from .options import as_json
 from .output import print_json, print_page, renderer
-from .project_option import in_project, known_namespace_of
+from .project_option import in_project, known_namespaces_of
 from .review import review
 
 of_type = click.option(
@@ -232,7 +232,7 @@ def _filter(
     tags: Sequence[str],
     states: tuple[MemoryState, ...] = STORED,
 ) -> MemoryFilter:
-    namespaces = (known_namespace_of(core, project),) if project else ()
+    namespaces = known_namespaces_of(core, project) if project else ()
     return MemoryFilter(namespaces=namespaces, types=types_of(core, types), tags=tuple(tags), states=states)
 
 

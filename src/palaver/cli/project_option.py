@@ -78,17 +78,19 @@ def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False
     return found
 
 
-def known_namespace_of(core: "MemoryCore", project: str) -> str:
-    """Return the namespace of a project given by name or folder.
+def known_namespaces_of(core: "MemoryCore", project: str) -> tuple[str, ...]:
+    """Return the namespaces of a project: one for a folder, and for a name those of all folders with this name.
 
     Raises:
         InvalidInput: The name is invalid.
         UnknownProject: The project has no memory, session or document.
     """
-    namespace = namespace_of(core, project)
-    if not core.store.memories.count(MemoryFilter(namespaces=(namespace,), states=tuple(MemoryState))):
+    namespaces: tuple[str, ...] = (namespace_of(core, project),)
+    if not is_folder(project):
+        namespaces = tuple(sorted(core.projects.namesakes(project)))
+    if not core.store.memories.count(MemoryFilter(namespaces=namespaces, states=tuple(MemoryState))):
         check_projects(core.store, [archived_as(project)])
-    return namespace
+    return namespaces
 
 
 def is_folder(project: str) -> bool:

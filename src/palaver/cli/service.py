@@ -27,6 +27,8 @@ _FORWARDED: Final = (
 _NO_BUS: Final = re.compile(r"\bto (?:user scope )?bus\b|\bDBUS_SESSION_BUS_ADDRESS\b")
 """Pattern for errors of systemctl where no user bus exists, as in containers. Its commands would fail again."""
 
+_USER_BUS: Final = "a user bus of systemd"
+
 
 class Service(Struct, frozen=True):
     """Service file of systemd or launchd, with the commands that start and stop the service."""
@@ -37,6 +39,8 @@ class Service(Struct, frozen=True):
     stop: tuple[tuple[str, ...], ...]
     after_removal: tuple[tuple[str, ...], ...] = ()
     """Commands to run after the service file is removed."""
+    check: tuple[tuple[str, ...], ...] = ()
+    """Commands that change nothing, and fail without a user bus."""
 
     @classmethod
     def find(cls) -> "Service":
@@ -63,12 +67,15 @@ class Service(Struct, frozen=True):
             start=(reload, ("systemctl", "--user", "enable", unit), ("systemctl", "--user", "restart", unit)),
             stop=(("systemctl", "--user", "disable", "--now", unit),),
             after_removal=(reload,),
+            check=(("systemctl", "--user", "show-environment"),),
         )
 
-    @property
-    def is_available(self) -> bool:
-        """True if the program that starts services exists."""
-        return which(self.start[0][0]) is not None
+    def missing(self) -> str:
+        """Return what this system lacks to start the service, such as `systemctl`, or an empty text."""
+        program = self.start[0][0]
+        if which(program) is None:
+            return program
+        return _USER_BUS if _NO_BUS.search(_run(self.check)) else ""
 
     @property
     def is_current(self) -> bool:
@@ -79,14 +86,17 @@ class Service(Struct, frozen=True):
         """Write the service file and start the service.
 
         Raises:
-            PalaverError: The file was written, but the service did not start.
+            PalaverError: The service did not start. The file was written, unless the system has no user bus.
         """
+        is_new = not self.path.exists()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self.path) as file:
             file.write(self.text.encode())
         problem = _run(self.start)
         if _NO_BUS.search(problem):
-            raise PalaverError("The service did not start: no user bus of systemd", hint="Run `palaver watch` instead.")
+            if is_new:  # else `is_current` would report a service that never starts
+                self.path.unlink()
+            raise PalaverError(f"The service needs {_USER_BUS}", hint="Run `palaver watch` instead.")
         if problem:
             commands = " && ".join(map(shlex.join, self.start))
             raise PalaverError(f"The service did not start: {problem}", hint=f"Start it with: {commands}")

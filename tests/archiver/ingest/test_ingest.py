@@ -452,8 +452,9 @@ def test_a_fork_duplicates_nothing(history: History) -> None:
     """A file that repeats lines of another session under a new session ID adds only its own lines."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", "two", session=FORK), *talk("three", session=FORK)], FORK, at=2)
-    history.ingest()
+    report = history.ingest()
 
+    assert (report.lines, report.repeated) == (10, 4)
     assert history.prompts() == ["one?", "two?"]
     assert history.prompts(FORK) == ["three?"]
     assert history.source(FORK).coverage == {REPEATED: 4, PARSED: 2}

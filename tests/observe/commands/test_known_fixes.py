@@ -126,6 +126,17 @@ def test_an_error_of_one_word_matches_with_its_punctuation(shell: ShellHistory) 
     assert not fixes(home, "undefined!")
 
 
+def test_words_of_a_short_error_are_adjacent(shell: ShellHistory) -> None:
+    """`test failed` is not found where both words occur in unrelated lines. Punctuation does not count."""
+    for command, output in (
+        ("shopctl load", "error: connection failed\nerror: script test exited"),
+        ("shopctl check", "ERROR: Test: failed"),
+    ):
+        shell.session((command, output, True), (command, "done", False))
+
+    assert [each.command for each in fixes(shell.archive(), "test failed")] == ["shopctl check"]
+
+
 def test_project_limits_the_fixes(shell: ShellHistory) -> None:
     """Only fixes of the given projects are returned."""
     shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))

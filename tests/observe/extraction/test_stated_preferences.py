@@ -42,6 +42,11 @@ def test_examples(example: dict[str, str]) -> None:
         "we don't need the dialog, it is enough to show a message",
         "avoid using this in the footer",
         "Make sure everything fits on one line.",
+        "Make sure everything is tested, and always push along the way.",
+        "also can we push the traces to a private bucket, don't want my traces to be public",
+        "Alright, for every test in parser/parser_test.py I'd like to see literal values.",
+        "avoid inventing our own.",
+        "we use migrations in staging, so I don't think we need to avoid them",
         "the pattern was changed yesterday",
     ],
 )
@@ -61,7 +66,6 @@ def test_pasted_text_and_passing_remarks_are_not_found(prompt: str) -> None:
         "use uv instead of pip from now on",
         "we don't need backward compatibility",
         "avoid adding new dependencies.",
-        "Make sure everything is tested, and push along the way.",
         "our pattern is to name a test after its module",
     ],
 )
