@@ -1,48 +1,26 @@
 """Search for the archived entries from which rules compose an answer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.query import Filters, HitKind, Query
+from ...core.query import Filters, Query
 from ...core.results import Detail, Hit, Results
 from ...templates.labels import has_transcript
 from .claims import Claim, claims_of
+from .evidence_ranking import best_hits, only_observations, place_of, ranked, scores_of
 from .metered_archive import MeteredArchive
 from .question_plan import key_words, names_only_a_time, plan
 from .relevance import Relevance
 
 _OPENED: Final = 6
 """Maximum number of conversations whose best entry is opened. A weak answer cites all of them."""
-_CITED: Final = 4
-"""Maximum number of conversations that are cited for the question itself.
-
-Measured on 519 questions about 98 sessions: six conversations contain the correct one for 83 %, four for 81 %.
-"""
 _LISTED: Final = 6
 """Maximum number of entries that are listed for a question that names only a time."""
-_SHARE: Final = 0.6
-"""Minimum score of a conversation, as a share of the best score.
-
-On the same questions, a share of 0.6 keeps every correct session among the first four, with 3.2 conversations on
-average.
-"""
-WEAK: Final = 0.2
-"""Minimum score of the best hit. Below it, the key terms are searched too, and the answer is marked as weak."""
-WEAK_SHARE: Final = 0.25
-"""Minimum share of the question's words in the best finding. Below it, the answer is marked as weak.
-
-The share was chosen on half of the 519 questions about 98 sessions. On the other half, 69 % of the wrong best findings
-are marked, and 22 % of the correct ones. With the score alone, these were 31 % and 7 %.
-"""
-_SECOND: Final = 0.1
-"""Weight of the second hit of a conversation, which is added to the score of its first hit."""
-_WORDS: Final = 0.15
-"""Additional score of an entry with a sentence that contains all words of the question, as a share of its score."""
-_WORDS_OF_KIND: Final = 0.2
-"""Minimum share of the question's words in a sentence of an additional decision or fix."""
+_LOW: Final = 0.2
+"""Minimum score of the best hit. Below it, the key terms are searched too."""
 _SHARE_OF_KIND: Final = {False: 0.8, True: 0.4}
 """Minimum score of an additional decision or fix, as a share of the best score.
 
@@ -59,6 +37,7 @@ class FoundEvidence(Struct, frozen=True):
         relevance: Relevance of texts to the question, compared with all sentences of the entries.
         results: Reply to the search for the question itself. Without hits, it contains the explanation.
         absent: Words of the question that no entry of the archive contains.
+        is_weak: True if the best entry is probably about something else.
         newest: True if the question names only a time, so that the newest entries of that time are the answer.
         has_user_filters: True if the user restricted the search.
     """
@@ -68,6 +47,7 @@ class FoundEvidence(Struct, frozen=True):
     relevance: Relevance
     results: Results
     absent: tuple[str, ...] = ()
+    is_weak: bool = False
     newest: bool = False
     has_user_filters: bool = False
 
@@ -93,12 +73,14 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
         results = replace(archive.find(listed if newest else searches.question), times=results.times)
     unknown = not newest and bool(words) and words <= set(absent)
     if not results.hits or results.empty_times or unknown:
-        return FoundEvidence((), {}, Relevance(question, ()), results, absent, newest, bool(filters))
+        return FoundEvidence(
+            (), {}, Relevance(question, ()), results, absent, newest=newest, has_user_filters=bool(filters)
+        )
     found = results.hits
-    if found[0].score < WEAK and searches.terms and not newest:
+    if found[0].score < _LOW and searches.terms and not newest:
         found = _merged(found, archive.find(searches.terms).hits)
-    scores = _scores(found)
-    hits = _observations(found) if newest else [*_best(found, scores)][:_OPENED]
+    scores = scores_of(found)
+    hits = only_observations(found) if newest else [*best_hits(found, scores)][:_OPENED]
     extra = list[Hit]()
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
@@ -106,11 +88,12 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     claims = {detail.id: claims_of(detail) for detail in details}
     texts = [claim.text for each in claims.values() for claim in each]
     relevance = Relevance(question, [*(detail.observation.title for detail in details), *texts])
+    is_weak = False
     if not newest:
-        details = _ranked(details, claims, relevance, {hit.id: scores[_name(hit)] for hit in hits})
+        details, is_weak = ranked(details, claims, relevance, {hit.id: scores[place_of(hit)] for hit in hits})
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}
-    return FoundEvidence(details, claims, relevance, results, absent, newest, bool(filters))
+    return FoundEvidence(details, claims, relevance, results, absent, is_weak, newest, bool(filters))
 
 
 def _with_time(filters: Filters, results: Results) -> Filters:
@@ -141,39 +124,6 @@ def _merged(hits: Sequence[Hit], others: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(best.values())
 
 
-def _observations(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """Return the hits that are observations, or all hits if none is."""
-    return [hit for hit in hits if hit.kind == HitKind.OBSERVATION] or hits
-
-
-def _name(hit: Hit) -> str:
-    """Return the path of a conversation, or the ID of a memory."""
-    return hit.path if has_transcript(hit) else hit.id
-
-
-def _scores(hits: Sequence[Hit]) -> dict[str, float]:
-    """Return the score of each conversation and memory."""
-    found: dict[str, list[float]] = {}
-    for hit in hits:
-        found.setdefault(_name(hit), []).append(hit.score)
-    return {name: first + _SECOND * sum(others[:1]) for name, (first, *others) in found.items()}
-
-
-def _best(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]:
-    """Yield the first hit of each conversation with at least `_SHARE` of the best score, without documents and code.
-
-    An observation comes before an exchange without observations, which is often a request without an answer.
-    """
-    first: dict[str, Hit] = {}
-    for hit in sorted(hits, key=lambda each: each.kind == HitKind.EXCHANGE):
-        if has_transcript(hit) or hit.kind == HitKind.MEMORY:
-            first.setdefault(_name(hit), hit)
-    best = max((scores[name] for name in first), default=0.0)
-    for name in sorted(first, key=lambda each: -scores[each]):
-        if scores[name] >= _SHARE * best:
-            yield first[name]
-
-
 def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> Sequence[Hit]:
     """Return the first new decision or fix in `found` whose score is high enough, or nothing.
 
@@ -182,43 +132,6 @@ def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> Sequence[Hit]:
     known, paths, best = {hit.id for hit in hits}, {hit.path for hit in hits}, hits[0].score if hits else 0.0
     near = [hit for hit in found if hit.id not in known and hit.score >= _SHARE_OF_KIND[hit.path in paths] * best]
     return near[:1]
-
-
-def _ranked(
-    details: Sequence[Detail],
-    claims: Mapping[str, Sequence[Claim]],
-    relevance: Relevance,
-    scores: Mapping[str, float],
-) -> tuple[Detail, ...]:
-    """Return the best entries with a score, and after them the additional decisions and fixes.
-
-    If the best entry is a good match, at most `_CITED` are returned, and the others must have words of the question in
-    a sentence. Otherwise, all entries with a score are returned, because any of them can be the answer. Entries that
-    state nothing, such as a request without an answer, are left out, unless all entries with a score are like this.
-    Without an entry with a score, as in an archive of only documents, nothing is returned.
-    """
-    shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
-
-    def score(detail: Detail) -> float:
-        return scores[detail.id] * (1 + _WORDS * shares[detail.id])
-
-    stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
-    scored = [one for one in stating if one.id in scores] or [one for one in details if one.id in scores]
-    if not scored:
-        return ()
-    best, *others = sorted(scored, key=score, reverse=True)
-    is_weak = scores[best.id] < WEAK or shares[best.id] < WEAK_SHARE
-    related = others if is_weak else [one for one in others if shares[one.id]][: _CITED - 1]
-    return (best, *related, *(one for one in stating if one.id not in scores and shares[one.id] >= _WORDS_OF_KIND))
-
-
-def _states(claims: Sequence[Claim]) -> bool:
-    return not all(claim.is_request for claim in claims)
-
-
-def texts_of(detail: Detail, claims: Mapping[str, Sequence[Claim]]) -> list[str]:
-    """Return the title of an entry and its sentences."""
-    return [detail.observation.title, *(claim.text for claim in claims[detail.id])]
 
 
 def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tuple[Detail, ...]:

@@ -12,7 +12,8 @@ from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
 from .command_findings import find_commands
-from .evidence_search import WEAK, WEAK_SHARE, FoundEvidence, find_evidence, labels_of, texts_of
+from .evidence_ranking import texts_of
+from .evidence_search import FoundEvidence, find_evidence, labels_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
@@ -68,7 +69,7 @@ def extractive_answer(
     labels = labels_of(details)
     fixes = commands.findings(labels)
     others = list(_findings(metered, found, labels, fixes)) if found.details else []
-    weak = not (fixes or found.newest) and _is_weak(found, others[0])
+    weak = found.is_weak and not fixes
     others = _related(found, others, weak=weak)
     basis = CitedAnswer(
         question,
@@ -90,10 +91,6 @@ def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> li
         return findings[:1] if found.has_user_filters else findings
     related = [each for each in findings[1:] if found.newest or found.relevance.share(each.text)]
     return [*findings[:1], *related]
-
-
-def _is_weak(found: FoundEvidence, best: Finding) -> bool:
-    return found.results.hits[0].score < WEAK or found.relevance.share(best.text) < WEAK_SHARE
 
 
 def _notices(question: str, found: FoundEvidence, weak: Sequence[Finding]) -> Iterator[str]:
