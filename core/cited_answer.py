@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
     FIX = "fix"
     PATTERN = "pattern"
     GOTCHA = "gotcha"
+    DOCUMENT = "document"
     OTHER = "other"
 
 

@@ -61,18 +61,23 @@ def scores_of(hits: Sequence[Hit]) -> dict[str, float]:
 
 
 def best_hits(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]:
-    """Yield the first hit of each conversation with at least `_SHARE` of the best score, without documents and code.
+    """Yield the first hit of each conversation with at least `_SHARE` of the best score.
 
     An observation comes before an exchange without observations, which is often a request without an answer.
     """
     first: dict[str, Hit] = {}
     for hit in sorted(hits, key=lambda each: each.kind == HitKind.EXCHANGE):
-        if has_transcript(hit) or hit.kind == HitKind.MEMORY:
-            first.setdefault(place_of(hit), hit)
+        first.setdefault(place_of(hit), hit)
     best = max((scores[name] for name in first), default=0.0)
     for name in sorted(first, key=lambda each: -scores[each]):
         if scores[name] >= _SHARE * best:
             yield first[name]
+
+
+def related_passages(passages: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
+    """Return the passages of documents whose score is at least `_SHARE` of the best score of a hit."""
+    best = max((hit.score for hit in hits), default=0.0)
+    return [hit for hit in passages if hit.score >= _SHARE * best]
 
 
 def ranked(
@@ -86,15 +91,18 @@ def ranked(
     If the best entry is a good match, at most `_CITED` are returned, and the others must have words of the question in
     a sentence. Otherwise, all entries with a score are returned, because any of them can be the answer. Entries that
     state nothing, such as a request without an answer, are left out, unless all entries with a score are like this.
-    Without an entry with a score, as in an archive of only documents, nothing is returned.
+    A document comes after the conversations that are a good match.
     """
     shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
     matches = {name: score * (1 + _WORDS * shares[name]) for name, score in scores.items() if name in shares}
     stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
     scored = [one for one in stating if one.id in matches] or [one for one in details if one.id in matches]
-    if not scored:
-        return RankedEntries((), is_weak=True)
-    best, *others = sorted(scored, key=lambda one: matches[one.id], reverse=True)
+
+    def place(detail: Detail) -> tuple[bool, bool, float]:
+        match = matches[detail.id]
+        return match < _WEAK, detail.kind in {HitKind.DOCUMENT, HitKind.CODE}, -match
+
+    best, *others = sorted(scored, key=place)
     is_weak = matches[best.id] < _WEAK
     related = others if is_weak else [one for one in others if shares[one.id]][: _CITED - 1]
     extra = [one for one in stating if one.id not in matches and shares[one.id] >= _WORDS_OF_KIND]

@@ -6,17 +6,20 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.query import Filters, Query
+from ...core.query import Filters, HitKind, Query
 from ...core.results import Detail, Hit, Results
 from ...templates.labels import has_transcript
 from .claims import Claim, claims_of
-from .evidence_ranking import best_hits, only_observations, place_of, ranked, scores_of
+from .evidence_ranking import best_hits, only_observations, place_of, ranked, related_passages, scores_of
 from .metered_archive import MeteredArchive
-from .question_plan import key_words, names_only_a_time, plan
+from .question_plan import QuestionPlan, key_words, names_only_a_time, plan
 from .relevance import Relevance
 
 _OPENED: Final = 6
 """Maximum number of conversations whose best entry is opened. A weak answer cites all of them."""
+_CONVERSATIONS: Final = (HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY)
+_DOCUMENTS: Final = 2
+"""Maximum number of indexed documents that are cited."""
 _LISTED: Final = 6
 """Maximum number of entries that are listed for a question that names only a time."""
 _LOW: Final = 0.2
@@ -53,8 +56,9 @@ class FoundEvidence(Struct, frozen=True):
 
 
 def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundEvidence:
-    """Return the best entries of different conversations.
+    """Return the best entries of different conversations, and the best passages of indexed documents.
 
+    Documents are searched separately, so that they do not displace conversations.
     If a later observation replaced an entry, that observation is also returned. If the question names a time, such as
     "last week", only entries of that time are returned. If no word of the question occurs in the archive, no entry is
     returned, because similar vectors alone do not show that the archive contains its subject.
@@ -62,29 +66,26 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     Raises:
         InvalidInput: The question or a filter is invalid.
     """
-    searches = plan(question, filters, here)
-    results = archive.find(searches.question)
+    documents = bool(archive.archive.store.documents.count_by("kind"))
+    conversations = replace(filters, kinds=_CONVERSATIONS) if documents else filters
+    searches, results, newest = _search(archive, question, conversations, here)
     words, absent = _absent(archive, question, results)
-    newest = False
-    if (dated := _with_time(filters, results)) != filters:
-        searches = plan(question, dated, here)
-        newest = names_only_a_time(question, [each.text for each in results.times])
-        listed = replace(Query.newest(limit=_LISTED), filters=dated)
-        results = replace(archive.find(listed if newest else searches.question), times=results.times)
     unknown = not newest and bool(words) and words <= set(absent)
-    if not results.hits or results.empty_times or unknown:
+    passages = _passages(archive, searches.question) if documents and not newest else ()
+    if not (results.hits or passages) or results.empty_times or unknown:
         return FoundEvidence(
             (), {}, Relevance(question, ()), results, absent, newest=newest, has_user_filters=bool(filters)
         )
     found = results.hits
-    if found[0].score < _LOW and searches.terms and not newest:
+    if found and found[0].score < _LOW and searches.terms and not newest:
         found = _merged(found, archive.find(searches.terms).hits)
-    scores = scores_of(found)
-    hits = only_observations(found) if newest else [*best_hits(found, scores)][:_OPENED]
+    scores = scores_of((*found, *passages))
+    hits = [*only_observations(found)] if newest else [*best_hits(found, scores)][:_OPENED]
+    hits += related_passages(passages, hits)
     extra = list[Hit]()
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
-    details = archive.details([hit.id for hit in (*hits, *extra)]) if hits else ()
+    details = archive.details([hit.id for hit in (*hits, *extra)])
     claims = {detail.id: claims_of(detail) for detail in details}
     texts = [claim.text for each in claims.values() for claim in each]
     relevance = Relevance(question, [*(detail.observation.title for detail in details), *texts])
@@ -94,6 +95,30 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}
     return FoundEvidence(details, claims, relevance, results, absent, is_weak, newest, bool(filters))
+
+
+def _search(archive: MeteredArchive, question: str, filters: Filters, here: str) -> tuple[QuestionPlan, Results, bool]:
+    """Search for the question, or list the newest entries if it names only a time.
+
+    Return the plan, the results, and whether they are the newest entries.
+    """
+    searches = plan(question, filters, here)
+    results = archive.find(searches.question)
+    if (dated := _with_time(filters, results)) == filters:
+        return searches, results, False
+    searches = plan(question, dated, here)
+    newest = names_only_a_time(question, [each.text for each in results.times])
+    listed = replace(Query.newest(limit=_LISTED), filters=dated)
+    return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest
+
+
+def _passages(archive: MeteredArchive, query: Query) -> Sequence[Hit]:
+    """Return the best passages of up to `_DOCUMENTS` indexed documents and files of code."""
+    wanted = replace(query.filters, kinds=(HitKind.DOCUMENT, HitKind.CODE))
+    first: dict[str, Hit] = {}
+    for hit in archive.find(replace(query, filters=wanted)).hits:
+        first.setdefault(hit.path, hit)
+    return [*first.values()][:_DOCUMENTS]
 
 
 def _with_time(filters: Filters, results: Results) -> Filters:
