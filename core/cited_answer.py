@@ -103,7 +103,7 @@ class CitedAnswer(Struct, frozen=True):
     Attributes:
         findings: The first finding is the best answer.
         weak: True if the score of the best entry is low, so that it is probably about something else.
-        newest: True if the question names only a time. The findings are the newest entries of that time.
+        newest: True if the question names only a time or a project. The findings are its newest entries.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.

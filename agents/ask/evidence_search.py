@@ -12,7 +12,7 @@ from ...templates.labels import has_transcript
 from .claims import Claim, claims_of
 from .evidence_ranking import best_hits, only_observations, place_of, ranked, related_passages, scores_of
 from .metered_archive import MeteredArchive
-from .question_plan import QuestionPlan, key_words, names_only_a_time, plan
+from .question_plan import QuestionPlan, key_words, names_no_topic, plan
 from .relevance import Relevance
 
 _OPENED: Final = 6
@@ -21,7 +21,7 @@ _CONVERSATIONS: Final = (HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY)
 _DOCUMENTS: Final = 2
 """Maximum number of indexed documents that are cited."""
 _LISTED: Final = 6
-"""Maximum number of entries that are listed for a question that names only a time."""
+"""Maximum number of entries that are listed for a question that names only a time or a project."""
 _LOW: Final = 0.2
 """Minimum score of the best hit. Below it, the key terms are searched too."""
 _SHARE_OF_KIND: Final = {False: 0.8, True: 0.4}
@@ -41,7 +41,7 @@ class FoundEvidence(Struct, frozen=True):
         results: Reply to the search for the question itself. Without hits, it contains the explanation.
         absent: Words of the question that no entry of the archive contains.
         is_weak: True if the best entry is probably about something else.
-        newest: True if the question names only a time, so that the newest entries of that time are the answer.
+        newest: True if the question names only a time or a project, so that its newest entries are the answer.
         has_user_filters: True if the user restricted the search.
     """
 
@@ -98,16 +98,19 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
 
 
 def _search(archive: MeteredArchive, question: str, filters: Filters, here: str) -> tuple[QuestionPlan, Results, bool]:
-    """Search for the question, or list the newest entries if it names only a time.
+    """Search for the question, or list the newest entries if it names only a time or a project of the filters.
 
     Return the plan, the results, and whether they are the newest entries.
     """
+    if filters.projects and names_no_topic(question):
+        listed = replace(Query.newest(limit=_LISTED), filters=filters)
+        return QuestionPlan(listed, None, ()), archive.find(listed), True
     searches = plan(question, filters, here)
     results = archive.find(searches.question)
     if (dated := _with_time(filters, results)) == filters:
         return searches, results, False
     searches = plan(question, dated, here)
-    newest = names_only_a_time(question, [each.text for each in results.times])
+    newest = names_no_topic(question, [each.text for each in results.times])
     listed = replace(Query.newest(limit=_LISTED), filters=dated)
     return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest
 

@@ -17,6 +17,7 @@ from .evidence_search import FoundEvidence, find_evidence, labels_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
+from .named_project import NamedProject, named_project
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -57,12 +58,14 @@ def extractive_answer(
     """
     metered = MeteredArchive(archive, renderer)
     filters = filters or Filters()
+    named = None if filters.projects else named_project(question, [each.name for each in archive.projects()])
+    here = named.name if named else here
     commands = find_commands(metered, question, filters, here)
     if commands.is_whole:
         basis = CitedAnswer(question, suggestions=(commands.advice,))
         labels = labels_of(commands.details)
         return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
-    found = find_evidence(metered, question, filters, here)
+    found = _evidence(metered, question, filters, here, named)
     if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
     details = (*commands.details, *found.details)
@@ -79,6 +82,21 @@ def extractive_answer(
         suggestions=(commands.advice,) if fixes else (),
     )
     return _fitting(basis, [*fixes, *with_conflicts(others, found.details)], details, metered, budget)
+
+
+def _evidence(
+    archive: MeteredArchive, question: str, filters: Filters, here: str, named: NamedProject | None
+) -> FoundEvidence:
+    """Return the evidence from the project that the question names, or else from all projects.
+
+    Without a good match in the named project, the evidence is weak, because the name alone raises the scores of others.
+    """
+    if named is None:
+        return find_evidence(archive, question, filters, here)
+    found = find_evidence(archive, named.rest, replace(filters, projects=(named.name,)), "")
+    if found.details and not found.is_weak:
+        return replace(found, has_user_filters=bool(filters))
+    return replace(find_evidence(archive, question, filters, here), is_weak=True)
 
 
 def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> list[Finding]:

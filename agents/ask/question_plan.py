@@ -20,7 +20,7 @@ _EMPTY: Final = frozenset(
 )
 """Words that say nothing about the topic of a question."""
 _ACTIVITY: Final = frozenset("change changed changes day doing done happen happened new work worked working".split())
-"""Words that ask for the activity of a time, as in "what did we work on yesterday"."""
+"""Words that ask for the activity of a time or project, as in "what did we work on yesterday"."""
 _HITS: Final = 20
 """Number of hits of the search for the question. A second hit of a session raises the session's rank."""
 _FEW: Final = 2
@@ -90,8 +90,8 @@ def key_words(question: str) -> list[str]:
     return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]
 
 
-def names_only_a_time(question: str, times: Sequence[str]) -> bool:
-    """Return whether a question consists of time expressions and words such as "what did we do"."""
+def names_no_topic(question: str, times: Sequence[str] = ()) -> bool:
+    """Return whether a question consists of these time expressions and words such as "what did we do"."""
     for time in times:
         question = question.replace(time, " ")
-    return bool(times) and {word.lower() for word in key_words(question)} <= _ACTIVITY
+    return {word.lower() for word in key_words(question)} <= _ACTIVITY

@@ -278,3 +278,31 @@ def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer:
     assert answer.findings
     assert answer.weak
     assert answer.notices == ("Not in the archive: zebra, vendor, pays, invoices.",)
+
+
+def test_a_named_project_restricts_the_answer(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """A good match in the project that the question names is the answer. Without one, any answer is weak."""
+    answer = extractive_answer(archive, renderer, "why sqlite in the tide-clock project")
+    other = extractive_answer(archive, renderer, "which sqlite version does the seed-library project use")
+
+    assert not answer.weak
+    assert {session.project for session in answer.sessions} == {"tide-clock"}
+    assert other.weak
+    assert "For more entries, ask again without the filters." not in other.notices
+
+
+def test_a_question_for_a_project_lists_its_entries(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If a question names only a project, the answer lists its newest entries."""
+    answer = extractive_answer(archive, renderer, "what did we do in the seed-library project")
+    filtered = extractive_answer(archive, renderer, "what did we do", Filters(projects=("seed-library",)))
+
+    assert answer.newest
+    assert {session.project for session in answer.sessions} == {"seed-library"}
+    assert filtered.findings == answer.findings
+
+
+def test_commands_of_a_named_project_come_first(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """The command is from the project that the question names, not from the current project."""
+    answer = extractive_answer(archive, renderer, "how do I run the tests in tide-clock", here="seed-library")
+
+    assert {session.project for session in answer.sessions} == {"tide-clock"}
