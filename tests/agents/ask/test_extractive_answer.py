@@ -282,11 +282,12 @@ def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer:
 
 def test_a_named_project_restricts_the_answer(archive: ArchiveSearch, renderer: Renderer) -> None:
     """A good match in the project that the question names is the answer. Without one, any answer is weak."""
-    answer = extractive_answer(archive, renderer, "why sqlite in the tide-clock project")
+    answer = extractive_answer(archive, renderer, "what failed in the seed-library project")
     other = extractive_answer(archive, renderer, "which sqlite version does the seed-library project use")
 
+    assert "Photo upload fails with 413" in answer.findings[0].text
     assert not answer.weak
-    assert {session.project for session in answer.sessions} == {"tide-clock"}
+    assert {session.project for session in answer.sessions} == {"seed-library"}
     assert other.weak
     assert "For more entries, ask again without the filters." not in other.notices
 
@@ -305,4 +306,5 @@ def test_commands_of_a_named_project_come_first(archive: ArchiveSearch, renderer
     """The command is from the project that the question names, not from the current project."""
     answer = extractive_answer(archive, renderer, "how do I run the tests in tide-clock", here="seed-library")
 
+    assert answer.findings[0].kind is FindingKind.COMMAND
     assert {session.project for session in answer.sessions} == {"tide-clock"}
