@@ -22,8 +22,6 @@ _DOCUMENTS: Final = 2
 """Maximum number of indexed documents that are cited."""
 _LISTED: Final = 6
 """Maximum number of entries that are listed for a question that names only a time or a project."""
-_LOW: Final = 0.2
-"""Minimum score of the best hit. Below it, the key terms are searched too."""
 _SHARE_OF_KIND: Final = {False: 0.8, True: 0.4}
 """Minimum score of an additional decision or fix, as a share of the best score.
 
@@ -76,11 +74,8 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
         return FoundEvidence(
             (), {}, Relevance(question, ()), results, absent, newest=newest, has_user_filters=bool(filters)
         )
-    found = results.hits
-    if found and found[0].score < _LOW and searches.terms and not newest:
-        found = _merged(found, archive.find(searches.terms).hits)
-    scores = scores_of((*found, *passages))
-    hits = [*only_observations(found)] if newest else [*best_hits(found, scores)][:_OPENED]
+    scores = scores_of((*results.hits, *passages))
+    hits = [*only_observations(results.hits)] if newest else [*best_hits(results.hits, scores)][:_OPENED]
     hits += related_passages(passages, hits)
     extra = list[Hit]()
     for query in () if newest else searches.kinds:
@@ -104,7 +99,7 @@ def _search(archive: MeteredArchive, question: str, filters: Filters, here: str)
     """
     if filters.projects and names_no_topic(question):
         listed = replace(Query.newest(limit=_LISTED), filters=filters)
-        return QuestionPlan(listed, None, ()), archive.find(listed), True
+        return QuestionPlan(listed), archive.find(listed), True
     searches = plan(question, filters, here)
     results = archive.find(searches.question)
     if (dated := _with_time(filters, results)) == filters:
@@ -141,15 +136,6 @@ def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[f
     corrected = {each.word for each in results.corrections}
     words = key_words(question)
     return frozenset(words), archive.archive.unknown_words([word for word in words if word not in corrected])
-
-
-def _merged(hits: Sequence[Hit], others: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Return the hits of two searches by descending score, each once with its higher score."""
-    ordered = sorted((*hits, *others), key=lambda hit: -hit.score)
-    best: dict[str, Hit] = {}
-    for hit in ordered:
-        best.setdefault(hit.id, hit)
-    return tuple(best.values())
 
 
 def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> Sequence[Hit]:

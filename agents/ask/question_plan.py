@@ -53,14 +53,11 @@ class QuestionPlan(Struct, frozen=True):
     Attributes:
         question: Query with the question as it was asked, or with its key terms if there are only one or two. If it has
             no hit, the other queries are not run.
-        terms: Query with only the key terms, or None if `question` consists of them. It is run if the hits of the
-            question have low scores.
         kinds: Query for decisions, if the question asks for one, and query for fixes, if it asks for one.
     """
 
     question: Query
-    terms: Query | None
-    kinds: tuple[Query, ...]
+    kinds: tuple[Query, ...] = ()
 
 
 def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
@@ -70,18 +67,18 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
         InvalidInput: The question is too short, or none of its words names a topic.
     """
     asked = replace(Query.parse(question, limit=_HITS), filters=filters)
-    if not key_words(question):
+    words = key_words(question)
+    if not words:
         raise InvalidInput("The question names no topic", hint="Name a subject, a file, a command or an error message.")
     if asked.prefers_project:
         asked = replace(asked, here=here)
-    words = key_words(question)
-    terms = replace(asked, concepts=(" ".join(words),)) if 1 < len(" ".join(words)) < len(question.strip()) else None
+    terms = " ".join(words)
     # A number can be part of a date, which is recognised only with the words around it.
-    if terms and len(words) <= _FEW and not re.search(r"\d", terms.concepts[0]):
-        asked, terms = terms, None
+    if len(words) <= _FEW and len(terms) > 1 and not re.search(r"\d", terms):
+        asked = replace(asked, concepts=(terms,))
     wanted = (types for types, words in _KINDS if words.search(question))
     return QuestionPlan(
-        asked, terms, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
+        asked, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
     )
 
 

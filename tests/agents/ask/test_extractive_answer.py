@@ -187,8 +187,7 @@ def test_current_project_is_preferred() -> None:
     """The current project is part of each search, unless a project is given."""
     searches = plan("why sqlite for clock readings", Filters(), "tide-clock")
 
-    assert searches.terms is not None
-    assert {query.here for query in (searches.question, searches.terms, *searches.kinds)} == {"tide-clock"}
+    assert {query.here for query in (searches.question, *searches.kinds)} == {"tide-clock"}
     assert plan("why sqlite", Filters(projects=("x",)), "tide-clock").question.here == ""
 
 
