@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
     FIX = "fix"
     PATTERN = "pattern"
     GOTCHA = "gotcha"
+    DOCUMENT = "document"
     OTHER = "other"
 
 
@@ -101,9 +102,8 @@ class CitedAnswer(Struct, frozen=True):
 
     Attributes:
         findings: The first finding is the best answer.
-        weak: True if the best entry is only slightly above the relevance threshold, or contains few words of the
-            question.
-        newest: True if the question names only a time. The findings are the newest entries of that time.
+        weak: True if the score of the best entry is low, so that it is probably about something else.
+        newest: True if the question names only a time or a project. The findings are its newest entries.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.

@@ -14,7 +14,7 @@ _QUOTED: Final = re.compile(r"“[^”]{2,}”")
 _LEAD: Final = re.compile(r"\A(?:The plan begins|The prompt begins): ")
 _CHANGED: Final = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
 _ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
-_MARK: Final = re.compile(r"\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\|)\s*")
+_MARK: Final = re.compile(r'\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\||"{3})\s*')
 _LETTER: Final = re.compile(r"\A[A-Z][.)] ")
 _FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
 """Name of a changed file at the start of a fact, as in `src/clock.py: `."""
@@ -34,6 +34,8 @@ _INTENTION: Final = re.compile(
 )
 """Start of a sentence in which an agent announces what it will do. A later sentence says what was done."""
 _QUESTION: Final = ("?", "?”", '?"')
+_WRAPPED: Final = re.compile(r"(?m)^(?!\s*#)(.*\S)\n(?=[ \t]*[^\s\d#>|`~*+•-])")
+"""Line of a document that continues in the next line. Headings, lists, tables and code blocks do not continue."""
 _SHORTEST: Final = 20
 """Minimum characters of a claim."""
 
@@ -58,10 +60,13 @@ def claims_of(detail: Detail) -> list[Claim]:
     questions of an agent.
     """
     observation = detail.observation
-    # The facts of a memory are its statistics.
-    stated = () if detail.kind == HitKind.MEMORY else observation.facts
+    # The facts of a memory are its statistics, and those of a document are its metadata.
+    stated = () if detail.kind in {HitKind.MEMORY, HitKind.DOCUMENT} else observation.facts
     facts = (_LETTER.sub("", strip_markdown(fact)) for fact in stated)
-    distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(observation.narrative)])
+    text = observation.narrative
+    if detail.kind == HitKind.DOCUMENT:
+        text = _WRAPPED.sub(r"\1 ", text)
+    distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(text)])
     if observation.origin != Origin.HUMAN or detail.kind == HitKind.EXCHANGE:
         distinct = dict.fromkeys(filter(is_statement, distinct))
     return [Claim(text, *lines_of(text, observation.evidence, detail)) for text in distinct]

@@ -39,6 +39,8 @@ _ERROR: Final = re.compile(
 )
 """Words of error messages."""
 _QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{8,})[\"”`]")
+_FAILURE: Final = re.compile(r"\b(?:errors?|exceptions?|messages?|fail(?:s|ed)?|crash(?:es|ed)?)\b", re.IGNORECASE)
+"""Words beside a quoted error. Without them, the quotation can be any command or name."""
 _GENERAL: Final = frozenset(
     "all app application code command commands correctly here locally new program project repo repository use used"
     " using version whole".split()
@@ -116,12 +118,13 @@ def _fixes(archive: MeteredArchive, error: str, projects: tuple[str, ...]) -> Se
 
 def _error_of(question: str) -> str:
     """Return the error whose fix a question asks for, or an empty text."""
-    if quoted := _QUOTED.search(question):
+    lead, quoted, states_error = _FIX.match(question), _QUOTED.search(question), _ERROR.search(question)
+    if quoted and (lead or states_error or _FAILURE.search(question)):
         error = quoted[1]
-    elif lead := _FIX.match(question):
+    elif lead:
         error = question[lead.end() :]
     else:
-        error = question if _ERROR.search(question) else ""
+        error = question if states_error else ""
     return error.strip(" ?.:") if len(key_words(error)) >= _ERROR_WORDS else ""
 
 

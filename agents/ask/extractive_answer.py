@@ -12,10 +12,12 @@ from ...core.origin import Origin
 from ...core.query import Filters
 from ...core.results import Detail, TimeExpression
 from .command_findings import find_commands
-from .evidence_search import WEAK, WEAK_SHARE, FoundEvidence, find_evidence, labels_of, texts_of
+from .evidence_ranking import texts_of
+from .evidence_search import FoundEvidence, find_evidence, labels_of
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
+from .named_project import NamedProject, named_project
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -56,19 +58,21 @@ def extractive_answer(
     """
     metered = MeteredArchive(archive, renderer)
     filters = filters or Filters()
+    named = None if filters.projects else named_project(question, [each.name for each in archive.projects()])
+    here = named.name if named else here
     commands = find_commands(metered, question, filters, here)
     if commands.is_whole:
         basis = CitedAnswer(question, suggestions=(commands.advice,))
         labels = labels_of(commands.details)
         return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
-    found = find_evidence(metered, question, filters, here)
+    found = _evidence(metered, question, filters, here, named)
     if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
     details = (*commands.details, *found.details)
     labels = labels_of(details)
     fixes = commands.findings(labels)
     others = list(_findings(metered, found, labels, fixes)) if found.details else []
-    weak = not (fixes or found.newest) and _is_weak(found, others[0])
+    weak = found.is_weak and not fixes
     others = _related(found, others, weak=weak)
     basis = CitedAnswer(
         question,
@@ -78,6 +82,21 @@ def extractive_answer(
         suggestions=(commands.advice,) if fixes else (),
     )
     return _fitting(basis, [*fixes, *with_conflicts(others, found.details)], details, metered, budget)
+
+
+def _evidence(
+    archive: MeteredArchive, question: str, filters: Filters, here: str, named: NamedProject | None
+) -> FoundEvidence:
+    """Return the evidence from the project that the question names, or else from all projects.
+
+    Without a good match in the named project, the evidence is weak, because the name alone raises the scores of others.
+    """
+    if named is None:
+        return find_evidence(archive, question, filters, here)
+    found = find_evidence(archive, named.rest, replace(filters, projects=(named.name,)), "")
+    if found.details and not found.is_weak:
+        return replace(found, has_user_filters=bool(filters))
+    return replace(find_evidence(archive, question, filters, here), is_weak=True)
 
 
 def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> list[Finding]:
@@ -90,10 +109,6 @@ def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> li
         return findings[:1] if found.has_user_filters else findings
     related = [each for each in findings[1:] if found.newest or found.relevance.share(each.text)]
     return [*findings[:1], *related]
-
-
-def _is_weak(found: FoundEvidence, best: Finding) -> bool:
-    return found.results.hits[0].score < WEAK or found.relevance.share(best.text) < WEAK_SHARE
 
 
 def _notices(question: str, found: FoundEvidence, weak: Sequence[Finding]) -> Iterator[str]:

@@ -5,6 +5,8 @@ from typing import Final
 
 from ...core.cited_answer import FindingKind
 from ...core.observation import ObservationType
+from ...core.query import HitKind
+from ...core.results import Detail
 
 
 def _anywhere(phrases: str) -> re.Pattern[str]:
@@ -40,11 +42,14 @@ _RULE: Final = _anywhere(
 )
 
 
-def kind_of(declared: ObservationType, title: str, text: str) -> FindingKind:
-    """Return the kind of a finding, from the type of its observation or else from its title and text.
+def kind_of(detail: Detail, text: str) -> FindingKind:
+    """Return the kind of a finding, from the kind or type of its entry, or else from its title and text.
 
     Text that is only similar to a decision or rule is `OTHER`, so that no finding has a wrong label.
     """
+    declared, title = detail.observation.type, detail.observation.title
+    if detail.kind in {HitKind.DOCUMENT, HitKind.CODE}:
+        return FindingKind.DOCUMENT
     if declared in _BY_TYPE:
         return _BY_TYPE[declared]
     if _FIX.match(title) or (declared not in _UNCHANGING and "root cause" in text.lower()):

@@ -48,7 +48,7 @@ def finding_of(
     texts = [*filter(None, [title]), *(claim.text for claim in chosen)]
     text = " ".join(map(_sentence, texts))
     places = [lines_of(title, detail.observation.evidence, detail), *(claim[1:] for claim in chosen)]
-    kind = kind_of(detail.observation.type, detail.observation.title, text)
+    kind = kind_of(detail, text)
     return Finding(kind, text, tuple(_sources(detail, labels, places)), detail.observation.at)
 
 

@@ -20,7 +20,7 @@ _EMPTY: Final = frozenset(
 )
 """Words that say nothing about the topic of a question."""
 _ACTIVITY: Final = frozenset("change changed changes day doing done happen happened new work worked working".split())
-"""Words that ask for the activity of a time, as in "what did we work on yesterday"."""
+"""Words that ask for the activity of a time or project, as in "what did we work on yesterday"."""
 _HITS: Final = 20
 """Number of hits of the search for the question. A second hit of a session raises the session's rank."""
 _FEW: Final = 2
@@ -53,14 +53,11 @@ class QuestionPlan(Struct, frozen=True):
     Attributes:
         question: Query with the question as it was asked, or with its key terms if there are only one or two. If it has
             no hit, the other queries are not run.
-        terms: Query with only the key terms, or None if `question` consists of them. It is run if the hits of the
-            question have low scores.
         kinds: Query for decisions, if the question asks for one, and query for fixes, if it asks for one.
     """
 
     question: Query
-    terms: Query | None
-    kinds: tuple[Query, ...]
+    kinds: tuple[Query, ...] = ()
 
 
 def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
@@ -70,18 +67,18 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
         InvalidInput: The question is too short, or none of its words names a topic.
     """
     asked = replace(Query.parse(question, limit=_HITS), filters=filters)
-    if not key_words(question):
+    words = key_words(question)
+    if not words:
         raise InvalidInput("The question names no topic", hint="Name a subject, a file, a command or an error message.")
     if asked.prefers_project:
         asked = replace(asked, here=here)
-    words = key_words(question)
-    terms = replace(asked, concepts=(" ".join(words),)) if 1 < len(" ".join(words)) < len(question.strip()) else None
+    terms = " ".join(words)
     # A number can be part of a date, which is recognised only with the words around it.
-    if terms and len(words) <= _FEW and not re.search(r"\d", terms.concepts[0]):
-        asked, terms = terms, None
+    if len(words) <= _FEW and len(terms) > 1 and not re.search(r"\d", terms):
+        asked = replace(asked, concepts=(terms,))
     wanted = (types for types, words in _KINDS if words.search(question))
     return QuestionPlan(
-        asked, terms, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
+        asked, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
     )
 
 
@@ -90,8 +87,8 @@ def key_words(question: str) -> list[str]:
     return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]
 
 
-def names_only_a_time(question: str, times: Sequence[str]) -> bool:
-    """Return whether a question consists of time expressions and words such as "what did we do"."""
+def names_no_topic(question: str, times: Sequence[str] = ()) -> bool:
+    """Return whether a question consists of these time expressions and words such as "what did we do"."""
     for time in times:
         question = question.replace(time, " ")
-    return bool(times) and {word.lower() for word in key_words(question)} <= _ACTIVITY
+    return {word.lower() for word in key_words(question)} <= _ACTIVITY

@@ -77,3 +77,19 @@ def test_code_blocks_are_no_sentences() -> None:
 def test_intentions_and_questions_are_no_statements(text: str, states: bool) -> None:
     """A sentence that announces an action or asks a question states nothing. A prompt counts, because it is a quote."""
     assert is_statement(text) is states
+
+
+def test_a_wrapped_paragraph_of_a_document_is_joined() -> None:
+    """A sentence of a document can continue in the next line. Headings, lists and code blocks keep their lines."""
+    text = (
+        "# The kiln heats slowly\nThe potter heats the kiln\nuntil the cones bend.\n- Open it\n  after twelve hours.\n"
+    )
+    passage = replace(
+        DETAIL, kind="document", observation=replace(DETAIL.observation, narrative=f"{text}```\nkiln on\n```\n")
+    )
+
+    assert [claim.text for claim in claims_of(passage)] == [
+        "The kiln heats slowly",
+        "The potter heats the kiln until the cones bend.",
+        "Open it after twelve hours.",
+    ]

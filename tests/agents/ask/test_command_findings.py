@@ -30,6 +30,8 @@ ERROR = "ValueError: max() arg is an empty sequence"
         ("tests of the clock", "", None),
         (ERROR, "", FindingKind.FIX),
         (f"how did we fix the error `{ERROR}`", "", FindingKind.FIX),
+        ("seen the error `arg is an empty sequence`", "", FindingKind.FIX),
+        ("seen `arg is an empty sequence` in the clock", "", None),
         ("ValueError: the moon is full tonight", "", None),
         ("how did we fix it", "", None),
     ],

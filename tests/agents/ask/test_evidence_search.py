@@ -1,5 +1,7 @@
 """Search for the entries of an answer."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,19 +27,37 @@ REQUEST = replace(
 )
 
 
-def test_an_archive_of_only_documents_answers_nothing(tmp_path: Path, renderer: Renderer) -> None:
-    """If only documents match, there are no entries, and the results name the documents."""
+@pytest.fixture
+def documented(built: Home, tmp_path: Path) -> Iterator[ArchiveSearch]:
+    """Archive of the sample data with an indexed document."""
     home, folder = Home(tmp_path / "home"), tmp_path / "docs"
+    shutil.copytree(built.root, home.root)
     folder.mkdir()
-    (folder / "guide.md").write_text("# Kiln\nHeat the kiln slowly.\n")
-    home.make()
+    (folder / "guide.md").write_text(
+        "# Kiln\nHeat the kiln slowly.\n\n# Readings\nThe clock stores readings in sqlite.\n"
+    )
     with DocumentLibrary.open(home, [folder]) as documents:
         documents.index_directory(folder, async_mode=False)
     with ArchiveSearch(home) as archive:
-        found = find_evidence(MeteredArchive(archive, renderer), "why heat the kiln slowly", Filters(), "")
+        yield archive
 
-    assert found.details == ()
-    assert {hit.kind for hit in found.results.hits} == {HitKind.DOCUMENT}
+
+def test_a_document_answers_if_no_conversation_does(documented: ArchiveSearch, renderer: Renderer) -> None:
+    """A passage of an indexed document is returned if it answers the question."""
+    found = find_evidence(MeteredArchive(documented, renderer), "why heat the kiln slowly", Filters(), "")
+
+    assert found.details[0].kind == HitKind.DOCUMENT
+    assert not found.is_weak
+
+
+def test_a_document_comes_after_a_good_conversation(documented: ArchiveSearch, renderer: Renderer) -> None:
+    """The best entry is from a conversation if one is a good match, and the document follows."""
+    found = find_evidence(MeteredArchive(documented, renderer), "why sqlite for the readings", Filters(), "")
+    kinds = [detail.kind for detail in found.details]
+
+    assert kinds[0] == HitKind.OBSERVATION
+    assert kinds.count(HitKind.DOCUMENT) == 1
+    assert {hit.kind for hit in found.results.hits} <= {HitKind.OBSERVATION, HitKind.EXCHANGE}
 
 
 def test_a_request_without_an_answer_stays_if_no_other_entry_matches(

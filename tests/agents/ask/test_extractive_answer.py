@@ -187,8 +187,7 @@ def test_current_project_is_preferred() -> None:
     """The current project is part of each search, unless a project is given."""
     searches = plan("why sqlite for clock readings", Filters(), "tide-clock")
 
-    assert searches.terms is not None
-    assert {query.here for query in (searches.question, searches.terms, *searches.kinds)} == {"tide-clock"}
+    assert {query.here for query in (searches.question, *searches.kinds)} == {"tide-clock"}
     assert plan("why sqlite", Filters(projects=("x",)), "tide-clock").question.here == ""
 
 
@@ -278,3 +277,33 @@ def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer:
     assert answer.findings
     assert answer.weak
     assert answer.notices == ("Not in the archive: zebra, vendor, pays, invoices.",)
+
+
+def test_a_named_project_restricts_the_answer(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """A good match in the project that the question names is the answer. Without one, any answer is weak."""
+    answer = extractive_answer(archive, renderer, "what failed in the seed-library project")
+    other = extractive_answer(archive, renderer, "which sqlite version does the seed-library project use")
+
+    assert "Photo upload fails with 413" in answer.findings[0].text
+    assert not answer.weak
+    assert {session.project for session in answer.sessions} == {"seed-library"}
+    assert other.weak
+    assert "For more entries, ask again without the filters." not in other.notices
+
+
+def test_a_question_for_a_project_lists_its_entries(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If a question names only a project, the answer lists its newest entries."""
+    answer = extractive_answer(archive, renderer, "what did we do in the seed-library project")
+    filtered = extractive_answer(archive, renderer, "what did we do", Filters(projects=("seed-library",)))
+
+    assert answer.newest
+    assert {session.project for session in answer.sessions} == {"seed-library"}
+    assert filtered.findings == answer.findings
+
+
+def test_commands_of_a_named_project_come_first(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """The command is from the project that the question names, not from the current project."""
+    answer = extractive_answer(archive, renderer, "how do I run the tests in tide-clock", here="seed-library")
+
+    assert answer.findings[0].kind is FindingKind.COMMAND
+    assert {session.project for session in answer.sessions} == {"tide-clock"}

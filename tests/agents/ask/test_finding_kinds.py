@@ -1,10 +1,13 @@
 """Classification of findings."""
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.agents.ask.finding_kinds import kind_of
 from palaver.core.cited_answer import FindingKind
 from palaver.core.observation import ObservationType
+
+from .test_claims import DETAIL
 
 
 @pytest.mark.parametrize(
@@ -35,4 +38,12 @@ from palaver.core.observation import ObservationType
 )
 def test_kind_follows_type_then_words(declared: str, title: str, text: str, kind: FindingKind) -> None:
     """The type of the observation decides, or else its title. Only a gotcha is recognised by the text."""
-    assert kind_of(ObservationType(declared), title, f"{title}. {text}") is kind
+    observation = replace(DETAIL.observation, type=ObservationType(declared), title=title)
+
+    assert kind_of(replace(DETAIL, observation=observation), f"{title}. {text}") is kind
+
+
+@pytest.mark.parametrize("kind", ["document", "code"])
+def test_a_document_is_no_fix(kind: str) -> None:
+    """A passage of a document or of code has its own kind, whatever its title states."""
+    assert kind_of(replace(DETAIL, kind=kind), "Fix the clock.") is FindingKind.DOCUMENT

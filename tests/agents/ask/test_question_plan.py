@@ -2,42 +2,40 @@
 
 import pytest
 
-from palaver.agents.ask.question_plan import key_words, names_only_a_time, plan
+from palaver.agents.ask.question_plan import key_words, names_no_topic, plan
 from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters
 
 
 def test_question_decides_which_searches_are_made() -> None:
-    """A question is searched as asked, and by its key terms. Its words decide if decisions and fixes are searched."""
+    """A question is searched as asked. Its words decide if decisions and fixes are searched."""
     searches = plan("why do we use sqlite for the readings of clocks?", Filters())
 
     assert searches.question.concepts == ("why do we use sqlite for the readings of clocks?",)
-    assert searches.terms is not None
-    assert searches.terms.concepts == ("sqlite readings clocks",)
     assert [query.filters.types for query in searches.kinds] == [("decision",), ("bug-fix", "debug")]
     assert [query.filters.types for query in plan("sqlite or json", Filters()).kinds] == [("decision",)]
     assert plan("where is the catalogue", Filters()).kinds == ()
 
 
 def test_few_key_terms_are_searched_alone() -> None:
-    """One or two key terms are searched without the other words. A question that consists of them is searched once."""
+    """One or two key terms are searched without the other words."""
     assert plan("did we ever use redis?", Filters()).question.concepts == ("redis",)
-    assert plan("did we ever use redis?", Filters()).terms is None
-    assert plan("sqlite readings clocks", Filters()).terms is None
+    assert plan("did we use redis on 2026-01-20", Filters()).question.concepts == ("did we use redis on 2026-01-20",)
 
 
 @pytest.mark.parametrize(
-    ("question", "times", "is_time"),
+    ("question", "times", "is_empty"),
     [
         ("what did we do on 2026-01-20", ["on 2026-01-20"], True),
         ("what happened yesterday?", ["yesterday"], True),
         ("what did we decide yesterday", ["yesterday"], False),
-        ("what did we do", [], False),
+        ("what did we do", [], True),
+        ("what did we decide", [], False),
     ],
 )
-def test_question_can_name_only_a_time(question: str, times: list[str], is_time: bool) -> None:
-    """A question about the activity of a time names no other topic."""
-    assert names_only_a_time(question, times) is is_time
+def test_question_can_name_no_topic(question: str, times: list[str], is_empty: bool) -> None:
+    """A question about the activity of a time names no topic."""
+    assert names_no_topic(question, times) is is_empty
 
 
 @pytest.mark.parametrize("question", ["the", "how did we do it"])
@@ -51,8 +49,7 @@ def test_filters_apply_to_every_search() -> None:
     """The filters of the question apply to all searches."""
     searches = plan("why do we use sqlite for clock readings", Filters(projects=("x",)))
 
-    assert searches.terms is not None
-    assert {query.filters.projects for query in (searches.question, searches.terms, *searches.kinds)} == {("x",)}
+    assert {query.filters.projects for query in (searches.question, *searches.kinds)} == {("x",)}
 
 
 def test_names_stay_whole() -> None:
