@@ -16,7 +16,7 @@ class SummaryTable:
         self._db, self._observations = database, observations
 
     def exchanges(self, session: int) -> list[int]:
-        """Return the exchanges of a session in its newest source, in order."""
+        """Return the keys of a session's exchanges in its newest source, in order."""
         rows = self._db.rows(
             """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
                WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
@@ -27,7 +27,7 @@ class SummaryTable:
     def summarised(self, session: int, exchange: int) -> list[StoredObservation]:
         """Return the observations that a session's summary covers, in order.
 
-        They belong to the exchanges of the session in the source of `exchange`.
+        Only observations from the source that contains `exchange` are returned.
         """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
@@ -52,8 +52,8 @@ class SummaryTable:
     def drop(self, sessions: Collection[int]) -> None:
         """Delete the summaries of these sessions, and schedule new ones.
 
-        Call this after a change to content that the summaries may quote. The language model jobs of these sessions are
-        deleted too.
+        Call this after a change to content that the summaries may quote. Jobs that send these sessions to a language
+        model are deleted too.
         """
         self._db.run(
             f"""DELETE FROM job WHERE kind = 'session' AND exchange IN (
