@@ -204,9 +204,9 @@ class DocumentTable:
         ]
 
     def paths_named(self, names: Collection[str]) -> dict[Path, set[Path]]:
-        """Map each stored code file with one of these file names to its matching paths.
+        """Map each stored code file to those of its paths, current or former, that have one of these file names.
 
-        Current and former names and paths count.
+        Files without such a path are omitted.
         """
         rows = self._db.rows(
             """WITH code AS (SELECT id, path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> ''))
