@@ -25,7 +25,7 @@ _RETRY: Final = 60.0
 
 
 class Changes(Struct, frozen=True):
-    """Changed files and folders. `lost` is true if unlisted paths may have changed too."""
+    """Changed files and folders. `lost` is true if other paths may have changed too."""
 
     paths: frozenset[Path] = frozenset()
     lost: bool = False
@@ -53,7 +53,7 @@ class FileEvents:
         return self._poll or self._failed or self._on_network
 
     def follow(self, folders: Collection[WatchedFolder]) -> None:
-        """Listen for events in exactly these folders."""
+        """Listen for events in these folders, and stop listening in all other folders."""
         if frozenset(folders) != self._folders:
             self.close()
             self._folders, self._retry_at = frozenset(folders), 0.0
