@@ -151,7 +151,7 @@ class CopyVerifier:
                 self._store.sources.save_checksums(source.id, sums)
 
     def _restore_format(self, source: Source) -> bool:
-        """Decompress a copy if only its table is damaged. Return False if its content is damaged."""
+        """Decompress a copy if only its table is damaged. Return False if its content may be damaged."""
         try:
             if not source.sums:
                 return False
