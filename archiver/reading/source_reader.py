@@ -243,7 +243,10 @@ class SourceReader:
                 return
 
     def _count(self) -> None:
-        """Count the lines. Set the resume point to the start of the last exchange, which may still grow."""
+        """Update the line counts of the source.
+
+        Set its resume point to the start of the last exchange, because this exchange may still grow.
+        """
         source, found, start = self._source, self._found, self._found.start
         source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
