@@ -107,7 +107,7 @@ class Planner:
     def _hashes(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
     ) -> tuple[set[int], int]:
-        """Return keyed hashes of the selected lines that a copy owns, and the number of lines that other copies own.
+        """Return keyed hashes of the selected lines that a copy owns. Also count its lines that other copies own.
 
         Unless `erase` is true, omit lines that were deleted earlier, because undo must not restore them.
         """

@@ -54,7 +54,7 @@ class Deletions:
     def token(self, plan: DeletionPlan, *rest: object) -> str:
         """Return a token that identifies exactly this plan.
 
-        `rest` describes other content that the deletion removes, such as memories.
+        `rest` contains other values that the token depends on, such as the files that the deletion changes.
         """
         selection, sources = plan.selection, plan.selector.sources
         content = (
