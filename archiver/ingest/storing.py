@@ -24,7 +24,7 @@ def with_parent_mark(store: Store, session: Session) -> Session:
 
 
 def store_reading(store: Store, source: Source, session: Session, reading: SourceReader) -> bool:
-    """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, also in forks.
+    """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, even in another source.
 
     Return whether other sources must be re-read because the owner of some lines changed.
     """
