@@ -11,7 +11,7 @@ from ..formats.registry import all_formats
 from ..ingest.transcripts import Transcript, of_this_user, roots, within
 
 _FOLDERS: Final = 8
-"""Maximum number of folders with unknown paths to search separately. For more folders, a full scan is as fast."""
+"""Maximum number of folders to search separately for new transcripts. For more folders, a full scan is as fast."""
 
 State: TypeAlias = Stat | int
 """State of a file (`Stat`) or fingerprint of a container. Every change of the content changes this value."""
