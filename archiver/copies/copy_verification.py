@@ -24,7 +24,7 @@ from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again.
 
-A damaged copy can be restored from the agent's file. Some agents delete their files after 30 days.
+A week leaves time to restore a damaged copy from the agent's file, which some agents delete after 30 days.
 """
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
 """Milliseconds after which a damaged copy is verified again, because the user may have restored a file."""

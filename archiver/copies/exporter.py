@@ -154,7 +154,7 @@ def _create(folder: Path) -> None:
 
 
 def encodable(typed: str) -> str:
-    """Replace characters that UTF-8 cannot encode by `?`. Such characters stand for invalid bytes in file names."""
+    """Replace each character that UTF-8 cannot encode with `?`. Invalid bytes in file names become such characters."""
     return typed.encode("utf-8", "replace").decode()
 
 
