@@ -39,9 +39,9 @@ class Ownership:
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
         """Return the lines of a copy that repeat a remaining line of another copy, or an earlier line of the same copy.
 
-        `stays` receives a source ID and a line, and returns whether this line remains after the deletion. Lines with a
-        record ID are compared by this ID. Other lines are compared by their content, with the copies that own a record
-        in this copy. Every line is also compared with the earlier lines of its own copy.
+        `stays` receives a source ID and a line, and returns whether this line remains after the deletion. A line with a
+        record ID is compared by this ID. Any other line is compared by its content with the copies that own a record in
+        this copy. Every line is also compared with the earlier lines of its own copy.
 
         Raises:
             CopyDamaged: The copy cannot be read.
