@@ -49,7 +49,7 @@ class CodeUnit(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Syntax node that may be a unit, found by a pattern of the query, with the other captures of the match."""
+    """Syntax node that a query pattern recognises as a unit, with the other captures of the match."""
 
     pattern: int
     kind: str
