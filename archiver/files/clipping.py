@@ -63,7 +63,7 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def plan_in(prompt: str) -> str | None:
-    """Return the Markdown plan in a prompt that begins with Claude Code's phrase for plans, or None."""
+    """Return the Markdown plan that follows `Implement the following plan:` at the start of a prompt, or None."""
     opening = _PLAN.match(prompt)
     return prompt[opening.end() :] if opening else None
 
