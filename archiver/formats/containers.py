@@ -37,7 +37,7 @@ def header_of(head: bytes) -> Record:
 
 
 def exact_json(value: object) -> object:
-    """Return a database value for use in a JSON line.
+    """Prepare a database value for use in a JSON line.
 
     Text or bytes that contain JSON are inserted as they are. Other text and bytes become a JSON string.
     """
