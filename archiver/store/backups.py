@@ -14,9 +14,10 @@ KEPT: Final = 7
 
 
 class Backups:
-    """Folder of backups, such as `palaver-2026-11-24.db`.
+    """Folder of backups, with names such as `palaver-2026-11-24.db`.
 
-    `salvage` and the watermark also save damaged files here, under names such as `damaged-2026-11-24-03600.db`.
+    `salvage` and the watermark also save damaged files in this folder, under names such as
+    `damaged-2026-11-24-03600.db`.
     """
 
     def __init__(self, home: Home) -> None:

@@ -207,7 +207,7 @@ class ExchangeTable:
         return ExchangeStart(*row) if row else ExchangeStart(0, 1, 0)
 
     def header_at(self, source: int, line: int) -> ExchangeHeader | None:
-        """Return the exchange that contains a line of a source, without its turns. Return None if there is none."""
+        """Return the header of the exchange that contains a line of a source, or None if there is none."""
         row = self._db.one(
             f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
                 {_FROM} WHERE e.source = ? AND e.start_line <= ? ORDER BY e.start_line DESC LIMIT 1""",
@@ -243,9 +243,9 @@ class ExchangeTable:
         return [ExchangeOutline(*row) for row in rows]
 
     def prompts(self) -> Iterator[StoredPrompt]:
-        """Yield the prompts and objections of users in main sessions, in key order.
+        """Yield the prompts of users, and their reasons for refusing a tool call, in key order.
 
-        Rewound turns and exchanges that the user excluded from extraction are omitted.
+        Only main sessions are searched. Rewound turns and exchanges that the user excluded from extraction are omitted.
         """
         keys = self._db.numbers(
             """SELECT i.key FROM item i JOIN exchange e ON e.item = i.key JOIN session s ON s.id = i.session

@@ -195,7 +195,7 @@ class JobTable:
         return dict(self._db.rows(sql))
 
     def refused(self) -> int:
-        """Return the number of facts in all answers that were refused because they have no evidence."""
+        """Count the facts in all answers that were refused because they have no evidence."""
         return self._db.number("SELECT sum(refused) FROM job")
 
     def due(self, at: Milliseconds) -> int:

@@ -115,8 +115,9 @@ class MemoryTable:
     def find_same(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
         """Return the key of an active memory with the same content and namespace, and a type of the same family.
 
-        With `superseded`, return a superseded memory if no active memory matches. Memories that are mirrored from files
-        are ignored. Return None if there is no such memory, or if `memory` itself is mirrored from a file.
+        If `promoted_from` is not empty, this type is compared instead of the type of `memory`. With `superseded`,
+        return a superseded memory if no active memory matches. Memories that are mirrored from files are ignored.
+        Return None if there is no such memory, or if `memory` itself is mirrored from a file.
         """
         if memory.path:
             return None

@@ -1,4 +1,4 @@
-"""Named units of code, such as functions and classes. They are queried from the table of chunks."""
+"""Named units of code, such as functions and classes, which are queried from the table of chunks."""
 
 import os
 from collections.abc import Sequence

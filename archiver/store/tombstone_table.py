@@ -66,7 +66,7 @@ class TombstoneTable:
         self._save_seq(max(header.seq if header else 0, seq))
 
     def write_file(self) -> None:
-        """Write the file if a deletion changed. Called before each commit, so that the file records every deletion.
+        """Write the file if a deletion changed. Call this before each commit, so that the file records every deletion.
 
         Raises:
             StoreError: The file cannot be written.

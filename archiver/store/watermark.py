@@ -82,7 +82,7 @@ class Watermark:
 
 
 def reset(home: Home) -> None:
-    """Delete the watermark and the record of a loss. Call this when a new database replaces the database."""
+    """Delete the watermark and the record of a loss. Call this when the database is replaced."""
     for path in _paths(home):
         with suppress(OSError):
             path.unlink(missing_ok=True)
