@@ -34,7 +34,8 @@ class Changes(Struct, frozen=True):
 class FileEvents:
     """Listener for file events of the operating system.
 
-    Some folders send no events, for example on network file systems. `may_miss_changes` is then true.
+    Some folders, for example on network file systems, send no events. If a folder is of this kind, `may_miss_changes`
+    is true.
     """
 
     def __init__(

@@ -51,8 +51,8 @@ class TranscriptScan:
     def changed_among(self, paths: Collection[Path]) -> tuple[list[ScannedTranscript], bool]:
         """Return the changed transcripts among these paths, and new transcripts in the folders of unknown paths.
 
-        The second value is true if every path is a transcript. Otherwise a full scan is needed, for example after a
-        folder was created.
+        The second value is true if every path is a transcript. If it is false, a full scan is needed. For example, a
+        path can be a new folder.
         """
         unknown = [path for path in paths if path not in self._found]
         folders = {path if path.is_dir() else path.parent for path in unknown}
