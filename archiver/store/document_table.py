@@ -29,7 +29,7 @@ _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.e
 
 
 class Document(Struct, frozen=True):
-    """Stored state of a document, without its chunks. `at` is the modification time of the file.
+    """State of a file when it was read, without its chunks. `at` is its modification time.
 
     `digest` is computed from the bytes of the file and the versions of the parser and of the redaction rules.
     `metadata` contains named values from the file, such as `title` and `author`.
@@ -204,10 +204,7 @@ class DocumentTable:
         ]
 
     def paths_named(self, names: Collection[str]) -> dict[Path, set[Path]]:
-        """Map each stored code file to those of its paths, current or former, that have one of these file names.
-
-        Files without such a path are omitted.
-        """
+        """Map each stored code file to its matching paths: current and former paths with one of these file names."""
         rows = self._db.rows(
             """WITH code AS (SELECT id, path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> ''))
                SELECT path, path FROM code
@@ -220,10 +217,7 @@ class DocumentTable:
         return found
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
-        """Return the modification times of stored files.
-
-        Only the files, folder and namespaces of the filter are used. Its other conditions are ignored.
-        """
+        """Return the modification time of each stored file. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted)
         return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
 
@@ -293,10 +287,7 @@ class DocumentTable:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
-        """Return the files that could not be read, with the problem.
-
-        Only the files, folder and namespaces of the filter are used. Its other conditions are ignored.
-        """
+        """Return the files that could not be read. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted or DocumentFilter())
         rows = self._db.rows(
             f"SELECT path, problem, hint FROM waiting_file d WHERE problem <> '' AND {where} ORDER BY path", values
@@ -382,10 +373,7 @@ class DocumentTable:
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    """Return SQL conditions for the files, folder and namespaces of a filter, with their values.
-
-    Unlike the other conditions of a filter, these apply to queued files too.
-    """
+    """Return SQL conditions for the files, folder and namespaces of a filter. They apply to queued files too."""
     files = [*map(os.fsencode, wanted.source_files)]
     where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
     if wanted.under is not None:
@@ -395,10 +383,7 @@ def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
-    """Append an SQL condition for each column in `named`: its value must be one of the given values.
-
-    Columns without given values are ignored.
-    """
+    """Append SQL conditions: each column in `named` must have one of its values. Ignore columns without values."""
     clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
     return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
 
