@@ -34,8 +34,8 @@ _STRING: Final = re.compile(r"""[A-Za-z]*('{3}|"{3}|'|")(.*)\1""", re.DOTALL)
 class CodeUnit(NamedTuple):
     """Unit of code, such as a function, and the units inside it.
 
-    `start` and `end` are 0-based rows, and `end` is exclusive. If a unit is split into parts, they are the rows of the
-    part, but `lines` are always the first and the last line (1-based) of the whole unit.
+    `start` and `end` are 0-based rows, and `end` is exclusive. If a unit is split, they are the rows of one part.
+    `lines` are always the first and the last line (1-based) of the whole unit.
     """
 
     start: int

@@ -34,7 +34,7 @@ def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]
     """Return the lines that a call added to the file `path`, without surrounding whitespace.
 
     `call` and `result` are the transcript lines of the call and of its result. If the result contains a diff, only the
-    diff is used: it has complete lines, and it takes into account the earlier content of a replaced file.
+    diff is used. Unlike the call, it has complete lines and takes into account the earlier content of a replaced file.
     """
     texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)

@@ -176,8 +176,9 @@ class SourceReader:
     def _earlier_records(self) -> dict[str, SourceLine]:
         """Return the new records that occurred earlier, each with its earlier source and line.
 
-        Earlier means in another source, or in this source before the first line of this reading. The stored line of a
-        record that is read again may be wrong: if a prompt was queued twice, its record may have moved to another line.
+        Earlier means in another source, or in this source before the first line of this reading. For a record that is
+        read again, the stored line may be wrong. For example, if a prompt was queued twice, its record may have moved
+        to another line.
         """
         places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}

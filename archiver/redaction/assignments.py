@@ -10,7 +10,7 @@ OPENING = (
 """Words that precede `key` in the name of a secret, such as `api` in `api_key`."""
 NUMBER = r"(?:[_-]?\d{1,2})?"
 
-# `pass` and `pwd` are also words and commands, and other words end in `auth`.
+# A separator must precede `pwd`, `pass` and `auth`: the first two are also words and commands, and words end in `auth`.
 _LOGIN = r"(?:passw(?:or)?d|passphrase|passwort|[_\"'.-]pwd|[_\"'.-]pass)"
 _KEY = (
     rf"(?:{OPENING}[_-]?key|secret(?:[_-]?(?:access|api|app|client)?[_-]?key)?(?:[_-]?base)?"

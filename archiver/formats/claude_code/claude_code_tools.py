@@ -121,9 +121,13 @@ _BODIES: dict[str, Callable[[Arguments], str]] = {
 def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) -> ToolResult:
     """Return the tool result in a result block. `extra` is the record's `toolUseResult`, with paths and answers.
 
-    The author is the user in two cases only: the result answers an `AskUserQuestion` call, or it states why the user
-    refused a question, a plan or an edit. In all other cases the author is the tool, even if the result contains the
-    phrases of a refusal, because a server or a command can print these phrases.
+    The author is the user in two cases only:
+
+    - The result answers an `AskUserQuestion` call.
+    - The result states why the user refused a question, a plan or an edit.
+
+    In all other cases the author is the tool, even if the result contains the phrases of a refusal. A server or a
+    command can print these phrases too.
     """
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True
