@@ -1,8 +1,8 @@
 """Checksums of the blocks of a raw copy, computed while the copy is written.
 
-CRC-32 detects every single-bit error and runs at 3 GB/s in the standard library (BLAKE2b runs at 0.7 GB/s). An append
-continues the last CRC. Therefore, it reads only the new bytes, and earlier damage stays visible. The checksums protect
-against faulty disks and memory, not against attackers.
+CRC-32 detects every single-bit error and runs at 3 GB/s in the standard library (BLAKE2b runs at 0.7 GB/s). When bytes
+are appended, the CRC of the last block is continued. Therefore, only the new bytes are read, and earlier damage stays
+visible. The checksums protect against faulty disks and memory, not against attackers.
 """
 
 import struct
@@ -20,7 +20,7 @@ _SIZE: Final = struct.Struct("<Q")
 
 
 class Checksums:
-    """Checksums of a copy, and the number of bytes that the checksums cover."""
+    """Checksums of the blocks of a copy, and the number of bytes (`size`) that they cover."""
 
     def __init__(self, packed: bytes = b"") -> None:
         """Load packed checksums, or start without checksums."""
@@ -52,7 +52,7 @@ class Checksums:
             self.add(piece)
 
     def verified(self, file: BinaryIO, path: Path) -> Iterator[bytes]:
-        """Yield the covered bytes of a file, each block after its checksum was verified.
+        """Yield the covered bytes of a file block by block, after verifying the checksum of each block.
 
         Raises `CopyDamaged` at the first block that differs or is missing. The error names `path` as the copy.
         """
@@ -85,7 +85,7 @@ def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
 
 
 def continued(known: Source | None, path: Path, size: int) -> Checksums:
-    """Return the stored checksums of an uncompressed copy of `size` bytes, before new bytes are appended to it.
+    """Return the stored checksums of an uncompressed copy of `size` bytes, so that an append can continue them.
 
     The result is empty if `known` is None or has no checksums. Raises `CopyDamaged` if the copy is shorter than the
     number of bytes that its checksums cover.
@@ -97,15 +97,16 @@ def continued(known: Source | None, path: Path, size: int) -> Checksums:
 
 
 def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Return the checksum of the current bytes of each damaged block, by block number (first block: 0)."""
+    """Map the number of each damaged block (first block: 0) to the checksum of its current bytes."""
     expected = Checksums(packed).sums
     return {number: found for number, found in enumerate(_block_sums(file, packed)) if found != expected[number]}
 
 
 def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
-    """Return the checksums of a file after some bytes were overwritten without a change of length.
+    """Return new checksums for a file in which some bytes were overwritten without a change of length.
 
-    The checksum of a block in `damaged` still does not match the block, so that the damage stays visible.
+    For each block in `damaged`, the result contains a checksum that does not match the block, so that the damage stays
+    visible.
     """
     sums = Checksums(packed)
     for number, found in enumerate(_block_sums(file, packed)):

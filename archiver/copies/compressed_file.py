@@ -2,10 +2,10 @@
 
 The layout is zstd's seekable format, so that `zstd -d` restores the file without Palaver::
 
-frame ... frame | SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
+    frame ... frame | SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
 
-Each frame has its own checksum. Reading detects damage, and damage affects only its frame. If the table is lost, the
-file is scanned for its frames.
+Each frame has its own checksum, so damage is detected when the frame is read, and other frames stay readable. If the
+table is lost, the file is scanned for its frames.
 """
 
 import hashlib
@@ -46,11 +46,12 @@ _DIGEST, _CHECK = 32, 8
 
 
 class FrameTable(Struct, frozen=True):
-    """Start of each frame in the file (`offsets`) and in the content (`starts`). The last element is the end.
+    """Positions of the frames of a compressed file, in bytes.
 
-    `lines` counts the line ends before each frame. If the table was lost and the file was scanned for frames, `lines`
-    and the SHA-256 `digest` of the content are empty. `has_end` is false if the file ends before the table, so that
-    frames can be missing too. `extra` counts unexpected bytes after the table.
+    `offsets` contains the start of each frame in the file, and `starts` its start in the decompressed content. The last
+    element of both is the end. `lines` counts the line ends before each frame. If the table was lost and the file was
+    scanned for frames, `lines` and the SHA-256 `digest` of the content are empty. `has_end` is false if the file ends
+    before the table, so that frames can be missing too. `extra` counts unexpected bytes after the table.
     """
 
     offsets: tuple[int, ...]
@@ -102,7 +103,7 @@ class CompressedFile(io.BufferedReader):
         return self.table.starts[frame] + at + 1
 
     def intact_lines(self) -> bytes:
-        """Return all lines without a damaged byte. Include the last line even without a line end."""
+        """Return all lines without a damaged byte, including a last line without a line end."""
         kept, lost = bytearray(), False
         for number in range(len(self.table.starts) - 1):
             try:
@@ -247,9 +248,9 @@ def _find_frames(data: bytes) -> FrameTable:
 
 
 def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the compressed size and the content size of the frame at byte `at`.
+    """Return the compressed size and the content size of the frame at byte `at`, or None if no frame is left.
 
-    An unreadable frame extends to the start of the next frame.
+    An unreadable frame is assumed to extend to the start of the next frame.
     """
     if data.startswith(_METADATA_MAGIC, at):
         return None

@@ -29,7 +29,7 @@ _ALREADY_COMPRESSED: Final = {".zst", ".gz", ".zip"}
 
 
 class CopyCompressor:
-    """Compressor of copies that no longer change. Requires the archiver's lease."""
+    """Compressor of copies that no longer change. The caller must hold the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw

@@ -24,7 +24,7 @@ from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again.
 
-A damaged copy can be restored from the agent's file, which some agents delete after 30 days.
+A week leaves time to restore a damaged copy from the agent's file, which some agents delete after 30 days.
 """
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
 """Milliseconds after which a damaged copy is verified again, because the user may have restored a file."""
@@ -42,7 +42,7 @@ class DamagedCopy(Struct, frozen=True):
 
 
 class CopyVerifier:
-    """Verification and repair of copies. Every method except `run` requires the archiver's lease."""
+    """Verification and repair of copies. The caller must hold the archiver's lease, except for `run`."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -151,7 +151,7 @@ class CopyVerifier:
                 self._store.sources.save_checksums(source.id, sums)
 
     def _restore_format(self, source: Source) -> bool:
-        """Decompress a copy if only its table is damaged. Return False if its content is damaged."""
+        """Decompress a copy if only its table is damaged. Return False if its content may be damaged."""
         try:
             if not source.sums:
                 return False

@@ -19,7 +19,7 @@ from .raw_copy import Copy
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"
-"""Folder of an export for earlier versions of rewritten files. It is outside the folders that agents read."""
+"""Folder of an export for earlier versions of files that an agent rewrote. Agents do not read this folder."""
 
 
 class Exporter:
@@ -133,7 +133,7 @@ class Exporter:
 
 
 def _original_path(source: Source, archived: PurePosixPath) -> PurePosixPath:
-    """Return the path of a source in an export: the agent's name and the file's original path below the agent's folder.
+    """Return the path of a source in an export: `<agent>/<original path below the agent's folder>`.
 
     For a conversation from a container, return its archive path.
     """
@@ -154,7 +154,7 @@ def _create(folder: Path) -> None:
 
 
 def encodable(typed: str) -> str:
-    """Replace characters that UTF-8 cannot encode by `?`. File names with invalid UTF-8 contain such characters."""
+    """Replace each character that UTF-8 cannot encode with `?`. Invalid bytes in file names become such characters."""
     return typed.encode("utf-8", "replace").decode()
 
 

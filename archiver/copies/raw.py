@@ -68,9 +68,10 @@ class Copied(Struct, frozen=True):
 class RawArchive:
     """Folder of raw copies. Archive paths are relative to this folder, with forward slashes.
 
-    A copy keeps the same archive path in both storage formats. A copy only grows, with two exceptions. Lines can be
-    erased. If an agent rewrites a JSON document, and the document still contains all archived content, the document
-    replaces the copy.
+    A copy keeps the same archive path in both storage formats. Content is only appended to a copy, with two exceptions:
+
+    - Lines can be erased.
+    - If an agent rewrites a JSON document, and the document still contains all archived content, it replaces the copy.
     """
 
     def __init__(self, root: Path) -> None:
@@ -186,9 +187,9 @@ class RawArchive:
             verify(file, source.sums, self.root / source.archived)
 
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
-        """Return `wanted`, with a number added if that name belongs to another source.
+        """Return `wanted`, or `wanted` with a number if this name belongs to another source.
 
-        After a killed ingest run or the loss of the database, a copy can have no row. The copy is reused if the file
+        After a killed ingest run or the loss of the database, a copy can have no row. Such a copy is reused if the file
         begins with its content. Otherwise it is kept, because it can be the only copy of another file.
         """
         path = PurePosixPath(wanted)
@@ -199,7 +200,7 @@ class RawArchive:
         return name
 
     def resolve(self, path: str) -> Path:
-        """Return the real file of a path given by a caller. Raises `PathOutsideArchive`.
+        """Return the real file for a path given by a caller. Raises `PathOutsideArchive`.
 
         Absolute paths and paths relative to the archive are accepted. Links, `..`, and everything except a regular file
         inside the archive are refused with the same error.
@@ -221,7 +222,7 @@ class RawArchive:
         return real if inside else None
 
     def relative(self, path: str) -> str:
-        """Return the archive path of a path given by a caller. Raises `PathOutsideArchive`."""
+        """Return the archive path of an existing copy for a path given by a caller. Raises `PathOutsideArchive`."""
         return self.resolve(path).relative_to(self.root.resolve()).as_posix().removesuffix(COMPRESSED_SUFFIX)
 
     def archive_path(self, path: str) -> str:
@@ -237,7 +238,7 @@ class RawArchive:
             return 0
 
     def _is_beginning_of(self, archived: str, path: Path) -> bool:
-        """Return whether a file begins with the full content of a copy.
+        """Return whether a file begins with the full content of a copy. Erased lines of the copy are not compared.
 
         The result is also True if no copy exists under this name, for example because the name is too long.
         """
@@ -254,7 +255,7 @@ class RawArchive:
 
 
 def matches(source: Source, file: BinaryIO) -> bool:
-    """Return whether a file has the recorded first and last 4 KiB of a source."""
+    """Return whether a file still has the recorded first and last 4 KiB of a source."""
     return _ends(file, source.size) == (source.head, source.tail)
 
 

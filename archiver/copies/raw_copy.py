@@ -1,7 +1,7 @@
 """Raw copy of one agent's file, in one of two storage formats: uncompressed while it can grow, compressed afterwards.
 
-A change of the format writes a temporary file, syncs it, compares it with the original and renames it to its final
-name. A file gets its final name only when it is complete. If both files exist, the uncompressed file is used.
+To change the format, a temporary file is written, synced, compared with the original and renamed to its final name.
+Therefore, a file with a final name is always complete. If both files exist, the uncompressed file is used.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from .compressed_file import CompressedFile, compress
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
 DAMAGED_SUFFIX: Final = ".damaged"
-"""Suffix of a damaged file that was replaced but kept. If a copy has several, a number follows the suffix."""
+"""Suffix of a damaged file that was replaced but kept. A second such file has the suffix `.damaged~2`."""
 UNFINISHED: Final = ".unfinished"
 """Folder inside the archive for temporary files."""
 _PIECE: Final = 1 << 20
 
 
 class Copy(Struct, frozen=True):
-    """Raw copy, identified by its archive path. Only format changes require the archiver's lease."""
+    """Raw copy, identified by its archive path. To change its format, the caller must hold the archiver's lease."""
 
     root: Path
     archived: str
@@ -64,9 +64,9 @@ class Copy(Struct, frozen=True):
         return self.path.exists() or self.compressed_path.exists()
 
     def size(self) -> int:
-        """Return the size of the content in bytes, or 0 if the copy is missing or its compression table is damaged.
+        """Return the size of the content in bytes.
 
-        Raises `OSError`.
+        Return 0 if the copy is missing, or if it is compressed and its table is damaged. Raises `OSError`.
         """
         try:
             return self.path.stat().st_size
@@ -134,7 +134,7 @@ class Copy(Struct, frozen=True):
             return file.format_damage() if isinstance(file, CompressedFile) else ""
 
     def replace(self, made: Path) -> None:
-        """Replace the copy with a complete and synced file. Keep the files of the old copy, marked as damaged."""
+        """Replace the copy with the complete, synced file `made`. Keep the files of the old copy, marked as damaged."""
         # Rename the compressed file last, so that a readable file exists at every moment.
         if self.path.exists():
             _keep_damaged(self.path)

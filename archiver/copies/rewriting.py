@@ -37,7 +37,7 @@ def new_content(copy: Copy) -> Generator[BinaryIO]:
 def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
     """Delete the stored checksums of copies whose content is about to change.
 
-    If the process is killed during the change, the copies have no checksums instead of wrong checksums.
+    If the process is killed during the change, the copies have no checksums, which is better than wrong checksums.
     """
     numbers = [source.id for source in sources if source is not None and source.id is not None]
     if numbers:

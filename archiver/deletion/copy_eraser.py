@@ -1,8 +1,8 @@
 """Erasure of lines from the raw copies.
 
 The transaction that records an erasure also records the copies that contain the lines. Therefore, the next ingest run
-can finish an interrupted erasure. A copy is also recorded before bytes are appended to it, because these bytes may
-contain erased lines.
+can finish an interrupted erasure. If new bytes are about to be appended to a copy, the copy is recorded first, because
+these bytes may contain erased lines.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from .suppression import SuppressionList
 
 
 class CopyEraser:
-    """Eraser of deleted lines in the copies of one archive. Requires the archiver's lease."""
+    """Eraser of deleted lines in the copies of one archive. The caller must hold the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -49,7 +49,7 @@ class CopyEraser:
             self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Erase the lines from every scheduled copy, and return the problems. Copies with problems stay scheduled."""
+        """Erase the lines from every scheduled copy, and return the problems. A copy with a problem stays scheduled."""
         scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(scheduled.items()):
             progress(done, len(scheduled))
@@ -86,7 +86,7 @@ class CopyEraser:
                 self._store.sources.outdate([source.id])
 
     def _erase_lines(self, copy: Copy, source: Source | None) -> bool:
-        """Erase the deleted lines from a copy. Return True if no other line remains."""
+        """Erase the deleted lines from a copy. Return True if the copy then consists of erased lines only."""
         agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
         if copy.format_damage():
             copy.decompress()

@@ -22,7 +22,7 @@ class DeletionPlan(Struct, frozen=True):
     """Content that a deletion removes.
 
     Attributes:
-        selector: Selector that loaded sources, sessions and exchanges when the plan was made.
+        selector: Selector with the sources, sessions and exchanges that were stored when the plan was made.
         selection: The selected content.
         hashes: Tombstones to store: keyed hashes.
         repeats: Lines of other copies that repeat deleted lines, by source ID.
@@ -67,12 +67,12 @@ class DeletionPlan(Struct, frozen=True):
 
     @property
     def sessions(self) -> set[int]:
-        """Sessions that lose content."""
+        """IDs of the sessions that lose content."""
         return self.selection.sessions | {source.session for source in self.sources if source.session is not None}
 
 
 class Planner:
-    """Planner of deletions in one archive. It determines exactly what a deletion would remove."""
+    """Planner of deletions in one archive. A plan lists exactly what a deletion would remove."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
         self._store = store
@@ -107,7 +107,7 @@ class Planner:
     def _hashes(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
     ) -> tuple[set[int], int]:
-        """Return keyed hashes of the selected lines that a copy owns, and the number of lines that other copies own.
+        """Return keyed hashes of the selected lines that a copy owns. Also count its lines that other copies own.
 
         Unless `erase` is true, omit lines that were deleted earlier, because undo must not restore them.
         """

@@ -33,7 +33,7 @@ def _nothing(_number: int = 0) -> None:
 
 
 class Deletions:
-    """Deletions in one archive. All operations except planning require the archiver's lease."""
+    """Deletions in one archive. Except for planning, the caller must hold the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -52,7 +52,10 @@ class Deletions:
         return planner.plan(selector, selector.select(), erase=request.erase, progress=progress)
 
     def token(self, plan: DeletionPlan, *rest: object) -> str:
-        """Return a token that identifies exactly this plan. `rest` is other content that the deletion removes."""
+        """Return a token that identifies exactly this plan.
+
+        `rest` contains other values that the token depends on, such as the files that the deletion changes.
+        """
         selection, sources = plan.selection, plan.selector.sources
         content = (
             sorted(selection.exchanges.values()),
@@ -94,7 +97,7 @@ class Deletions:
         return number
 
     def expired(self, at: Milliseconds) -> list[Deletion]:
-        """Return the deletions that can no longer be undone and are not yet erased."""
+        """Return the deletions whose undo period has ended at the time `at`, but whose content is not erased yet."""
         past = self._store.tombstones.all()
         return [each for each in past if each.state is DeletionState.KEPT and each.at < at - UNDO_PERIOD]
 
@@ -133,7 +136,7 @@ class Deletions:
         return found
 
     def _clear_sessions(self, plan: DeletionPlan) -> None:
-        """Clear the titles and dates of sessions, which can come from deleted lines.
+        """Clear the titles and dates of the affected sessions, because they can come from deleted lines.
 
         The next reading of the copies sets them again.
         """
@@ -159,7 +162,7 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_erased(self) -> None:
-        """Mark each deletion as being erased if later deletions have already erased all of its lines.
+        """Mark each deletion as being erased if other deletions have already erased all of its lines.
 
         A deletion that also removed memories is not marked.
         """

@@ -25,11 +25,11 @@ from ..store.source_table import DELETED
 from .suppression import SuppressionList
 
 _SHARED: Final = {REPEATED, DELETED}
-"""Outcomes (see `Source.coverage`) of lines that may repeat lines of another file."""
+"""Outcomes (see `Source.coverage`) of lines that may repeat lines of another copy."""
 
 
 class Ownership:
-    """Reader of copies that finds the lines that belong to other sessions."""
+    """Reader of copies that determines which of their lines belong to other sessions."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes, *, originals: bool = False) -> None:
         """Prepare to read the copies, or with `originals` the agents' own files."""
@@ -39,9 +39,9 @@ class Ownership:
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
         """Return the lines of a copy that repeat a remaining line of another copy, or an earlier line of the same copy.
 
-        `stays` receives a source ID and a line, and returns whether this line remains. Lines with a record ID are
-        compared by this ID. Other lines are compared by content, with the copies that own a record in this copy. Every
-        line is also compared with the earlier lines of its own copy.
+        `stays` receives a source ID and a line, and returns whether this line remains after the deletion. A line with a
+        record ID is compared by this ID. Any other line is compared by its content with the copies that own a record in
+        this copy. Every line is also compared with the earlier lines of its own copy.
 
         Raises:
             CopyDamaged: The copy cannot be read.
@@ -70,7 +70,7 @@ class Ownership:
         return found
 
     def records(self, source: Source) -> dict[str, int]:
-        """Return line numbers by record ID for a copy that repeats other copies.
+        """Return the line numbers of a copy's records by record ID, if the copy repeats other copies.
 
         Return an empty dictionary for any other copy.
         """
@@ -80,7 +80,7 @@ class Ownership:
             return parse_copy(file, source.agent, self._key).records
 
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield each line number of a copy with each keyed hash of the line.
+        """Yield pairs of a line number of a copy and a keyed hash of that line. A line can have several hashes.
 
         A line without an ID or a time is identified by its number in the agent's file. If `everywhere` is true, such a
         line also gets a hash for its number in the copy.

@@ -1,4 +1,4 @@
-"""Selection of the exchanges, sessions, copies and lines for a deletion request."""
+"""Selection of the exchanges, sessions, copies and lines that a deletion request names."""
 
 import json
 from bisect import bisect_right
@@ -71,7 +71,7 @@ class _Targets(Struct):
 
 
 class Selector:
-    """Selection of stored content for one deletion request.
+    """Selector of stored content for one deletion request.
 
     Content that was deleted before is selected only for an erasure.
     """
@@ -115,7 +115,8 @@ class Selector:
     def _complete(self, selection: Selection) -> None:
         """Add the sessions whose exchanges are all selected, the sub-agents of selected sessions, and their content.
 
-        A session is not added for its exchanges if an earlier deletion of its content can be undone.
+        If an earlier deletion removed some content of a session and can be undone, the session is not added for its
+        exchanges.
         """
         incomplete = self._partly_deleted | {
             each.session for each in self.outlines if each.key not in selection.exchanges
@@ -170,7 +171,7 @@ class Selector:
         return bool(sessions)
 
     def _sessions_called(self, name: str) -> set[int]:
-        """Return the sessions with this ID or, if there are none, the sessions whose ID begins with this text."""
+        """Return the sessions whose ID is `name` or, if there are none, the sessions whose ID begins with `name`."""
         exact = {number for number, session in self.sessions.items() if session.native_id == name}
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= SHORTEST_ID else set[int]())
@@ -266,7 +267,7 @@ def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
 
 
 def in_project(names: Collection[str], project: str, folder: str) -> bool:
-    """Return whether one of the names is the project's name, its folder, or a folder above its folder."""
+    """Return whether one of the names is the project's name, its folder, or a parent of its folder."""
     folders = {str(above) for above in (PurePath(folder), *PurePath(folder).parents)} if folder else set[str]()
     return project in names or any(name.rstrip("/") in folders for name in names if name)
 

@@ -4,8 +4,8 @@
 - Any other line is recognised only in its original file or copy, because two users can write the same text.
 - A record is recognised by its ID, even if a fork or resumed session repeats it on a different line.
 
-A JSON line also has a keyed hash of its canonical form. The line stays deleted if its file is rewritten with other
-whitespace or another order of keys.
+A JSON line also has a keyed hash of its canonical form. Therefore, the line stays deleted if an agent rewrites the file
+with other whitespace or another order of keys.
 """
 
 import hashlib
@@ -45,7 +45,8 @@ class SuppressionList:
     def hashes(self, paths: Sequence[Path], line: Line) -> set[int]:
         """Return the keyed hashes of a line.
 
-        A line without an ID or a time gets one hash for each file in `paths`, which identifies the line by its number.
+        A line without an ID or a time gets one hash for each file in `paths`, computed from the path and the line
+        number.
         """
         data = line.data + b"\n"
         if _IDENTIFYING.search(data):
@@ -61,7 +62,7 @@ class SuppressionList:
         return self._hash(b"file", os.fsencode(path))
 
     def lines(self, path: Path, lines: Iterable[Line], *, blanked: bool = True) -> set[int]:
-        """Return the line numbers of deleted lines among these lines of a file.
+        """Return the numbers of the deleted lines among these lines of a file.
 
         Lines that were erased from a copy are included, unless `blanked` is false.
         """
@@ -75,14 +76,14 @@ class SuppressionList:
         return found
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of deleted records, or only of erased records. `records` maps IDs to lines."""
+        """Return the lines of deleted records, or only of erased records. `records` maps record IDs to lines."""
         hashes = {self.record(record): line for record, line in records.items()}
         return {
             hashes[line_hash] for line_hash in self._store.tombstones.matching(hashes, erased=self._erased or erased)
         }
 
     def without(self, path: Path, rows: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield lines with their line endings, except deleted lines."""
+        """Yield the lines of a file that are not deleted, with their line endings."""
         if not self:
             yield from rows
             return
@@ -102,7 +103,7 @@ class SuppressionList:
 
 
 def _canonical(line: bytes) -> bytes:
-    """Return JSON with sorted keys and without whitespace. Return any other line unchanged."""
+    """Return a JSON line with sorted keys and without whitespace. Return any other line unchanged."""
     try:
         return orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     except ValueError:

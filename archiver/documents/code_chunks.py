@@ -1,4 +1,4 @@
-"""Chunks of source code: one for each unit (such as a function), and others for the lines between units."""
+"""Chunks of source code: one or more for each unit, such as a function, and others for the lines between units."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,8 @@ _CLOSING: Final = re.compile(r"(?:[\s)}\];,]|\bend\b)*")
 def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
     """Return the chunks of a file. Together they contain every line that is not blank.
 
-    If no unit is found, a file that is too large or has syntax errors is split like prose. Its chunks have no `unit`.
+    If no unit is found because the file is too large or has syntax errors, the file is split like prose. Its chunks
+    then have no `unit`.
     """
     found, whole = units(text, language) if len(text) <= _PARSED else ([], False)
     if not (found or whole):
@@ -36,12 +37,12 @@ def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
 
 
 def text_chunks(text: str) -> list[Chunk]:
-    """Split code like prose into overlapping chunks, for code that cannot be parsed."""
+    """Split code that cannot be parsed into overlapping chunks, like prose."""
     return [Chunk(piece, ChunkKind.CODE, start, end) for piece, start, end in windows(text)]
 
 
 class _Rows:
-    """Lines of a file, with the length and the token count of any range of lines."""
+    """Lines of a file, with methods for the length and the token count of a range of lines."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -54,19 +55,19 @@ class _Rows:
         return self._lengths[end] - self._lengths[start]
 
     def tokens(self, start: int, end: int) -> int:
-        """Return the number of tokens in a range of lines.
+        """Return the number of tokens in a range of lines. For a short range, return an upper bound, which is faster.
 
-        For a short range, return an upper bound: code has at most one token per two characters.
+        Code has at most one token per two characters.
         """
         length = self.length(start, end)
         return length // 2 if length <= 2 * _TOKENS else tokens.count(self.join(start, end))
 
 
 def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[CodeUnit]:
-    """Return units that cover `whole` completely.
+    """Return units that together contain every line of `whole`.
 
-    For each gap between the found units, a copy of `whole` with the lines of the gap is added. A gap that contains only
-    closing brackets is added to the unit before it. A unit inside the lines of the previous unit is left out.
+    The lines between the found units become copies of `whole` with these lines. Lines that contain only closing
+    brackets are added to the unit before them instead. A unit inside the lines of the previous unit is left out.
     """
     covering: list[CodeUnit] = []
     start, doc = whole.start, whole.doc
@@ -115,9 +116,9 @@ def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
 
 
 def _blocks(unit: CodeUnit, size: int, rows: _Rows) -> Iterator[tuple[int, int]]:
-    """Split a unit of `size` tokens into blocks of at least one row, and yield the range of rows of each block.
+    """Split a unit of `size` tokens into blocks, and yield the first row and the end row (exclusive) of each block.
 
-    The number of tokens of a block is estimated from its number of characters.
+    The number of tokens of a block is estimated from its number of characters. A block has at least one row.
     """
     longest = rows.length(unit.start, unit.end) * _TOKENS // max(size, 1)
     start = unit.start

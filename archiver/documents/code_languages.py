@@ -10,8 +10,8 @@ In the same pattern, four captures describe the unit:
 - `@body` is the node before which the signature ends.
 - `@doc` is its documentation string.
 
-`@documented` is a unit of another pattern that has a `@doc`. `@comment` and `@attribute` may precede a unit. If several
-patterns match a unit, the first one counts.
+A pattern with `@documented` and `@doc` adds a documentation string to a unit that another pattern finds. `@comment` and
+`@attribute` mark nodes that may precede a unit. If several patterns match a unit, the first one counts.
 """
 
 from functools import cache

@@ -27,7 +27,7 @@ def parse(path: Path, data: bytes, redactor: Redactor, isolated: IsolatedParser)
     Source code whose parsing takes too much time or memory is split like prose.
 
     Raises:
-        DocumentUnreadable: The file is damaged, or its reader failed, so no single file stops the ingest of others.
+        DocumentUnreadable: The file is damaged, or its reader failed. One bad file must not stop the ingest of others.
     """
     try:
         return _parse(path, data, redactor, isolated)
@@ -52,7 +52,7 @@ def parse_here(path: Path, data: bytes, redactor: Redactor) -> ParsedDocument:
 
 
 class CodeParser(Closing):
-    """Parser of source files that uses one separate process for each processor."""
+    """Parser of source code that uses one separate process for each CPU."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -63,7 +63,10 @@ class CodeParser(Closing):
         self._threads = ThreadPoolExecutor(len(self._parsers), thread_name_prefix="palaver-parser")
 
     def submit(self, path: Path, data: bytes) -> Callable[[], ParsedDocument]:
-        """Begin to parse a file. Return a function that waits for the result, or raises `DocumentUnreadable`."""
+        """Begin to parse a file. Return a function that waits for the result.
+
+        The returned function raises `DocumentUnreadable` if the file cannot be parsed.
+        """
         return self._threads.submit(self._parse, path, data).result
 
     def _parse(self, path: Path, data: bytes) -> ParsedDocument:
@@ -76,7 +79,7 @@ class CodeParser(Closing):
             self._idle.put(parser)
 
     def close(self) -> None:
-        """End the processes, including processes that are still working."""
+        """Stop all parser processes, including those that are still working."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for parser in self._parsers:
             parser.kill()

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 CONTAINERS: Final = frozenset({"class", "interface", "enum"})
-"""Kinds of units whose functions are methods."""
+"""Kinds of units that can contain methods."""
 _KINDS: Final = CONTAINERS | {"function", "method", "type", "constant"}
 _WRAPPERS: Final = frozenset(
     "ambient_declaration const_declaration decorated_definition export_statement expression_statement"
     " lexical_declaration template_declaration type_declaration variable_declaration".split()
 )
-"""Types of nodes that enclose a unit and belong to it, such as its decorators or its `export`."""
+"""Types of syntax nodes that enclose a unit and belong to it, for example with its decorators or its `export`."""
 _SIGNATURE: Final = 300
 _DOC: Final = 4_000
 """Maximum characters of a signature and of a documentation comment."""
@@ -34,8 +34,8 @@ _STRING: Final = re.compile(r"""[A-Za-z]*('{3}|"{3}|'|")(.*)\1""", re.DOTALL)
 class CodeUnit(NamedTuple):
     """Unit of code, such as a function, and the units inside it.
 
-    `start` and `end` are rows, 0-based, and `end` is exclusive. If a unit is split, they are the rows of the part.
-    `lines` are always the first and the last line of the whole unit, 1-based.
+    `start` and `end` are 0-based rows, and `end` is exclusive. If a unit is split, they are the rows of one part.
+    `lines` are always the first and the last line (1-based) of the whole unit.
     """
 
     start: int
@@ -49,7 +49,7 @@ class CodeUnit(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Node that a pattern of the query matches, with the other captures of the match."""
+    """Syntax node that a query pattern recognises as a unit, with the other captures of the match."""
 
     pattern: int
     kind: str
@@ -66,7 +66,7 @@ class _Open(NamedTuple):
 
 
 def units(text: str, language: CodeLanguage) -> tuple[list[CodeUnit], bool]:
-    """Return the outermost units of a file, and True if the file has no syntax error."""
+    """Return the outermost units of a file, and whether the file is free of syntax errors."""
     from tree_sitter import QueryCursor
 
     parser, query = language.load()
@@ -108,7 +108,10 @@ def _nested(candidates: Iterable[_Candidate], source: "_Source") -> list[CodeUni
 
 
 def _separate(candidate: _Candidate, parent: CodeUnit) -> bool:
-    """Return whether a unit inside another one is stored as a separate unit. Values of an enumeration are not."""
+    """Return whether a unit inside another unit is stored separately.
+
+    Enumeration values, and units inside a type or a constant, are not stored separately.
+    """
     return parent.kind not in {"type", "constant"} and (candidate.kind, parent.kind) != ("constant", "enum")
 
 
@@ -120,10 +123,10 @@ class _Source:
         self._lines = data.split(b"\n")
         self._documented: dict[tuple[int, int], Node] = {}
         self._preceding: dict[int, tuple[int, Node, bool]] = {}
-        """Comments and attributes by their last row: first row, node, and True for a comment."""
+        """Comments and attributes by their last row. The values are the first row, the node, and True for a comment."""
 
     def note(self, captures: "Mapping[str, list[Node]]") -> None:
-        """Record the comments, attributes and documentation strings in a match, which later describe units."""
+        """Record the comments, attributes and documentation strings of a match, which `unit` uses to describe units."""
         for node in captures.get("documented", ()):
             self._documented[node.start_byte, node.end_byte] = captures["doc"][0]
         for name in ("comment", "attribute"):
@@ -157,9 +160,10 @@ class _Source:
         return _comment_text("\n".join(self._text(each).rstrip() for each in comments))
 
     def _name(self, captures: "Mapping[str, list[Node]]") -> tuple[str, str]:
-        """Return the name of a unit, and its owner if the unit is defined outside the owner, or else "".
+        """Return the name of a unit, and the name of its owner if the unit is defined outside its owner.
 
-        With an owner, the name is `OWNER.NAME`, as for the C++ method `Clock::tick`.
+        With an owner, the name of the unit is `OWNER.NAME`, such as `Clock.tick` for the C++ method `Clock::tick`.
+        Without one, the owner is an empty string.
         """
         name = _TYPE_ARGUMENTS.sub("", self._text(captures["name"][0])).strip("\"'")
         *scopes, _ = name.split("::")
@@ -177,7 +181,7 @@ class _Source:
         return start, comments[::-1]
 
     def _signature(self, outer: "Node", node: "Node", bodies: "list[Node] | None") -> str:
-        """Return the declaration on one line, without decorators and body."""
+        """Return the declaration of a unit on one line, without decorators and body."""
         start = max([outer.start_byte, *(child.end_byte for child in outer.children if child.type == "decorator")])
         body = bodies[0] if bodies else node.child_by_field_name("body") or next(_body_children(node), None)
         end = body.start_byte if body else node.end_byte
@@ -190,7 +194,7 @@ class _Source:
 
 
 def _outer(node: "Node") -> "Node":
-    """Return the outermost node that contains only this unit, such as its decorators or its `export`."""
+    """Return the outermost node that contains only this unit, for example with its decorators or its `export`."""
     while (parent := node.parent) is not None and parent.type in _WRAPPERS and _end(parent) == _end(node):
         node = parent
     return node
@@ -201,7 +205,7 @@ def _body_children(node: "Node") -> "Iterator[Node]":
 
 
 def _end(node: "Node") -> int:
-    """Return the row after a node. A line break that a grammar includes in a comment is not counted."""
+    """Return the number of the row after a node. A line break that a grammar includes in a comment is not counted."""
     row, column = node.end_point
     return row if column == 0 and row > node.start_point.row else row + 1
 

@@ -1,4 +1,4 @@
-"""Ingest of documents: files are read, split into chunks and stored. Unchanged files are not stored again."""
+"""Ingest of documents: files are read, split into chunks and stored. Unchanged files are skipped."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,15 +30,17 @@ from .isolated_parser import IsolatedParser
 _BATCH: Final = 32
 """Maximum number of files that are stored in one transaction."""
 _BATCH_BYTES: Final = 16 << 20
-"""Size at which a batch ends. The bytes and chunks of two batches are in memory at the same time."""
+"""Size in bytes at which a batch ends. The content of two batches is in memory at the same time."""
 _ERRORS: Final = (DocumentUnreadable, DocumentNotFound, DocumentOutsideRoots)
 
 
 class _FileResult(NamedTuple):
     """Result of reading one file.
 
-    A changed file has a `document` and either its `former` path, if it was moved, or its `parsed` content. A file that
-    cannot be read is `failed`, and a skipped file has a `reason`. An unchanged file has none of these.
+    - A changed file has a `document`, and either its `former` path (if it was moved) or its `parsed` content.
+    - A file that cannot be read has `failed`.
+    - A skipped file has a `reason`.
+    - An unchanged file has none of these.
     """
 
     file: QueuedFile
@@ -57,11 +59,11 @@ class DocumentIngest:
         self._store, self._redactor, self._isolated = store, redactor, IsolatedParser()
 
     def index_file(self, path: Path, namespace: str, roots: DocumentRoots) -> IndexedFile:
-        """Index one file, even if a scan of its folder skips it. A file that cannot be read is recorded.
+        """Index one file, even if a scan of its folder would skip it.
 
         Raises:
             InvalidInput: The path does not exist, is not allowed or has an unknown suffix.
-            DocumentUnreadable: The file cannot be read.
+            DocumentUnreadable: The file cannot be read. The problem is also recorded in the store.
         """
         plain, root = roots.find(path)
         if plain.is_dir():
@@ -104,7 +106,7 @@ class DocumentIngest:
         progress: Progress = silent,
         should_stop: Callable[[], bool] = never,
     ) -> IndexedDirectory:
-        """Index every file of a folder that has a known suffix, except ignored, generated and similar files.
+        """Index every file of a folder that has a known suffix. Skip ignored, generated, minified and vendored files.
 
         When `should_stop` returns True, the remaining files are queued. Unreadable files are reported and skipped.
         Chunks of files that no longer exist, or are now skipped, are deleted. Raises `DocumentUnreadable` if the folder
@@ -159,7 +161,7 @@ class DocumentIngest:
     ) -> int:
         """Index files, and count the results in `done`. Return the number of files processed before a stop.
 
-        While one batch is stored, other processes parse the source files of the next one.
+        While one batch is stored, other processes parse the code files of the next batch.
         """
         report(0)
         stored, before = 0, list[_FileResult]()
@@ -202,7 +204,10 @@ class DocumentIngest:
         return len(results)
 
     def _parsed(self, found: _FileResult, formers: set[Path]) -> _FileResult:
-        """Find the former path of a file, or parse it. Former paths in `formers` belong to other files of the batch."""
+        """Find the path from which a file was moved, or parse the file if it was not moved.
+
+        The paths in `formers` are already assigned to other files of the batch.
+        """
         if found.document is None:
             return found
         if (former := self._former(found.document, formers)) is not None:
@@ -251,7 +256,10 @@ class DocumentIngest:
         return Document(file.path, file.namespace, format_of(file.path).language, digest, content.at)
 
     def _former(self, document: Document, without: Collection[Path] = ()) -> Path | None:
-        """Return the path from which a file was moved: a file with the same content that no longer exists."""
+        """Return the path from which a file was moved, or None if the file was not moved.
+
+        This is the path of a stored file that has the same content and no longer exists.
+        """
         known = self._store.documents.paths_of(document.digest, document.namespace, document.language)
         return next((path for path in known if path not in without and is_gone(path)), None)
 
@@ -273,7 +281,7 @@ def _count_units(chunks: Sequence[Chunk]) -> int:
 
 
 def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
-    """Yield batches of files until `should_stop` returns True. It is called once per file."""
+    """Split files into batches. Stop when `should_stop`, which is called once per file, returns True."""
     batch, size = list[QueuedFile](), 0
     for file in files:
         if should_stop():

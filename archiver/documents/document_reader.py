@@ -11,7 +11,7 @@ from ..files.clipping import one_line
 from .text_windows import SIZE, windows
 
 _PAGE: Final = 4_000
-"""Maximum characters of a chunk of a page. A longer page is split."""
+"""Maximum characters of a chunk of a page, for example in a PDF file. A longer page is split."""
 _HEADING: Final = 120
 """Maximum characters of a heading in a header path."""
 
@@ -45,9 +45,9 @@ class ParsedDocument(Struct, frozen=True):
 
 
 class DocumentReader(Protocol):
-    """Reader of one document format.
+    """Reader of one document format, in two steps: `read` and `chunks`.
 
-    Secrets are redacted between the two steps, so that no secret is split before it is found.
+    Secrets are redacted between the steps. Splitting a text before its redaction could split a secret.
     """
 
     @property
@@ -57,7 +57,7 @@ class DocumentReader(Protocol):
 
     @property
     def isolated(self) -> bool:
-        """True if `read` must run in a separate process, because the input can make its parser slow or large."""
+        """True if `read` must run in a separate process, because a file can make the parser slow or exhaust memory."""
         ...
 
     def read(self, data: bytes, path: Path) -> DocumentContent:
@@ -70,7 +70,7 @@ class DocumentReader(Protocol):
 
 
 class TextReader(Struct, frozen=True):
-    """Reader of a format that is plain text with lines. `split` returns the chunks of the whole text."""
+    """Reader of a plain-text format. `split` returns the chunks of the whole text."""
 
     language: str
     decode: Callable[[bytes, Path], str]
@@ -89,7 +89,7 @@ class TextReader(Struct, frozen=True):
 
 
 class SectionReader(Struct, frozen=True):
-    """Reader of a format from which a parser extracts sections."""
+    """Reader of a format whose parser returns sections, such as DOCX or PDF."""
 
     language: str
     parse: Callable[[bytes, Path], DocumentContent]
@@ -105,7 +105,7 @@ class SectionReader(Struct, frozen=True):
 
 
 def chunks_of(sections: Iterable[Section]) -> list[Chunk]:
-    """Return the chunks of sections. Chunks of sections without lines have no lines."""
+    """Split sections into chunks. Chunks of a section without line numbers have the line numbers 0."""
     return [
         Chunk(
             window.text,

@@ -1,4 +1,4 @@
-"""Rule by which a scan of a folder removes documents from the index."""
+"""Selection of the documents to remove from the index after a scan of their folder."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +13,11 @@ def removed(
 ) -> list[Path]:
     """Return the known files of a folder that its scan did not find.
 
-    Files in unreadable folders are kept. Files in another watched folder below this one are kept, unless they were
-    deleted. If the scan found no file at all, every file is kept, because the folder can be an empty mount point.
+    Some files are kept:
+
+    - Files in unreadable folders.
+    - Files in another watched folder below this one, unless they were deleted.
+    - Every file, if the scan found no file at all, because the folder can be an empty mount point.
     """
     if found.is_empty:
         return []

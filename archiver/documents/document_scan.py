@@ -1,4 +1,4 @@
-"""Scan of the watched folders for new, changed and deleted documents. It queues the files and reads none."""
+"""Scan of the watched folders for new, changed and deleted documents. The scan queues files, but does not read them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +18,8 @@ _Files: TypeAlias = dict[Path, Stat]
 class DocumentChanges(Struct):
     """Number of queued files and of deleted files. A moved file counts as both.
 
-    `waiting` is true if deleted files stay indexed until all queued files are read. This order lets a moved file keep
-    its chunks.
+    `waiting` is true if deleted files stay indexed until all queued files are read. A moved file can then keep its
+    chunks.
     """
 
     queued: int = 0

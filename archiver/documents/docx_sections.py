@@ -26,10 +26,10 @@ _HEADING: Final = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 """First bytes of an encrypted file and of a file of Word 2003 or older."""
 _IGNORED: Final = frozenset({"Fallback", "moveFrom"})
-"""Elements whose text also occurs elsewhere: alternatives for older programs, and the old position of moved text."""
+"""Elements whose text is repeated elsewhere: alternatives for older programs, and the old position of moved text."""
 _CHARACTERS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _BASES: Final = 20
-"""Maximum number of base styles that are followed to find the heading level of a style."""
+"""Maximum number of base styles to follow when the heading level of a style is searched."""
 
 
 def content(data: bytes, path: Path) -> DocumentContent:
@@ -73,7 +73,7 @@ def _part(archive: ZipFile, pattern: str, path: Path) -> bytes:
 
 
 class _BodyParser:
-    """Parser of the parts with text."""
+    """Parser of the XML parts that contain text."""
 
     def __init__(self, levels: dict[str, int]) -> None:
         self._levels, self._found = levels, SectionBuilder()
@@ -136,7 +136,7 @@ class _BodyParser:
 
 
 def _heading_levels(part: bytes) -> dict[str, int]:
-    """Return the heading level of each style that has one. The level of the document title is 0."""
+    """Map the ID of each heading style to its level. The level of the document title is 0."""
     levels, bases = dict[str, int](), dict[str, str]()
     for event, style in _elements(part):
         if event == "start" or _local(style.tag) != "style":
@@ -194,5 +194,5 @@ def _value(element: Element) -> str:
 
 
 def _local(name: str) -> str:
-    """Return a name without its namespace, because two editions of the standard have different ones."""
+    """Return a name without its namespace, because two editions of the standard have different namespaces."""
     return name.rpartition("}")[2]

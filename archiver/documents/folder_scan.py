@@ -1,4 +1,4 @@
-"""Scan of a folder for documents and source files."""
+"""Scan of a folder for documents and source code."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ from .ignore_rules import IgnoreRules
 class FolderScan(Struct):
     """Files to index in a folder, sorted by name.
 
-    `skipped` counts the files and folders that are skipped on purpose, by reason. Links, hidden files, caches, virtual
+    `skipped` counts, by reason, the files and folders that are skipped on purpose. Links, hidden files, caches, virtual
     environments and Palaver homes are left out without a count. `problems` has an error for each unreadable folder, and
     for each file whose state cannot be read.
     """
@@ -30,7 +30,7 @@ class FolderScan(Struct):
 
     @property
     def is_empty(self) -> bool:
-        """True if the folder has no file, not even a skipped one."""
+        """True if the scan found nothing: no file to index, no skipped file and no unreadable file."""
         return not self.files and not self.skipped and not self.problems
 
     def add_problem(self, error: OSError, path: Path) -> None:

@@ -12,7 +12,7 @@ VENDORED_FOLDERS: Final = frozenset(
 )
 """Names of folders that contain third-party packages."""
 CODE_BYTES_MAX: Final = 1 << 20
-"""Maximum size of a source file in a folder. Larger files are bundles or data."""
+"""Maximum bytes of a code file in a scanned folder. Larger files are usually bundles or data."""
 _GENERATED_NAME: Final = re.compile(r".*\.(?:min|bundle)\.\w+|.*[._]pb2?(?:_grpc)?\.\w+")
 _GENERATED_HEADER: Final = re.compile(
     rb"^[^\w\n]*(?:@generated\b|code generated\b.{0,200}\bdo not edit|(?:this file (?:is|was) )?auto-?generated\b)",
@@ -29,7 +29,7 @@ _WITH_NUL: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"%PDF", b"PK\x03\
 
 
 def reason_by_name(path: Path, size: int) -> str:
-    """Return the reason to skip a file of a folder by its name and size, or "" to read it."""
+    """Return the reason to skip a file, judged by its name and size, or an empty string to read the file."""
     if _GENERATED_NAME.fullmatch(path.name):
         return "generated"
     if size > CODE_BYTES_MAX and path.suffix.lower() in CODE_LANGUAGES:
@@ -38,7 +38,7 @@ def reason_by_name(path: Path, size: int) -> str:
 
 
 def reason_by_content(path: Path, data: bytes) -> str:
-    """Return the reason to skip a file of a folder by its content, or "" to index it."""
+    """Return the reason to skip a file, judged by its content, or an empty string to index the file."""
     if b"\0" in data[:_SAMPLE] and not data.startswith(_WITH_NUL):
         return "binary"
     if path.suffix.lower() not in CODE_LANGUAGES:

@@ -33,7 +33,7 @@ _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]
 _CHARSET_BYTES: Final = 1_024
 """Number of bytes at the beginning in which the HTML standard searches the declaration of the encoding."""
 _ANCHORS: Final = "\u00a7\u00b6\uf0c1"
-"""Texts of the links that documentation generators add to headings and definitions."""
+"""Characters that documentation generators use as link texts in headings and definitions."""
 
 
 def content(data: bytes, path: Path) -> DocumentContent:
@@ -46,7 +46,7 @@ def content(data: bytes, path: Path) -> DocumentContent:
 
 
 class _Parser(HTMLParser):
-    """Parser that builds no tree, so deeply nested elements need no memory."""
+    """Parser of a page as a stream. It builds no tree, so deeply nested elements need no memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class _Parser(HTMLParser):
         self._line: list[str] = []
 
     def content(self) -> DocumentContent:
-        """Return the content of the page, after all of it was parsed."""
+        """Return the sections and the metadata of the page. Call this after the whole page was parsed."""
         self._break("body")
         return DocumentContent(self._found.sections(), self._metadata)
 
@@ -102,7 +102,7 @@ class _Parser(HTMLParser):
             self._line.append(data)
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """Skip a marked section, as the HTML standard requires. The base class raises an error for unknown ones."""
+        """Skip a marked section, as the HTML standard requires. The base class raises an error for unknown sections."""
         return self.parse_bogus_comment(i, report)
 
     def _break(self, tag: str) -> None:

@@ -1,4 +1,4 @@
-"""Rules of `.gitignore` files, as git applies them."""
+"""Rules of `.gitignore` files, with the semantics of git."""
 
 import os
 import stat
@@ -28,9 +28,9 @@ class IgnoreRules:
 
     @classmethod
     def of(cls, folder: Path) -> "IgnoreRules":
-        """Return the rules of a folder from its repository.
+        """Return the rules of the repository that apply in a folder.
 
-        If the repository ignores the folder itself, no rule of its parents applies, because the user named the folder.
+        If the repository ignores the folder itself, no rule of its parents applies, because the user chose this folder.
         """
         inside = [folder, *folder.parents]
         top = next((index for index, each in enumerate(inside) if os.access(each / ".git", os.F_OK)), 0)
@@ -45,7 +45,10 @@ class IgnoreRules:
         return IgnoreRules(self._rules + found) if found else self
 
     def match(self, path: Path, *, is_folder: bool = False) -> bool:
-        """Return whether a path is ignored. The last matching rule of the innermost file counts."""
+        """Return whether a path is ignored.
+
+        If rules of several files match, the innermost file decides. Within a file, the last matching rule decides.
+        """
         for rules in reversed(self._rules):
             if not path.is_relative_to(rules.folder):
                 continue

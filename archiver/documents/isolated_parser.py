@@ -1,6 +1,7 @@
 """Parser that reads documents in a separate process, with memory and time limits.
 
-Third-party parsers can hang, crash or exhaust the memory on hostile files. Then only that process ends.
+Third-party parsers can hang, crash or exhaust the memory on hostile files. In these cases, only the separate process
+ends.
 """
 
 import os
@@ -29,7 +30,7 @@ _TOO_LARGE: Final = "parsing takes too much time or memory"
 class Request(msgspec.Struct, frozen=True):
     """Document to parse. The suffix of its path determines the reader.
 
-    With the `key` of the redactor, the reply contains chunks without secrets. Without it, the reply contains sections.
+    With the `key` of a redactor, the reply contains chunks without secrets. Without `key`, the reply contains sections.
     """
 
     path: bytes
@@ -38,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """Sections or chunks of a document, or the problem with it and a hint."""
+    """Reply to a request: sections or chunks of a document, or else the problem with the document and a hint."""
 
     content: DocumentContent | None = None
     document: ParsedDocument | None = None
@@ -47,7 +48,11 @@ class Parsed(msgspec.Struct, frozen=True):
 
 
 class IsolatedParser(Closing):
-    """Parser that starts its process for the first document, and a new one after a document ended the process."""
+    """Parser that runs in a separate process.
+
+    The process starts with the first document. If a document crashes it or exceeds a limit, a new process starts with
+    the next document.
+    """
 
     def __init__(self, command: Sequence[str] = _COMMAND, seconds: float = _SECONDS) -> None:
         self._command, self._seconds = command, seconds
@@ -63,9 +68,9 @@ class IsolatedParser(Closing):
         return parsed.content
 
     def parse(self, data: bytes, path: Path, key: bytes) -> ParsedDocument | None:
-        """Return the chunks of a file, or None if the process ended. Raises `DocumentUnreadable`.
+        """Return the chunks of a file, or None if the process ended without a reply. Raises `DocumentUnreadable`.
 
-        The process redacts secrets with this key.
+        The process redacts secrets with the key `key`.
         """
         parsed = self._parsed(Request(os.fsencode(path), data, key))
         if parsed is None:
@@ -76,7 +81,7 @@ class IsolatedParser(Closing):
         return parsed.document
 
     def kill(self) -> None:
-        """End the process from another thread. A call in progress then reports that the process ended."""
+        """End the process from another thread. A call in progress then returns as if the process had crashed."""
         if (process := self._process) is not None:
             process.kill()
 

@@ -30,7 +30,7 @@ def headings(text: str) -> Iterator[Heading]:
 
 
 def metadata(text: str) -> dict[str, str]:
-    """Return the YAML front matter. Invalid front matter is ignored."""
+    """Return the values in the YAML front matter. Invalid front matter is ignored."""
     rows = text.split("\n")
     end = _end_of_front_matter(rows)
     source = "\n".join(rows[1 : end - 1])
@@ -49,7 +49,7 @@ def metadata(text: str) -> dict[str, str]:
 
 
 def _depth(events: Iterable["Event"]) -> int:
-    """Return the depth of nested collections, or the first depth beyond the limit."""
+    """Return the depth of nested collections. Stop counting at the first depth beyond the limit."""
     from yaml.events import CollectionEndEvent, CollectionStartEvent
 
     depth = deepest = 0
@@ -62,7 +62,7 @@ def _depth(events: Iterable["Event"]) -> int:
 
 
 def _end_of_front_matter(rows: list[str]) -> int:
-    """Return the number of rows of front matter at the beginning, or 0."""
+    """Return the number of rows of the front matter, or 0 if the text does not begin with front matter."""
     if rows[0].rstrip() != "---":
         return 0
     return next((number + 1 for number, row in enumerate(rows[1:], 1) if row.rstrip() in {"---", "..."}), 0)

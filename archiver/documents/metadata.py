@@ -1,4 +1,4 @@
-"""Metadata of documents: named values from front matter and its equivalents."""
+"""Metadata of documents: named values, such as `title`, from front matter and similar parts of other formats."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -14,7 +14,10 @@ _COUNT: Final = 32
 
 
 def flat(found: object) -> dict[str, str]:
-    """Return the entries of a mapping whose values are texts or lists of texts. Nested values are omitted."""
+    """Return a mapping with its values as texts. Return an empty dictionary if `found` is not a mapping.
+
+    A list becomes its texts, joined by commas. Any other value becomes an empty text.
+    """
     try:
         entries = convert(found, dict[str, Any])
     except ValidationError:
@@ -23,7 +26,10 @@ def flat(found: object) -> dict[str, str]:
 
 
 def limited(metadata: Mapping[str, str], redact: Callable[[str], str]) -> dict[str, str]:
-    """Return the first entries, with lower-case names and redacted values on one line, within the limits."""
+    """Return the first 32 entries that have a name and a value, with names in lower case.
+
+    Names and values are redacted, put on one line and shortened.
+    """
     kept: dict[str, str] = {}
     for name, value in metadata.items():
         # A value is redacted before it is shortened, so that no secret is cut.

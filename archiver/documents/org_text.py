@@ -1,4 +1,4 @@
-"""Headings and keywords of Org documents. In Org, a row that begins with stars is a heading even in a block."""
+"""Headings and keywords of Org documents. In Org, a row that begins with stars is a heading even inside a block."""
 
 import re
 from collections.abc import Iterator

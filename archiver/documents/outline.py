@@ -1,4 +1,4 @@
-"""Outline of a document: headings, and the sections between them."""
+"""Outline of a document: its headings, and the sections below them."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -8,7 +8,10 @@ from .document_reader import Section
 
 
 class Heading(NamedTuple):
-    """Heading in a text. Level 1 is the highest. `line` is the 0-based number of the first of its `rows`."""
+    """Heading in a text. Level 1 is the highest.
+
+    `line` is the 0-based number of the heading's first row, and `rows` the number of its rows.
+    """
 
     level: int
     title: str
@@ -33,7 +36,7 @@ class HeadingStack:
 
 
 class SectionBuilder:
-    """Builder of sections from the headings and texts of a document in reading order."""
+    """Builder of sections. It receives the headings and texts of a document in reading order."""
 
     def __init__(self) -> None:
         self._sections: list[Section] = []
@@ -51,7 +54,7 @@ class SectionBuilder:
         self._texts.append(text)
 
     def paragraph(self) -> None:
-        """End a paragraph, unless the current section has no text yet."""
+        """End the current paragraph. This has no effect if the current section has no text yet."""
         if self._texts and self._texts[-1] != "\n":
             self._texts.append("\n")
 
@@ -77,7 +80,7 @@ class SectionBuilder:
 
 
 def split_at(headings: Iterable[Heading], text: str) -> Iterator[Section]:
-    """Yield the sections of a text with lines.
+    """Split a text at its headings, and yield the sections with their line numbers.
 
     A heading that is followed directly by a deeper heading has no section of its own.
     """

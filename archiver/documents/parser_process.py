@@ -1,7 +1,7 @@
-"""Program that parses documents for `IsolatedParser`, with limits of memory and time for each.
+"""Program that parses documents for `IsolatedParser`, with limits of memory and time.
 
-It reads requests from standard input and writes replies to standard output. Each is preceded by its size in 8 bytes. It
-ends with its input.
+The program reads requests from standard input and writes replies to standard output. Before each request and reply, 8
+bytes contain its size. The program ends when its input ends.
 """
 
 import logging
@@ -55,7 +55,7 @@ def _parsed(request: Request) -> Parsed:
 
 
 def _replies() -> BinaryIO:
-    """Return the standard output for replies. From then on, text that parsers print is discarded."""
+    """Return a file for replies to standard output. From then on, all other text that parsers print is discarded."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return replies

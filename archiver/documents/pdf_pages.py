@@ -34,7 +34,7 @@ def content(data: bytes, path: Path) -> DocumentContent:
 
 
 def _pages(reader: "PdfReader", count: int, path: Path) -> tuple[Section, ...]:
-    """Return the pages with text. The text of an unreadable page is empty."""
+    """Return the pages that contain text. Unreadable pages are omitted."""
     found: list[Section] = []
     left, failed = _CHARACTERS, False
     for number in range(count):

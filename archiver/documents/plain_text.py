@@ -15,9 +15,9 @@ _CONTROLS_MAX: Final = 0.01
 
 
 def decode(data: bytes, path: Path, declared: str | None = None) -> str:
-    """Decode UTF-16 with a byte order mark, the declared encoding, UTF-8 or Windows-1252, whichever fits first.
+    """Decode the bytes of a text file with the first encoding that fits. Raises `DocumentUnreadable`.
 
-    Raises `DocumentUnreadable`.
+    The encodings are tried in this order: UTF-16 with a byte order mark, the declared encoding, UTF-8, Windows-1252.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _text(data, "utf-16", path)

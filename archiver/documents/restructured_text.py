@@ -18,7 +18,7 @@ _SHORT: Final = 4
 
 
 def headings(text: str) -> Iterator[Heading]:
-    """Yield the section titles. Their levels follow from the order in which their adornments first occur."""
+    """Yield the section titles. The order in which their adornment styles first occur determines their levels."""
     styles: list[str] = []
     rows = text.split("\n")
     number = 0
@@ -67,7 +67,10 @@ def _fits(title: str, adornment: str) -> bool:
 
 
 def _width(text: str) -> int:
-    """Return the columns of a text. Wide characters, as in Chinese, take two, and combining characters none."""
+    """Return the number of columns of a text.
+
+    A wide character, as in Chinese, takes two columns. A combining character takes none.
+    """
     wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 

@@ -15,7 +15,8 @@ _LATE: Final = 0.5
 """Minimum share of the window size at which a window may end.
 
 If a paragraph ends after this share of the window, the window ends there. Otherwise it ends at the last line that fits.
-Very long lines are split into sentences, so that a heading before such a line does not become a window of its own.
+Lines longer than this share are split into sentences. Otherwise, a heading before such a line would become a window of
+its own.
 """
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 
@@ -93,7 +94,7 @@ def _end(rows: Sequence[_Row], start: int, size: int) -> int:
 
 
 def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
-    """Return the index of the first row of the next window."""
+    """Return the index of the earliest row at which the next window may begin, limited by the overlap."""
     length, start = 0, end
     while start and length + len(rows[start - 1].text) < overlap:
         start -= 1

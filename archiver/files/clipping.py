@@ -6,9 +6,9 @@ from typing import Final
 from ...core.text import without_ansi
 
 MARGIN: Final = 1000
-"""Number of characters kept on both sides of a cut until secrets are redacted."""
+"""Extra characters that `clip` keeps on each side of a cut, so that redaction sees every secret completely."""
 CUT: Final = "\0"
-"""Delimiter around the number of omitted characters in a clipped text. No other text contains this character."""
+"""Character before and after the number in a clip marker. `clean` removes this character from all other text."""
 
 GAP: Final = re.compile(r"\[… \d+ characters left out …\]")
 """Pattern for the line that replaces the middle of a shortened text."""
@@ -27,8 +27,8 @@ def clean(text: str) -> str:
 def clip(text: str, limit: int | None) -> str:
     """Return the text, shortened to its head and tail if it has more than `limit` characters.
 
-    With `None`, the length is not limited. The head and the tail include a margin, which `trim` removes after secrets
-    are redacted. Therefore, no secret is cut before its redaction.
+    With `None`, the length is not limited. The head and the tail keep `MARGIN` extra characters, because redaction
+    cannot recognise a secret that was cut. Call `trim` after redaction to remove the extra characters.
     """
     if limit is None or len(text) <= limit:
         return text
@@ -39,7 +39,7 @@ def clip(text: str, limit: int | None) -> str:
 
 
 def trim(text: str) -> str:
-    """Remove the margins from a text that `clip` shortened. Return any other text unchanged."""
+    """Remove the extra characters from a text that `clip` shortened. Return any other text unchanged."""
     at = text.find(CUT)
     cut = _CUT.match(text, at - 1) if at > 0 else None
     if cut is None:
@@ -63,7 +63,7 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def plan_in(prompt: str) -> str | None:
-    """Return the Markdown plan in a prompt that begins with Claude Code's phrase for plans, or None."""
+    """Return the Markdown plan that follows `Implement the following plan:` at the start of a prompt, or None."""
     opening = _PLAN.match(prompt)
     return prompt[opening.end() :] if opening else None
 

@@ -14,7 +14,7 @@ BUFFER: Final = 1 << 18
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open the lines of a file. Raises `OSError`.
+    """Open a file as a stream of lines. Raises `OSError`.
 
     A file with the suffix `.zst` is decompressed, up to the first unreadable byte. A file with the suffix `.json` is
     converted to one record per line.
@@ -23,7 +23,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def as_lines(file: BinaryIO, path: Path) -> BinaryIO:
-    """Return an open file as lines, converted according to the suffix of its path."""
+    """Return a stream of lines for an open file, converted by the suffix of its path as in `opened`."""
     if path.suffix == DOCUMENT:
         return document_lines(file)
     if path.suffix == SUFFIX:

@@ -10,9 +10,9 @@ _BYTES_MAX: Final = 1 << 20
 
 
 def content_hash(file: str, key: bytes) -> bytes | None:
-    """Return the keyed hash of a file. Return None if it is too large or cannot be read.
+    """Return the keyed hash of the content of `file`, or None if the file is too large or cannot be read.
 
-    The hash of a file that does not exist is empty.
+    If the file does not exist, return empty bytes.
     """
     try:
         known = Path(file).stat()

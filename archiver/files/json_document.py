@@ -14,7 +14,10 @@ LIMIT = 256 * 1024 * 1024
 
 
 def document_lines(file: BinaryIO) -> BinaryIO:
-    """Return a document as lines: one for all fields except lists of objects, then one for each object in these lists.
+    """Convert a JSON document to JSON lines: first the fields of the document, then one line per record.
+
+    Records are the objects in the document's lists. For example, `{"id": 1, "turns": [{"a": 2}, {"a": 3}]}` becomes
+    three lines: `{"id":1}`, `{"a":2}` and `{"a":3}`.
 
     A document that is itself a list becomes one line per element. A damaged or oversized document becomes one line
     without a line end, like a line that is still being written.
@@ -30,7 +33,7 @@ def document_lines(file: BinaryIO) -> BinaryIO:
 
 
 def without_records(data: bytes, erased: Mapping[int, bool]) -> bytes:
-    """Return a document in which empty records replace the records on the erased lines.
+    """Return a JSON document in which blank records replace the records on the erased lines.
 
     The lines are numbered as in `document_lines`. `erased` maps each erased line to True if an exchange began on it.
     """

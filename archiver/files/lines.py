@@ -17,7 +17,7 @@ LIMIT = 32 * 1024 * 1024
 """Maximum bytes of a line. The content of a longer line is not read."""
 
 HEAD_BYTES = 256 * 1024
-"""Size of the file head that identifies the format. A line that begins in the head is read to its end."""
+"""Bytes read from the start of a file to recognise its format. A line that begins in this range is read to its end."""
 HEAD_LINES = 50
 """Maximum lines of the file head that are decoded."""
 
@@ -92,30 +92,30 @@ def _skip_line(file: BinaryIO) -> tuple[int, bool]:
 
 
 def blanked(length: int, *, opens: bool) -> bytes:
-    """Return the replacement of an erased line of this length.
+    """Return `length` bytes of whitespace that replace an erased line.
 
-    The replacement shows whether the line opened an exchange.
+    The first byte is a tab if the line opened an exchange, otherwise a space.
     """
     return (b"\t" if opens else b" ").ljust(length)[:length]
 
 
 def blanked_record(*, opens: bool) -> Record:
-    """Return the replacement for an erased record. It shows whether the record opened an exchange."""
+    """Return the record that replaces an erased record: `{"": 1}` if the record opened an exchange, otherwise `{}`."""
     return {"": 1} if opens else {}
 
 
 def is_blanked(data: bytes) -> bool:
-    """Return whether this line was erased. Agents never write lines of spaces or empty records."""
+    """Return whether `blanked` or `blanked_record` replaced this line. Agents never write such lines."""
     return data == b"{}" or opens_blanked(data) or (data[:2] == b"  " and not data.strip(b" "))
 
 
 def opens_blanked(data: bytes) -> bool:
-    """Return whether this line was the first line of an erased exchange."""
+    """Return whether this line is blanked and was the first line of an exchange."""
     return data == b'{"":1}' or (data[:2] == b"\t " and not data.strip())
 
 
 def head(file: BinaryIO) -> bytes:
-    """Return the first lines of a file, which are used to recognise its format."""
+    """Return the first lines of a file, from which its format is recognised."""
     start = file.read(HEAD_BYTES)
     return start if start.endswith(b"\n") else start + file.readline(LIMIT)
 
@@ -165,7 +165,7 @@ def _recover(data: bytes) -> list[Record] | Reason:
 
 
 def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | None]:
-    """Return the consecutive values from an offset on, and the error that ended decoding, if any."""
+    """Decode consecutive JSON values from offset `at` on. Return them with the error that stopped decoding, or None."""
     values: list[object] = []
     while at < len(text):
         try:
@@ -180,8 +180,8 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
 def _joined_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
     """Return the complete JSON objects that follow a truncated record on the same line.
 
-    Return an empty list if the last object does not end at the end of the line. The objects can then be nested inside
-    the truncated record.
+    If other text follows the last object, return an empty list, because the objects may be nested in the truncated
+    record.
     """
     if _is_cut(text, fault):
         return []

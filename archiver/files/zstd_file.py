@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 def compress_lines(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
-    """Compress lines into an empty file, and pad the file to at least `size` bytes."""
+    """Compress lines into an empty file. Pad the file with a skippable frame to at least `size` bytes."""
     with zstd.ZstdFile(target, "wb", level=_LEVEL) as packed:
         packed.writelines(lines)
     missing = size - target.tell()
@@ -60,14 +60,14 @@ class DecompressedFile(io.RawIOBase):
             return 0
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a decompressed offset."""
+        """Move to an offset in the decompressed content."""
         try:
             return self._plain.seek(offset, whence)
         except (EOFError, zstd.ZstdError):
             return self._plain.tell()
 
     def tell(self) -> int:
-        """Return the decompressed offset."""
+        """Return the current offset in the decompressed content."""
         return self._plain.tell()
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """Conversion of the sessions in a container to JSON lines.
 
 A container is a database or an export with several sessions, or one session in several files. Each JSON line is an
-object that begins with the `id` of its message. A line with a known ID is a new version of a message.
+object that begins with the `id` of its message. If two lines have the same `id`, the later line is a newer version of
+the message.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ _NAME_LENGTH = 150
 
 
 def message_line(message_id: str, **values: object) -> bytes:
-    """Return a JSON line with these values. Values from `exact_json` keep their original JSON."""
+    """Return a JSON line with a message ID and other values. Values from `exact_json` keep their original JSON."""
     return line({"id": message_id, **values})
 
 
@@ -36,7 +37,7 @@ def header_of(head: bytes) -> Record:
 
 
 def exact_json(value: object) -> object:
-    """Return a database value for use in a JSON line.
+    """Prepare a database value for use in a JSON line.
 
     Text or bytes that contain JSON are inserted as they are. Other text and bytes become a JSON string.
     """
@@ -76,7 +77,7 @@ class ExportFormat(FolderFormat):
 
     suffixes = ()
     service: ClassVar[str]
-    """Host name of the service. It is the first part of the path that identifies a session in every export."""
+    """Host name of the service, such as `claude.ai`. The path of every session from this service begins with it."""
     messages_field: ClassVar[str]
     """Name of the field with a conversation's messages. Its presence identifies an export."""
     messages_type: ClassVar[type]

@@ -54,7 +54,7 @@ class FolderFormat(ABC):
         return self.name_pattern.fullmatch(name) is not None
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """Return the path relative to the root, in characters that any file system allows."""
+        """Return the path relative to the root, with unsafe characters percent-encoded."""
         return folders.archive_name(path, root)
 
     def recognises(self, records: Sequence[Record]) -> bool:

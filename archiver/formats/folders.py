@@ -17,7 +17,7 @@ _UNSAFE = re.compile(r'[%\\/:*?"<>|\x00-\x1f\x7f\udc80-\udcff]')
 def files(
     root: Path, wanted: Callable[[str], bool], *, without: Collection[str] = (), skipped: Unsearched | None = None
 ) -> Iterator[Path]:
-    """Yield every file with a wanted name below a folder, in sorted order. If the root is a file, yield only the root.
+    """Yield the files below a folder whose names `wanted` accepts, sorted. If the root is a file, yield only the root.
 
     Folders named in `without` and Palaver homes are skipped. Links to folders are not followed: a target inside the
     root is found anyway, and a target outside does not belong to the agent. Skipped Palaver homes, and links to folders
@@ -111,7 +111,7 @@ def is_readable(path: Path) -> bool:
 
 
 def is_gone(path: Path) -> bool:
-    """Return whether nothing exists at a path. Return False if this cannot be determined."""
+    """Return whether nothing exists at a path. Return False if a missing permission prevents the check."""
     try:
         path.lstat()
     except OSError as error:
@@ -120,9 +120,10 @@ def is_gone(path: Path) -> bool:
 
 
 def archive_name(path: Path, root: Path) -> str:
-    """Return the path relative to the root, in characters that any file system allows.
+    """Return the path relative to the root, with unsafe characters percent-encoded.
 
-    If a file is directly in the root, the result begins with the name of the root, such as `sessions/a.jsonl`.
+    If a file is directly in the root, or outside the root, the result begins with the name of the file's folder.
+    Example: `sessions/a.jsonl`.
     """
     parts = path.relative_to(root).parts if path.is_relative_to(root) else (path.name,)
     if len(parts) < 2:
@@ -131,7 +132,7 @@ def archive_name(path: Path, root: Path) -> str:
 
 
 def safe(part: str) -> str:
-    """Return a path component in which characters that some file systems do not allow are percent-encoded."""
+    """Return a path component with percent-encoding for characters that some file systems do not allow."""
     if part.strip(".") == "":
         return part.replace(".", "%2E") or "%"
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)

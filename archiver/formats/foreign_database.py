@@ -32,7 +32,10 @@ class ForeignDatabase:
         self.path = path
 
     def state(self) -> tuple[tuple[int, ...], ...]:
-        """Return values that change whenever the database changes."""
+        """Return device, inode, modification time and size of the database and of its write-ahead log.
+
+        Every change of the database changes at least one of these values.
+        """
         return tuple(_stat(self._beside(suffix)) for suffix in ("", "-wal"))
 
     def columns(self, table: str) -> set[str]:

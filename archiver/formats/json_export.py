@@ -27,9 +27,9 @@ _SPACE = re.compile(r"\s*")
 _PIECE = 1 << 20
 _HEAD = 1 << 20
 _NEAR_END = 16
-"""Distance in characters from the end of the text read so far.
+"""Number of characters before the end of the text read so far.
 
-A decoding error within this distance may disappear when more text is read.
+A decoding error among these characters may disappear when more text is read.
 """
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 

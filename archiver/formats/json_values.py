@@ -1,4 +1,4 @@
-"""Typed access to fields of JSON records, with a harmless default for values of other types."""
+"""Typed access to fields of JSON records. Values of an unexpected type become an empty value."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -64,9 +64,9 @@ def instant(value: object) -> Milliseconds | None:
 
 
 def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
-    """Return the text of a content value: a text, a block or a list of blocks.
+    """Return the text of a message's content: a string, one block or a list of blocks.
 
-    `text_of` returns the text of one block.
+    `text_of` returns the text of one block. The texts of a list are joined by line breaks.
     """
     if isinstance(content, str):
         return content

@@ -31,7 +31,7 @@ def text_of(content: object) -> str:
 
 
 def is_envelope(text: str) -> bool:
-    """Return whether a text with the role `user` was written by the program."""
+    """Return whether the program wrote a text that is recorded with the role `user`."""
     return text.startswith(_ENVELOPES) and text.rstrip().endswith(">")
 
 

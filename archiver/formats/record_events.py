@@ -16,7 +16,7 @@ from .transcript_format import Event
 RecordEvents: TypeAlias = "Sequence[Turn | Note] | str"
 """Turns and notes of one record, or the reason for skipping the record.
 
-An empty sequence means that the reader yields the events of the record later.
+An empty sequence means that the reader delays the events of the record.
 """
 
 
@@ -40,7 +40,7 @@ class SkipReason(StrEnum):
     PROGRESS = "progress"
     """Output of a running tool, repeated in the tool's result."""
     QUEUED = "queued"
-    """Queued prompt that a later line repeats, or that no user typed."""
+    """Queued prompt that is repeated on a later line, or that the program queued instead of the user."""
     REPEATED = "repeated"
     """Content that another line contains as well, possibly in more detail."""
     REPLACED = "replaced"
@@ -52,7 +52,7 @@ class SkipReason(StrEnum):
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 """Pattern of a UUID."""
 _TITLE_RANK = 4
-"""Rank of titles from agents that have only one source of titles. Titles of lower rank do not replace them."""
+"""Rank of titles from agents that record titles in one way only. Titles of lower rank never replace them."""
 
 # IDs such as `call_1` or `e7` occur in every session.
 _UNIQUE_ID = re.compile(rf"[0-9A-Za-z]{{16,}}|{UUID}")
@@ -106,7 +106,7 @@ class RecordStamp(Struct, frozen=True):
         reads: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
     ) -> Turn:
-        """Return a turn of this record."""
+        """Return a turn with the line, time and ID of this record."""
         return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
 
     def reply(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
@@ -116,13 +116,13 @@ class RecordStamp(Struct, frozen=True):
 
 
 class SessionFacts(Struct):
-    """Session facts that notes have already reported."""
+    """Facts about a session, such as its working folder, that notes have already reported."""
 
     session: Session
     _known: dict[Fact, str] = field(default_factory=dict[Fact, str])
 
     def note(self, line: int, fact: Fact, value: object) -> list[Note]:
-        """Return a note, unless the value is empty, already known or not text."""
+        """Return a list with one note. The list is empty if the value is empty, already reported or not text."""
         value = clean(value) if isinstance(value, str) else ""
         value = one_line(value) if fact is Fact.TITLE else value
         if not value or self._known.get(fact) == value:
@@ -131,11 +131,11 @@ class SessionFacts(Struct):
         return [Note(line, fact, value, _TITLE_RANK if fact is Fact.TITLE else 0)]
 
     def notes(self, line: int, values: Mapping[Fact, object]) -> list[Note]:
-        """Return a note for each new value."""
+        """Return a note for each fact whose value is new."""
         return [note for fact, value in values.items() for note in self.note(line, fact, value)]
 
     def forget(self, *facts: Fact) -> None:
-        """Remove these facts from the known facts, so that their next values are reported even if unchanged."""
+        """Forget the reported values of these facts, so that their next values are reported even if unchanged."""
         for fact in facts:
             self._known.pop(fact, None)
 

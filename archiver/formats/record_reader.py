@@ -33,7 +33,10 @@ class RecordReader(ABC):
         """Delayed events of earlier lines, which are yielded before the events of the current line."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """Yield the events of each line. Delayed events follow when later lines have determined their meaning."""
+        """Yield the events of each line.
+
+        A reader may delay the events of a line until later lines determine their meaning.
+        """
         for count, line in enumerate(lines):
             self._partial = self._partial or (count == 0 and line.number > 1)
             events = self._line(line)
@@ -82,13 +85,16 @@ class RecordReader(ABC):
         return handler
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the events that open an exchange. In a sub-agent's transcript, the parent agent wrote the prompt."""
+        """Return the events that open an exchange.
+
+        In a sub-agent's transcript, the speaker is the host, because the parent agent wrote the prompt.
+        """
         self._calls.clear()
         speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
         return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.location(stamp.line)]
 
     def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
-        """Return a list with a turn for text that the agent's program added. The list is empty if the text is empty."""
+        """Return a turn for text that the agent's program added, as a list. The list is empty if the text is empty."""
         text = clip(clean(text), INPUT_LIMIT if self._shorten else None)
         return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)] if text else []
 

@@ -27,7 +27,7 @@ AGENTS: Final = (
 The format of `some-agent` is `FORMAT` in `some_agent/some_agent_format.py`.
 """
 _FIRST: Final = 5
-"""Number of records that identify the format of nearly every file. If they do not, more records are decoded."""
+"""Number of records that are decoded first. More records are decoded only if these do not identify the format."""
 
 
 @cache
@@ -52,7 +52,7 @@ def container_formats() -> tuple[ContainerFormat, ...]:
 def recognise(head: bytes, name: str = "") -> TranscriptFormat | None:
     """Return the format of a file that begins with these bytes, or None for an unknown format.
 
-    An empty or damaged file without any record is recognised by its name.
+    If no record is readable, because the file is empty or damaged, the format is recognised by the file name.
     """
     records = head_records(head)
     found = list(islice(records, _FIRST))

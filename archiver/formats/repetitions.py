@@ -12,10 +12,10 @@ from .transcript_format import Event
 
 
 class Repetitions(Struct):
-    """Turns of the current exchange that another record can contain in more detail.
+    """Turns of the current exchange that may be repeated by a more detailed record.
 
-    A turn is delayed until the exchange ends, and skipped if a more detailed record precedes or follows it. The records
-    of one event have the same key.
+    All records of one event have the same key. A turn is delayed until the exchange ends. It is skipped if a more
+    detailed record of the same event precedes or follows it.
     """
 
     released: list[Event]
@@ -50,12 +50,15 @@ class Repetitions(Struct):
 
 
 class PromptCopies(Struct):
-    """Prompts of the current exchange, for agents that record each prompt twice, in records of two types."""
+    """Prompts of the current exchange, for agents that record each prompt twice, in records of two types.
+
+    A prompt is a repetition if `take` finds the same prompt from the other type of record.
+    """
 
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def take(self, text: str, *, record_type: str) -> bool:
-        """Remove one stored copy of a prompt, added from a record of this type. Return False if there is none."""
+        """Remove one prompt that was added from a record of this type. Return False if there is no such prompt."""
         copy = (record_type, " ".join(text.split()))
         if not self._seen[copy]:
             return False

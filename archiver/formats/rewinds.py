@@ -1,8 +1,8 @@
 """Detection of rewinds.
 
 In a rewind, the user goes back in the conversation and continues from there, which abandons a range of lines. The value
-of a `Fact.REWOUND` note is the number of the first abandoned line. The value is empty if that line precedes the start
-of a partial read.
+of a `Fact.REWOUND` note is the number of the first abandoned line. In a partial read, which begins in the middle of the
+file, that line may not have been read. The value is then empty.
 """
 
 from msgspec import Struct, field
@@ -32,13 +32,13 @@ class PromptLines(Struct):
 
 
 class PromptParents(Struct):
-    """Parent records of prompts. Of two prompts with the same parent, the earlier prompt was abandoned.
+    """Parent records of prompts. If two prompts have the same parent, a rewind abandoned the earlier prompt.
 
-    Only prompts indicate a rewind: parallel tool calls, hooks and progress also give a record several children.
+    Several children of another kind are no rewind: parallel tool calls, hooks and progress also share a parent.
     """
 
     _begun: bool = False
-    """True after the first prompt, whose parent may precede the start of a partial read."""
+    """True after the first prompt. In a partial read, the parent of the first prompt may precede the lines read."""
     _prompts: dict[str, int] = field(default_factory=dict[str, int])
     _records: set[str] = field(default_factory=set[str])
 
@@ -98,7 +98,7 @@ class EntryTree(Struct):
         return notes
 
     def _active_branch(self) -> list[str]:
-        """Return the entries from the last entry with events back to the first known ancestor."""
+        """Return the IDs of the last entry with events and of its known ancestors, from the last entry upwards."""
         branch = dict[str, None]()
         entry = self._last
         while entry in self._parents and entry not in branch:

@@ -58,14 +58,14 @@ class ToolCalls(Struct):
         return stamp.turn(Speaker.ASSISTANT, Kind.CALL, call.text, tool=call.tool, call=call_id, group=group)
 
     def result(self, stamp: RecordStamp, call_id: str, text: str, *, failed: bool, tool: str = "") -> Turn:
-        """Return the turn of a result. `tool` names the tool if the call is unknown."""
+        """Return the turn of a result. `tool` is the tool name to use if the call is unknown."""
         call = self.waiting.pop(call_id, None) or ToolCall(tool_name(tool), "")
         return self.result_of(call, stamp, call_id, text, failed=failed)
 
     def result_of(self, call: ToolCall, stamp: RecordStamp, call_id: str, text: str, *, failed: bool) -> Turn:
         """Return the turn with the result of a call. A failed call affects no files.
 
-        If texts are shortened, the text of a successful file operation consists of the paths only.
+        With `shorten`, the text of a successful file operation contains only the paths.
         """
         reads, writes = ((), ()) if failed else (call.reads, call.writes)
         if self.shorten and (reads or writes):
@@ -99,12 +99,12 @@ def tool_name(name: str) -> str:
 
 
 def call_text(tool: str, body: str, *, shorten: bool) -> str:
-    """Return a call as `tool: body`."""
+    """Return a call as `tool: body`, for example `bash: ls -l`. With `shorten`, a long call is clipped."""
     return clip(f"{tool}: {body}" if body else tool, INPUT_LIMIT if shorten else None)
 
 
 def command_line(command: object) -> str:
-    """Return a command as typed, without the shell invocation around it."""
+    """Return a command as text. For `["bash", "-lc", "ls"]`, return only `ls`."""
     parts = [string(part) for part in listing(command)]
     if len(parts) == 3 and parts[0] in _SHELLS and parts[1].startswith("-"):
         return parts[2]

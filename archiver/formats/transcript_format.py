@@ -17,7 +17,7 @@ Event: TypeAlias = Turn | Note | Skipped
 
 
 class FormatReader(Protocol):
-    """Reader of one transcript. It begins at the start of the file or at the start of an exchange."""
+    """Reader of one transcript, from the start of the file or from the start of an exchange."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of each line before reading the next line.
@@ -110,7 +110,7 @@ class ContainerFormat(TranscriptFormat, Protocol):
     def container_state(self, path: Path) -> int:
         """Return a fingerprint that changes whenever the container changes. Raises `OSError`.
 
-        The function makes only a few `stat` calls.
+        The fingerprint is computed from a few `stat` calls, without reading the container.
         """
         ...
 

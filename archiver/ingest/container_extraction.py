@@ -1,8 +1,8 @@
 """Extraction of the sessions of a container, each into its own raw copy.
 
-The copy is a log to which new messages are appended. A changed message replaces its earlier version only if it contains
-all of that version. Otherwise both versions stay. Therefore, no content is lost, and a message that grows in fifty
-updates is stored once.
+New messages are appended to the copy. A changed message replaces its earlier version only if it contains all of that
+version. Otherwise both versions are kept. Therefore, no content is lost, and a message that grows in fifty updates is
+stored once.
 """
 
 import hashlib
@@ -37,7 +37,11 @@ _PIECE: Final = 1 << 20
 
 
 class _CopyLines(Struct):
-    """Lines of a copy: digests of all lines and, by message ID, the byte range and digest of the last version."""
+    """Lines of a copy.
+
+    `digests` contains the digests of all lines. `messages` maps each message ID to the byte range and the digest of the
+    message's last version.
+    """
 
     digests: set[bytes] = field(default_factory=set[bytes])
     messages: dict[bytes, tuple[_ByteRange, bytes]] = field(default_factory=dict[bytes, "tuple[_ByteRange, bytes]"])
@@ -59,7 +63,7 @@ class ContainerExtractor:
         self._redactor, self._erased = redactor, erased
 
     def changed_state(self, path: Path, transcript_format: ContainerFormat) -> int | None:
-        """Return the state of a container, or None if it has not changed since ingest. Raises `OSError`."""
+        """Return the state of a container, or None if it has not changed since its last ingest. Raises `OSError`."""
         state = transcript_format.container_state(path)
         return None if self._store.containers.state(path) == state else state
 
@@ -174,7 +178,7 @@ def _lines_of(copy: Copy) -> _CopyLines:
 def _replaceable(
     copy: Copy, transcript_format: TranscriptFormat, changed: Mapping[_ByteRange, bytes]
 ) -> dict[_ByteRange, bytes]:
-    """Return the new versions of lines that contain the whole earlier version, by the earlier byte range."""
+    """Return the new versions that contain the whole earlier version of their line, by the byte range of that line."""
     session = Session(transcript_format.agent, "")
     found: dict[_ByteRange, bytes] = {}
     with copy.open() as file:

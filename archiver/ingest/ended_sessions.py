@@ -1,9 +1,9 @@
-"""Queue of sessions that ended, so that their transcripts are archived at once.
+"""Queue of sessions that ended, so that their transcripts are archived immediately.
 
-The script `hooks/palaver-hook.sh`, or `palaver hooks run`, appends the call of an agent's hook, one JSON object per
-line. It contains the path of the transcript and no text of the conversation. A process that archives the sessions
-renames the queue first, and deletes it afterwards. After a failure, the renamed file is left over, and the next process
-reads it too.
+The script `hooks/palaver-hook.sh`, or `palaver hooks run`, appends each call of an agent's hook to the queue, one JSON
+object per line. A call contains the path of the transcript and no text of the conversation. A process that archives the
+sessions renames the queue first, and deletes it afterwards. If the process fails, the renamed file remains, and the
+next process reads it too.
 """
 
 import os
@@ -21,12 +21,12 @@ from ..formats.json_values import mapping, string
 _BYTES_MAX: Final = 1 << 20
 """Maximum bytes of the queue that are read. A longer queue is dropped, because a scan finds the transcripts as well."""
 _CALL_MAX: Final = 8192
-"""Maximum bytes of a call. A longer one is not recorded, because a scan finds the transcript as well."""
+"""Maximum bytes of a hook's call. A longer call is not recorded, because a scan finds the transcript as well."""
 _TAKEN: Final = ".taken"
 
 
 def has_ended_sessions(home: Home) -> bool:
-    """Return whether an ended session is queued, also in a queue that an interrupted run had begun to read."""
+    """Return whether an ended session is queued. A queue that an interrupted run left over counts too."""
     try:
         return home.ended_sessions.stat().st_size > 0 or bool(_taken(home))
     except OSError:
@@ -44,7 +44,7 @@ def record_end(home: Home, call: bytes) -> None:
 
 @contextmanager
 def ended_sessions(home: Home) -> Generator[list[Path]]:
-    """Yield the transcripts in the queue that exist. They leave the queue if the block succeeds."""
+    """Yield the queued transcripts that exist. They are removed from the queue if the block succeeds."""
     with suppress(OSError):  # The queue does not exist, or the folder is not writable.
         home.ended_sessions.replace(home.ended_sessions.with_suffix(f".{secrets.token_hex(8)}{_TAKEN}"))
     files = _taken(home)
@@ -54,7 +54,7 @@ def ended_sessions(home: Home) -> Generator[list[Path]]:
 
 
 def _taken(home: Home) -> list[Path]:
-    """Return the renamed queues. Two processes can read the same one, because ingesting twice changes nothing."""
+    """Return the renamed queues. Two processes may read the same queue, because ingesting twice changes nothing."""
     return sorted(home.root.glob(f"{home.ended_sessions.name}.*{_TAKEN}"))
 
 

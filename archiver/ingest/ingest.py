@@ -38,9 +38,9 @@ from .transcripts import Transcript
 
 _COPYING_THREADS: Final = 4
 _TRANSACTION: Final = 16
-"""Number of parsed transcripts per transaction. Each transaction waits for the disk."""
+"""Number of parsed transcripts per transaction. Larger transactions are faster, because each one waits for the disk."""
 _UNSTORED: Final = 0.3
-"""Seconds after which parsed transcripts are stored, even if the transaction contains fewer than 16 of them.
+"""Seconds after which parsed transcripts are stored, even if fewer than `_TRANSACTION` are waiting.
 
 Therefore, a process that is killed often still makes progress.
 """
@@ -64,7 +64,7 @@ class Ingest:
     def __init__(
         self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, pool: ParserPool | None = None
     ) -> None:
-        """Prepare runs, which require the archiver's lease. `pool` may already be running. Raises `KeyLost`."""
+        """Prepare runs. The caller must hold the archiver's lease. `pool` may already be running. Raises `KeyLost`."""
         self._store, self._raw, self._pool = store, raw, pool
         home = Home(raw.root.parent)
         self._key = home.key()
@@ -85,8 +85,8 @@ class Ingest:
     ) -> IngestReport:
         """Ingest new content of these transcripts. Report unreadable files, and continue with the other files.
 
-        Outdated copies are re-read for up to `budget` seconds. If `budget` is None, all copies that are marked for
-        re-reading are re-read, and no other copies. `stored` is called each time new content is in the store.
+        Afterwards, outdated copies are read again for up to `budget` seconds. If `budget` is None, all copies that are
+        scheduled to be read again are read, and no other copies. `stored` is called each time new content was stored.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
         erased = self._store.tombstones.has_deletions(erased=True)

@@ -32,7 +32,7 @@ class IngestJob(Struct, frozen=True):
     continued: Source | None = None
     replaced: Source | None = None
     rewritten: bool = False
-    """True if the positions of lines that were read before may have changed."""
+    """True if lines that were read before may have other line numbers now, so that the whole file is read again."""
 
     def source(self, copied: Copied) -> Source:
         """Return the state of the source after copying."""
@@ -44,7 +44,7 @@ class IngestJob(Struct, frozen=True):
 
 
 class JobPlanner:
-    """Planner of one ingest run, which compares transcripts with their stored state to find new and changed ones."""
+    """Planner of one ingest run. It compares transcripts with their stored state to find new and changed ones."""
 
     def __init__(
         self, store: Store, raw: RawArchive, redactor: Redactor, exclusion: Exclusion, deleted: SuppressionList
@@ -129,7 +129,7 @@ class JobPlanner:
 def loses_nothing(transcript_format: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
     """Return whether `after` contains every turn of `before` in the same order.
 
-    A turn in `after` may be longer, if it begins with the text of the turn in `before`.
+    A turn in `after` may be longer than in `before`, as long as it begins with the earlier text.
     """
     later = _turns(transcript_format, session, after)
     return all(any(_continues(new, old) for new in later) for old in _turns(transcript_format, session, before))

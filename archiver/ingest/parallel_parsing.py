@@ -53,10 +53,13 @@ class ParseTask(Struct, frozen=True):
 
 
 class ParallelParser:
-    """Parser that sends copied files to a pool, and parses other files in this process while it waits."""
+    """Parser that sends copied files to a pool of processes. While it waits, it parses other files in this process."""
 
     def __init__(self, pool: ParserPool, tasks: Mapping[str, tuple[ParseTask, Future[Copied]]]) -> None:
-        """Start each task as soon as its raw copy is written. `tasks` has the order in which `take` is called."""
+        """Start each task as soon as its raw copy is written.
+
+        `tasks` is ordered: the caller must call `take` in the same order.
+        """
         self._pool = pool
         self._tasks = {name: task for name, (task, _) in tasks.items()}
         self._lock = threading.RLock()
@@ -91,7 +94,7 @@ class ParallelParser:
                 self._submit()
 
     def _submit(self) -> None:
-        """Submit tasks until the pool has one more task than it has processes. The caller parses the others."""
+        """Submit tasks until the pool has one more task than processes. `take` parses other tasks in this process."""
         with self._lock:
             while self._active <= self._pool.size and (name := self._next()) is not None:
                 self._active += 1
@@ -110,7 +113,7 @@ class ParallelParser:
 
 
 def batches(items: Sequence[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Split items into lists of at most 64 MiB, each with at least one item."""
+    """Split items into lists with a total size of at most 64 MiB. A list has at least one item."""
     batch: list[_T] = []
     total = 0
     for item in items:

@@ -23,7 +23,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class ParserPool(Closing):
-    """Process pool with one process fewer than the number of available processors.
+    """Process pool with one process less than the number of available CPUs.
 
     The processes end when the pool is closed or this process ends.
     """
@@ -38,7 +38,7 @@ class ParserPool(Closing):
         return processors() - 1
 
     def start(self) -> None:
-        """Start the first process, which loads its modules while this process continues."""
+        """Start the first process. It loads its modules in parallel with this process."""
         if self.size:
             self.submit(os.getpid)
 

@@ -1,7 +1,7 @@
 """Recovery of raw copies that have no row in the database, for example after the database was lost.
 
-Run an ordinary ingest first: it finds the files that agents still have, and thereby the original paths of their copies.
-The original path of any other copy is unknown, so recovery stores the path of the copy instead.
+Run an ordinary ingest first. For files that agents still have, it finds the copies and records the original paths. The
+original path of any other copy is unknown, so recovery stores the path of the copy instead.
 """
 
 from ...core.conversation import Session
@@ -22,7 +22,7 @@ from .storing import store_reading, stored_session
 class Recovery:
     """Ingest of raw copies that have no row in the database.
 
-    It requires the archiver's lease, and can be interrupted between two copies.
+    The caller must hold the archiver's lease. The ingest can be interrupted between two copies.
     """
 
     def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:

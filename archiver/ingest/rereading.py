@@ -1,4 +1,4 @@
-"""Re-reading of raw copies, for example under newer rules for secrets.
+"""Re-reading of raw copies, for example after a change of the redaction rules.
 
 Copies are also re-read if the user excluded their session, or if their lines now belong to another session. Unchanged
 exchanges keep their keys and observations.
@@ -25,7 +25,7 @@ BUDGET: Final = 20.0
 
 
 class Rereading:
-    """Re-reading of copies under the archiver's lease.
+    """Re-reading of copies. The caller must hold the archiver's lease.
 
     Each copy is re-read completely or not at all, even if the process is interrupted.
     """

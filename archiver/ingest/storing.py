@@ -8,23 +8,23 @@ from ..store import Source, Store
 
 
 def stored_session(store: Store, session: Session) -> Session:
-    """Return the stored session, or the given session if it is new.
+    """Return the stored version of a session, or the given session if it is new.
 
-    If the parent session is marked as not to be indexed, the returned session has the same mark.
+    If the parent session is marked as excluded from the index, the returned session gets the same mark.
     """
     number = store.sessions.find(session.agent, session.native_id)
     return with_parent_mark(store, session if number is None else store.sessions.load(number))
 
 
 def with_parent_mark(store: Store, session: Session) -> Session:
-    """Mark a session as not to be indexed if its parent session has this mark. Return the session."""
+    """Mark a session as excluded from the index if its parent session is excluded. Return the session."""
     if store.sessions.is_unindexed(session.agent, session.parent_id):
         session.links[UNINDEXED] = "yes"
     return session
 
 
 def store_reading(store: Store, source: Source, session: Session, reading: SourceReader) -> bool:
-    """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, also in forks.
+    """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, even in another source.
 
     Return whether other sources must be re-read because the owner of some lines changed.
     """
@@ -47,7 +47,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
 
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
-    """Set the titles of sessions. The session of a title is the session that contains the record `Note.about`.
+    """Set the titles of sessions. A title belongs to the session that contains the record `Note.about`.
 
     Titles with an unknown record are ignored.
     """

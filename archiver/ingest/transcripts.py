@@ -19,10 +19,10 @@ _CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
 
 
 class Transcript(Struct, frozen=True):
-    """Transcript file, or a file without a known `format` that may be a transcript.
+    """Transcript file, or a file of unknown format that may be a transcript.
 
-    `found` is the path of the file below `root`. `path` is the same path with all links resolved. An instance whose
-    `path` equals `root` is not a file: it represents a folder that this user cannot read.
+    `found` is the path of the file below `root`, and `path` is the same path with all links resolved. If `path` equals
+    `root`, the instance is not a file: it represents a folder that this user cannot read.
     """
 
     path: Path
@@ -46,9 +46,10 @@ class Transcript(Struct, frozen=True):
 
 
 def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return every transcript of the known agents in this user's folders. `skipped` collects omitted paths.
+    """Return every transcript of the known agents in this user's folders.
 
-    The result also contains an entry for each unreadable folder, so that an ingest run reports it.
+    The result also contains an entry for each unreadable folder, so that an ingest run reports it. `skipped` collects
+    the paths that are not searched.
     """
     return [each for known in all_formats() for each in _of_format(known, skipped)] + [
         each for known in container_formats() for each in _of_container_format(known)
@@ -82,14 +83,14 @@ def _of_container_format(known: ContainerFormat) -> Iterator[Transcript]:
 
 
 def _unreadable_folder(path: Path) -> Transcript:
-    """Return an entry for the topmost folder above a path that this user cannot read, or else for the path."""
+    """Return an entry for the topmost folder above `path` that this user cannot read, or else for `path` itself."""
     above = reversed(path.parents)
     closed = next((each for each in above if folders.is_unreadable(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 
 def within(folder: Path) -> Iterator[Transcript]:
-    """Yield this user's transcripts in a resolved folder that is below a transcript folder of an agent."""
+    """Yield this user's transcripts in a folder, given as a resolved path below a transcript folder of an agent."""
     for known in all_formats():
         for root in roots(known):
             real = root.resolve()
@@ -102,7 +103,7 @@ def within(folder: Path) -> Iterator[Transcript]:
 def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
     """Return the transcripts and containers at these paths. A path can be a file or a folder.
 
-    Files in a folder are included if they may be transcripts. `skipped` collects omitted paths.
+    Files in a folder are included if they may be transcripts. `skipped` collects the paths that are not searched.
 
     Raises:
         SourceUnreadable: A path does not exist, cannot be read, contains no transcript of a known agent, or is in a

@@ -1,1 +1,1 @@
-"""Reading of one raw copy, which yields its new exchanges and an outcome for each line, such as `parsed`."""
+"""Reading of a raw copy. The result is its new exchanges and the outcome of each line, such as `parsed`."""

@@ -15,10 +15,11 @@ def group_exchanges(
 ) -> Iterator[Exchange | Note | Skipped]:
     """Yield the exchanges of a transcript, with its notes and skipped lines in between.
 
-    A prompt starts an exchange, unless other turns precede it on the same line. An exchange ends where the next one
-    begins. It is yielded after the notes and skipped lines between its first and last line. Turns before the first
-    prompt form a separate exchange. If the agent's program added all of these turns, they belong to the first exchange
-    instead. Erased exchanges are counted, so that later exchanges keep their ordinals.
+    A prompt starts an exchange, unless other turns precede it on the same line. An exchange ends where the next
+    exchange begins. It is yielded after the notes and skipped lines between its first and last line.
+
+    Turns before the first prompt form a separate exchange. If the agent's program added all of these turns, they belong
+    to the first exchange instead. Erased exchanges are counted, so that later exchanges keep their ordinals.
 
     The last exchange may grow. A later run can start at its first line, with its ordinal as `first_ordinal`.
     """
@@ -47,13 +48,13 @@ def group_exchanges(
 
 
 def mark_rewound(exchange: Exchange, first: int, end: int) -> Exchange:
-    """Return the exchange with its turns on lines `first` to `end` (exclusive) marked as inactive after a rewind."""
+    """Return the exchange with its turns on the lines `first` to `end` (exclusive) marked as rewound."""
     turns = tuple(turn._replace(active=turn.active and not first <= turn.line < end) for turn in exchange.turns)
     return replace(exchange, turns=turns)
 
 
 class _LineTracker:
-    """Lines passed to the reader, and their start offsets in bytes."""
+    """Iterator over the lines of a file that records the start of each line in bytes."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = lines
@@ -74,7 +75,7 @@ class _LineTracker:
         self._current = 0
 
     def opens(self, turn: Turn) -> bool:
-        """Return whether a turn opens an exchange. A delayed prompt of an earlier line does not open one."""
+        """Return whether a turn opens an exchange. A prompt that was delayed from an earlier line does not open one."""
         return turn.kind is Kind.PROMPT and turn.line == self._current
 
     def drop_before(self, line: int) -> None:

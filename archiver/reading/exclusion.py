@@ -11,7 +11,7 @@ from .parsing import ParsedLines
 
 
 class Exclusion:
-    """Folders that are excluded by shell patterns, in which `*` also matches slashes.
+    """Folders that are excluded by shell patterns. In these patterns, `*` also matches slashes.
 
     A pattern that begins with `/` or `~` matches whole paths. Any other pattern matches names at any depth. Everything
     below an excluded folder is excluded too. Patterns are case-sensitive.
@@ -47,7 +47,7 @@ def _is_path(pattern: str) -> bool:
 
 
 def remove_excluded(parsed: ParsedLines, session: Session, exclusion: Exclusion) -> None:
-    """Remove exchanges that the user excluded, and count their lines by reason."""
+    """Remove the exchanges that the settings or the user exclude, and count their lines by reason."""
     folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
     for exchange in parsed.exchanges:
@@ -60,7 +60,7 @@ def remove_excluded(parsed: ParsedLines, session: Session, exclusion: Exclusion)
 
 
 def remove_all(parsed: ParsedLines) -> None:
-    """Remove all content of a session that the user excluded, and count its lines."""
+    """Remove all content of a session that the user excluded, and count its lines as `unindexed-session`."""
     parsed.count_as(Unindexed.SESSION, range(parsed.start.line, parsed.start.line + len(parsed.outcomes)))
     parsed.exchanges, parsed.notes = [], []
 

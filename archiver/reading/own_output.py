@@ -27,7 +27,7 @@ _SHORTENED = {Kind.RESULT, Kind.INJECTED}
 
 
 def remove_own_output(parsed: ParsedLines, session: Session, home: Path) -> None:
-    """Remove Palaver's own output, and count its lines by the reason for removal.
+    """Remove Palaver's own output, and change the outcome of its lines to the reason for the removal.
 
     A line that also contains other content keeps the outcome `parsed`.
     """
@@ -51,12 +51,12 @@ def remove_own_output(parsed: ParsedLines, session: Session, home: Path) -> None
 
 
 def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
-    """Return the reason why all output in a folder is Palaver's own. Return None for other folders."""
+    """Return the reason for removing all output of a session in this folder, or None for other folders."""
     return Own.RUN if is_own_folder(folder) else Own.FOLDER if _is_inside(folder, homes) else None
 
 
 def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own | None]]:
-    """Yield each turn without Palaver's output, and the reason for skipping the turn if no text is left."""
+    """Yield each turn without Palaver's output. If no text is left, also yield the reason for skipping the turn."""
     own_calls = _own_calls(exchange)
     for turn in exchange.turns:
         if whole is not None:

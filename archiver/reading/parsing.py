@@ -17,7 +17,7 @@ from .exchange_grouping import group_exchanges
 
 
 class ParsedLines(Struct):
-    """Lines of a file, beginning at `start`.
+    """Result of parsing the lines of a file from `start` on.
 
     `outcomes` has one entry per line: `parsed`, or the reason why the line has no events. `records` maps record IDs to
     lines. `pending` is the size in bytes of an incomplete last line, which begins at `end`. `unindexed` is true if the
@@ -96,9 +96,9 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
 
 
 class _RepetitionFilter(FormatReader):
-    """Reader that skips turns of repeated records.
+    """Reader that skips the turns of repeated records.
 
-    It also omits rewind notes on the lines of these turns, because a repeated record is not a rewind by the user.
+    Rewind notes on the lines of these turns are omitted too, because a repeated record is not a rewind by the user.
     """
 
     def __init__(self, reader: FormatReader, found: ParsedLines, repeated: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Search for the lines that a recorded tool call added to a file, for every agent.
+"""Search for the lines that a tool call of any agent added to a file.
 
 Tool names differ between agents. All agents record the file's path. They also record one of these: the whole new text,
 the old and new text, or a patch. The original transcript line is searched, because the store shortens calls.
@@ -31,10 +31,10 @@ _DEPTH = 12
 
 
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
-    """Return the stripped lines that a call added to the file `path`. `call` and `result` are raw lines.
+    """Return the lines that a call added to the file `path`, without surrounding whitespace.
 
-    A diff in the result is preferred. It has complete lines where the call has fragments, and it contains the earlier
-    content of a replaced file.
+    `call` and `result` are the transcript lines of the call and of its result. If the result contains a diff, only the
+    diff is used. Unlike the call, it has complete lines and takes into account the earlier content of a replaced file.
     """
     texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)
@@ -50,7 +50,7 @@ def _record(line: bytes) -> object:
 
 
 def _diffs(value: object, path: str, depth: int) -> Iterator[str]:
-    """Yield the added lines of every diff of the file, at any depth of a record."""
+    """Yield the lines that diffs of the file add. The diffs can be at any depth of a record."""
     if depth == 0 or not isinstance(value, dict):
         return
     fields = cast("dict[str, Any]", value)
@@ -70,7 +70,7 @@ def _added(new: str, old: str) -> Iterator[str]:
 
 
 def _changes(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield each new text with the text that it replaced, at any depth of a record."""
+    """Yield pairs of a new text and the text that it replaced, found at any depth of a record."""
     if depth == 0:
         return
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def _edits(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _patched(patch: str, path: str) -> Iterator[tuple[str, str]]:
-    """Yield each line that a patch adds to this file, paired with an empty text, because it replaces no known text."""
+    """Yield each line that a patch adds to this file, paired with an empty text in place of the replaced text."""
     inside = False
     for row in patch.splitlines():
         if row.startswith("*** "):

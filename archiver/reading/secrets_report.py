@@ -34,7 +34,7 @@ def secrets_in(store: Store) -> Secrets:
 
 
 def secrets_of(memory: Memory) -> list[FoundSecret]:
-    """Return each secret that was redacted from a memory, once for each occurrence."""
+    """Return the secrets that were redacted from a memory, one element for each occurrence."""
     texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
     return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
 

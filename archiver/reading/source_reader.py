@@ -1,4 +1,4 @@
-"""Reader of one raw copy, which yields its new exchanges, facts about its session, and an outcome for each line."""
+"""Reader of a raw copy. It determines the new exchanges, facts about the session, and the outcome of each line."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ _PICTURES = ("[image", "[picture")
 
 
 class Suppression(Protocol):
-    """Protocol for a list of the lines that the user deleted. Its truth value is False if nothing was deleted."""
+    """Protocol for the lines that the user deleted. The object is false in a boolean context if nothing was deleted."""
 
     def __bool__(self) -> bool: ...
 
@@ -37,7 +37,7 @@ class Suppression(Protocol):
         ...
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of deleted records. With `erased`, return only lines of erased records.
+        """Return the lines of deleted records. With `erased`, return only lines of records that were erased.
 
         `records` maps record IDs to lines.
         """
@@ -45,7 +45,10 @@ class Suppression(Protocol):
 
 
 class IngestFilters(Struct, frozen=True):
-    """Filters for content that is not ingested: Palaver's own files, secrets, excluded folders, deleted lines."""
+    """Settings and lists that decide which content is not ingested or is redacted.
+
+    These are Palaver's home, the redactor of secrets, the excluded folders and the deleted lines.
+    """
 
     home: Path
     redactor: Redactor
@@ -72,15 +75,15 @@ class SourceReader:
         self._found = ParsedLines(source.resume, source.resume.byte)
         self._title_exchange: int | None = None
         self.titles: list[Note] = []
-        """Titles of the sessions that contain the records named in `Note.about`. They can be other sessions."""
+        """Titles of other sessions. A title belongs to the session that contains the record `Note.about`."""
         self.has_deleted = False
         """True if the user deleted some of the new lines."""
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
-        """IDs of sources of forks that repeat records of this source, but were read before this source."""
+        """IDs of sources of forks. They repeat records of this source, but were read before this source."""
         self.moved: list[Repetition] = []
-        """Lines of `later_sources` whose records this source owns from now on."""
+        """Lines of `later_sources` whose records belong to this source from now on."""
 
     @property
     def first(self) -> int:
@@ -104,7 +107,7 @@ class SourceReader:
 
     @property
     def records(self) -> dict[str, int]:
-        """Lines of the new records by record ID."""
+        """Line numbers of the new records, by record ID."""
         return self._found.records
 
     def run(self, file: BinaryIO, parsed: ParsedLines | None = None) -> None:
@@ -171,10 +174,11 @@ class SourceReader:
             self._source.resume = ResumePoint()
 
     def _earlier_records(self) -> dict[str, SourceLine]:
-        """Return the new records that another source or an earlier line of this source contains, with that line.
+        """Return the new records that occurred earlier, each with its earlier source and line.
 
-        In this source, only lines before the first line of this reading count as earlier. The stored line of a record
-        that is read again may be wrong: if a prompt was queued twice, its record may have moved to another line.
+        Earlier means in another source, or in this source before the first line of this reading. For a record that is
+        read again, the stored line may be wrong. For example, if a prompt was queued twice, its record may have moved
+        to another line.
         """
         places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
@@ -240,7 +244,10 @@ class SourceReader:
                 return
 
     def _count(self) -> None:
-        """Count the lines. Set the resume point to the start of the last exchange, which may still grow."""
+        """Update the line counts of the source.
+
+        Set its resume point to the start of the last exchange, because this exchange may still grow.
+        """
         source, found, start = self._source, self._found, self._found.start
         source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
@@ -261,7 +268,7 @@ def apply_title(session: Session, note: Note) -> None:
 
 
 def title_of(prompt: str) -> str:
-    """Return a prompt as one line without its pictures, or the heading of the plan in the prompt."""
+    """Return a title for a prompt: the heading of its plan, or the prompt as one line without pictures."""
     heading = heading_of(plan_in(prompt) or "")
     words = heading[1] if heading else "\n".join(row for row in prompt.splitlines() if not row.startswith(_PICTURES))
     return one_line(words, _TITLE_LENGTH)

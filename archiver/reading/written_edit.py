@@ -8,7 +8,10 @@ from .recorded_edits import written_lines
 
 
 def read_written_lines(exchange: Exchange, edit: Edit, raw: RawArchive) -> tuple[Milliseconds | None, frozenset[str]]:
-    """Return the time of an edit and its stripped lines, or no lines if the raw copy is unreadable."""
+    """Return the time of an edit and the lines that it wrote, without surrounding whitespace.
+
+    If the raw copy is unreadable, the set of lines is empty.
+    """
     turns, span = exchange.turns, exchange.span
 
     def raw_line(turn: Turn) -> bytes:

@@ -7,10 +7,10 @@ OPENING = (
     r"(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
     r"|storage|webhook)"
 )
-"""Words that precede `key` in the name of a secret."""
+"""Words that precede `key` in the name of a secret, such as `api` in `api_key`."""
 NUMBER = r"(?:[_-]?\d{1,2})?"
 
-# `pass` and `pwd` are also words and commands, and other words end in `auth`.
+# A separator must precede `pwd`, `pass` and `auth`: the first two are also words and commands, and words end in `auth`.
 _LOGIN = r"(?:passw(?:or)?d|passphrase|passwort|[_\"'.-]pwd|[_\"'.-]pass)"
 _KEY = (
     rf"(?:{OPENING}[_-]?key|secret(?:[_-]?(?:access|api|app|client)?[_-]?key)?(?:[_-]?base)?"
@@ -72,9 +72,9 @@ _PATH = (
     r"^/?(?:\w{1,7}/)+\w{0,7}$",
     rf"^{_WITHIN}{_FOLDER}/[A-Za-z0-9/]*$|^(?:[A-Za-z0-9]*/)+{_FOLDER}$",
 )
-"""Patterns for paths, which are not secrets.
+"""Patterns for file paths, which are not secrets.
 
-Base64 keys, which may also contain `/`, do not match: they mix digits and letters of both cases, and have long runs of
+Base64 keys may contain `/` too, but do not match: they mix digits and letters of both cases, and have long runs of
 characters between slashes.
 """
 NOT_BARE = AllowList(

@@ -1,4 +1,4 @@
-"""Rules for secrets whose name is elsewhere in the same block: in a table, manifest, cookie or header."""
+"""Rules for secrets whose name is in another line, cell or field of the same block, such as a table or a manifest."""
 
 from .assignments import NO_KEY, NOT_BARE
 from .credentials import EXAMPLE_VALUES, LETTERS_ONLY

@@ -31,7 +31,7 @@ EXAMPLE_VALUES = AllowList(
 """Patterns for values that are clearly not secrets: templates, masks, examples."""
 
 LETTERS_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
-"""Pattern for values without digits, which are names and words rather than random characters."""
+"""Pattern for values without digits. These are names and words, not random characters."""
 
 CREDENTIALS: tuple[Rule, ...] = (
     Rule(

@@ -4,7 +4,7 @@ from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
 from .credentials import EXAMPLE_VALUES
 from .rule import AllowList, Rule
 
-# The words are also in German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and
+# Words for `password` in German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and
 # Korean.
 _FOREIGN = (
     "(?:kennwort|wachtwoord|l[öo]senord|contrase[ñn]a|senha|mot de passe|has[łl]o|пароль|密码|密碼|パスワード"

@@ -22,7 +22,7 @@ _ONE = re.compile(rf"\b{_ASKED}(?:message|prompt|exchange)\b", re.IGNORECASE)
 
 
 class Unindexed(StrEnum):
-    """Reason why a line is not indexed. The line is counted under this reason."""
+    """Reason why a line is not indexed, which is also the outcome of the line in `Source.coverage`."""
 
     SESSION = "unindexed-session"
     """The user excluded the whole session."""
@@ -46,7 +46,7 @@ def opt_out_in(prompt: str) -> Unindexed | None:
 
 
 def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
-    """Return a user's message without its private spans, and the number of open spans at its end.
+    """Replace the private spans in a user's message by `[private]`. Also return the number of spans open at its end.
 
     `depth` is the number of open spans before the message.
     """
@@ -67,10 +67,10 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Redact private spans with both tags in text that the user did not type.
+    """Replace private spans with both tags by `[private]`, in text that the user did not type.
 
-    If the middle of the text was cut out, one tag of a span can be missing. Then redact the text between the other tag
-    and the cut.
+    If the middle of the text was cut out, one tag of a span can be missing. Then the text between the other tag and the
+    cut is replaced.
     """
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)

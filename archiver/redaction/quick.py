@@ -3,7 +3,7 @@
 import re
 
 _LONG = 16
-"""Minimum length of a word that can be a secret by its form alone."""
+"""Minimum length of a word that can be a secret without a name before it."""
 _SHORT = 6
 _NAMED = re.compile(r"(?i)passw|passphrase|pwd|secret|token|key|=|://")
 _PLAIN = re.compile(r"[0-9a-f-]+|[^\W\d_]+")

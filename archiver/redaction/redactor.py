@@ -13,13 +13,13 @@ from ...core.memo import Memo
 from .scanner import Found, keyword_index, scan
 
 PASSES = 8
-"""Maximum number of passes over a text.
+"""Maximum number of passes over a text. Each pass searches the result of the previous pass.
 
-If every pass reveals new secrets, the whole text is replaced by one placeholder.
+If every pass finds new secrets, one placeholder replaces the whole text.
 """
 KEY_BYTES = 16
 _NAMES = 10_000
-"""Maximum number of names cached with their redacted form."""
+"""Maximum number of names, and of secrets, whose redacted form is cached."""
 
 _NAMED = "assignment"
 """Kind of all secrets that are recognised only by their context, such as a name before the value.
@@ -32,7 +32,7 @@ _CONTEXT_KINDS = frozenset(
 """Kinds that describe the context of a secret, not its form. They are replaced by `assignment`."""
 
 _SHORTEST, _LONGEST = 8, 512
-"""Minimum and maximum length of a secret whose other occurrences, without a name before them, are also redacted."""
+"""Minimum and maximum length of a secret that is also redacted where no name, such as `password`, precedes it."""
 _REPEATED = 32
 """Maximum number of different secrets in a text whose other occurrences are also redacted."""
 _LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
@@ -41,18 +41,18 @@ _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
 
 class FoundSecret(Struct, frozen=True):
-    """Kind of a secret, and a tag of six hexadecimal digits, the same for equal secrets."""
+    """Secret that was found: its kind, and a tag of six hexadecimal digits. Equal secrets have the same tag."""
 
     kind: str
     tag: str
 
     def __str__(self) -> str:
-        """Return the placeholder of the secret."""
+        """Return the placeholder, such as `[secret:github-pat:1a2b3c]`."""
         return f"[secret:{self.kind}:{self.tag}]"
 
 
 def placeholders_in(text: str) -> list[FoundSecret]:
-    """Return the secrets that the placeholders in a text represent, in order."""
+    """Return the kind and the tag of each placeholder in a text, in order."""
     found = _PLACEHOLDER.finditer(text.encode(errors="replace"))
     return [FoundSecret(kind.decode(), tag.decode()) for kind, tag in (match.groups() for match in found)]
 
@@ -67,7 +67,8 @@ class Redacted(Struct, frozen=True):
 class Redactor:
     """Redactor of secrets in texts.
 
-    Its placeholders are keyed. Without the key, nobody can check whether a guessed secret is the redacted one.
+    The tags in its placeholders are keyed hashes. Without the key, nobody can check whether a guessed secret is the
+    redacted one.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -108,7 +109,7 @@ class Redactor:
         return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
 
     def redact_name(self, text: str) -> str:
-        """Return the redacted form of a short text that occurs often."""
+        """Redact a short text that occurs often, such as a project name. The result is cached."""
         return self._names.get_or_make(text, lambda name: self.redact(name).text)
 
     def is_plain(self, text: str) -> bool:
@@ -147,7 +148,7 @@ def _kind(found: str, secret: bytes) -> str:
 
 
 def find_secrets(data: bytes) -> list[Found]:
-    """Return the secrets in UTF-8 text outside placeholders, and other occurrences of the same values."""
+    """Return the secrets in UTF-8 text, and all other occurrences of their values. Placeholders are skipped."""
     if b"[secret:" not in data:
         return _with_repetitions(data, scan(data))
     # No rule accepts NUL in a name or a secret.

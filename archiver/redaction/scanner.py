@@ -11,7 +11,7 @@ from .rule import AllowList, Rule
 from .rules import rules
 
 NEAR = 200
-"""Maximum number of bytes before and after a match that count as its line."""
+"""Maximum number of bytes before and after a match that belong to the line of the match."""
 MEMORY = 1 << 20
 """Maximum memory in bytes for one pattern. RE2's default would allow 1.8 GB for all patterns."""
 KEYWORD_MEMORY = 32 << 20
@@ -168,7 +168,7 @@ def detectors() -> tuple[Detector, ...]:
 def scan(text: bytes) -> list[Found]:
     """Return every secret in UTF-8 `text`, ordered by start.
 
-    Overlapping matches are merged. The first rule determines the kind.
+    Overlapping matches are merged. The rule that comes first in `rules()` determines the kind of a merged match.
     """
     numbers = keyword_index().rules(text)
     if not numbers:
@@ -185,7 +185,7 @@ def scan(text: bytes) -> list[Found]:
 
 
 def entropy(secret: bytes) -> float:
-    """Return the Shannon entropy in bits per character."""
+    """Return the Shannon entropy of a secret in bits per character."""
     characters = secret.decode(errors="replace")
     return math.log2(len(characters)) - sum(count * math.log2(count) for count in Counter(characters).values()) / len(
         characters

@@ -11,9 +11,9 @@ from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
-"""Number of turns whose names, or whose texts, are joined for one check. One check is faster than many."""
+"""Number of turns whose names, or whose texts, are joined and checked at once. One large check is faster than many."""
 _BETWEEN = "\n\0\n"
-"""Separator between names. No rule matches across it."""
+"""Separator between joined names. No rule matches across it."""
 _REASON_LENGTH = 60
 _NUMERIC = {Fact.USAGE, Fact.REWOUND}
 """Facts with numeric values, which contain no secrets."""
@@ -29,7 +29,10 @@ class TranscriptRedactor:
         self._redactor = redactor
 
     def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
-        """Redact exchanges. `known` contains names, such as record IDs, that are already known to contain no secret."""
+        """Redact exchanges.
+
+        `known` contains names, such as record IDs, that were already checked and contain no secret.
+        """
         turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
@@ -42,14 +45,14 @@ class TranscriptRedactor:
         ]
 
     def notes(self, notes: Sequence[Note]) -> list[Note]:
-        """Redact notes."""
+        """Redact the values of notes."""
         return [
             note if note.fact in _NUMERIC else replace(note, value=self.name(note.value), about=self.name(note.about))
             for note in notes
         ]
 
     def session(self, session: Session) -> Session:
-        """Redact a session."""
+        """Redact the IDs, names and titles of a session."""
         return replace(
             session,
             native_id=self.name(session.native_id),
@@ -62,7 +65,7 @@ class TranscriptRedactor:
         )
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
-        """Redact record IDs, because an agent may derive an ID from any text."""
+        """Redact record IDs, because an agent may derive an ID from any text. `records` maps each ID to its line."""
         if not self._has_secret(_BETWEEN.join(records)):
             return records
         return {self.name(record): line for record, line in records.items()}

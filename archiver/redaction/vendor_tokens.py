@@ -33,7 +33,7 @@ PREFIXES = (
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
 _VENDOR_PLACEHOLDERS = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
-"""Pattern for placeholders in vendors' examples. It has no short words, which random values can contain by chance."""
+"""Pattern for placeholders in vendors' examples. It has no short words, because a random value can contain them."""
 _WORDS = AllowList(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
 """Pattern for words and numbers joined by punctuation, such as the name of a CSS class."""
 _PAGE = AllowList(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))

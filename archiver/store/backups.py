@@ -14,9 +14,10 @@ KEPT: Final = 7
 
 
 class Backups:
-    """Folder of backups, such as `palaver-2026-11-24.db`.
+    """Folder of backups, with names such as `palaver-2026-11-24.db`.
 
-    `salvage` and the watermark also save damaged files here, under names such as `damaged-2026-11-24-03600.db`.
+    `salvage` and the watermark also save damaged files in this folder, under names such as
+    `damaged-2026-11-24-03600.db`.
     """
 
     def __init__(self, home: Home) -> None:
@@ -32,9 +33,10 @@ class Backups:
         return not self._today.exists()
 
     def make(self, database: Database) -> None:
-        """Copy the database, verify the copy, name it after the current day, and keep only the newest seven backups.
+        """Copy the database, verify the copy, and name it after the current day. Keep only the newest seven backups.
 
-        The caller holds the lease `BACKUP`, so an unfinished copy must come from a killed process.
+        The caller must hold the lease `BACKUP`. Therefore, an existing unfinished copy comes from a killed process and
+        is deleted.
 
         Raises:
             StoreError: There is not enough free space.
@@ -68,8 +70,5 @@ class Backups:
 
 
 def stamp() -> str:
-    """Return the current time for the name of a damaged file: the day and the seconds since midnight, in UTC.
-
-    Example: `2026-11-24-03600`.
-    """
+    """Return the current UTC day and seconds since midnight, for a file name. Example: `2026-11-24-03600`."""
     return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

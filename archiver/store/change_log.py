@@ -16,7 +16,7 @@ CONTEXT_EXCHANGES: Final = 4
 The triggers in `schema/0027_change_triggers.sql` contain the same number.
 """
 _PUBLICATIONS_KEPT: Final = 100
-"""Number of the latest index publications whose random IDs are kept. An older index counts as another archive's."""
+"""Number of published indexes whose tokens are kept. An older index is treated as the index of another archive."""
 
 
 class Entity(StrEnum):
@@ -76,7 +76,10 @@ class ChangeTable:
 
 
 class PublicationTable:
-    """Tokens of the last published indexes, used to recognise indexes that were built from this store."""
+    """Table of the random tokens of the last published indexes.
+
+    A token shows that an index was built from this store.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -87,5 +90,5 @@ class PublicationTable:
         self._db.run("DELETE FROM publication WHERE id <= ?", (number - _PUBLICATIONS_KEPT,))
 
     def knows(self, token: str) -> bool:
-        """Return whether the index with this token was built from this store, now or at an earlier time."""
+        """Return whether the index with this token is one of the last indexes published from this store."""
         return self._db.one("SELECT 1 FROM publication WHERE token = ?", (token,)) is not None

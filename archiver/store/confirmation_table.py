@@ -1,4 +1,4 @@
-"""Confirmations: exchanges that repeat a known observation.
+"""Confirmations: exchanges that repeat an observation of an earlier exchange.
 
 The observation keeps its first wording. Each exchange that repeats it adds evidence from its own lines.
 """
@@ -33,7 +33,7 @@ class Confirmation(Struct, frozen=True):
 
 
 class ConfirmationTable:
-    """Table of confirmations, read and written by exchange and by observation."""
+    """Table of confirmations, with queries by exchange and by observation."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -52,7 +52,10 @@ class ConfirmationTable:
         return [stored_of(row) for row in rows]
 
     def replace(self, exchange: int, confirmed: Mapping[int, Sequence[Evidence]]) -> None:
-        """Replace the observations that an exchange confirms, and their evidence. Triggers log the changes."""
+        """Replace the confirmations by an exchange. Triggers log the changes.
+
+        `confirmed` maps each observation that the exchange repeats to the evidence in the exchange.
+        """
         self._db.run(
             f"DELETE FROM confirmation WHERE exchange = ? AND observation NOT {AMONG}", (exchange, listed(confirmed))
         )
@@ -63,7 +66,7 @@ class ConfirmationTable:
         )
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
-        """Return the observations that each exchange confirms. Exchanges without confirmations are omitted."""
+        """Map each exchange to the observations that it confirms. Exchanges without confirmations are omitted."""
         rows = self._db.rows_among(
             f"""SELECT {COLUMNS}, c.exchange {FROM} JOIN confirmation c ON c.observation = o.item
                 WHERE c.exchange {AMONG} ORDER BY i.key""",
@@ -75,7 +78,7 @@ class ConfirmationTable:
         return found
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
-        """Return the confirmations of each observation. Observations without confirmations are omitted."""
+        """Map each observation to its confirmations. Observations without confirmations are omitted."""
         rows = self._db.rows_among(
             f"""SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
                JOIN item i ON i.key = c.exchange JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source

@@ -35,7 +35,7 @@ A large value reduces repeated writes of the same pages during a long ingest run
 
 
 class _UnwritableFile(NamedTuple):
-    """State of a database file in a folder in which SQLite must not or cannot create files.
+    """State of a database file in a folder where SQLite must not or cannot create files.
 
     If the database has a write-ahead log, SQLite notices changes by other processes. Otherwise SQLite opens the file as
     `immutable` and notices no changes. Palaver then compares this state before and after a query. `mtime` is in
@@ -209,7 +209,7 @@ class Database:
     def transaction(self) -> Generator[None]:
         """Commit all writes in the block, or none of them.
 
-        The transaction takes the write lock at its start, so that no read lock has to be upgraded later.
+        The transaction takes the write lock at its start. Upgrading a read lock later could fail.
         """
         self.refuse_read_only()
         self.run("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Packed rows of deleted exchanges, which allow undo to restore every ID and text.
+"""Rows of deleted exchanges, kept so that undo can restore every ID and text.
 
 Session summaries are not kept. A new summary with a new ID is written after a deletion and after its undo.
 """
@@ -13,21 +13,21 @@ from .observation_table import MODEL_PREFIX
 from .summary_table import SummaryTable
 
 _Rows = dict[str, list[dict[str, Any]]]
-"""Rows of each table. A row is a mapping of columns to values."""
+"""Rows by table name. Each row maps column names to values."""
 _BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"), ("token", "item"))
-"""Tables with rows for an exchange or observation, each with the column that contains its ID."""
+"""Tables with rows about an exchange or an observation, each with the column that contains the item's ID."""
 _BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
 _ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
-"""Tables in insertion order: each table follows the tables that it references."""
+"""Tables in the order of insertion: each table follows the tables that it references."""
 _ORDINAL_OFFSET: Final = 1 << 40
-"""Number added to the keys of restored exchanges to get temporary ordinals that no other exchange has.
+"""Number added to the keys of restored exchanges. The sums are temporary ordinals that no other exchange has.
 
 The exchanges get their final ordinals, in line order, when their source is read again.
 """
 
 
 class DeletedRowTable:
-    """Bundles of rows, one bundle for each deleted exchange. The caller opens the transaction."""
+    """Table with one bundle of rows for each deleted exchange. The caller opens the transaction."""
 
     def __init__(self, database: Database, summaries: SummaryTable) -> None:
         self._db, self._summaries = database, summaries
@@ -51,8 +51,8 @@ class DeletedRowTable:
     def restore(self, deletion: int) -> None:
         """Insert the rows of a deletion again, except where another exchange begins on the same line.
 
-        The caller must schedule the sources to be read again. Reading them removes restored exchanges that another
-        deletion also covers.
+        The caller must schedule the sources to be read again. If another deletion also covers a restored exchange, that
+        reading removes the exchange.
         """
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))

@@ -25,7 +25,10 @@ class DocumentFolderTable:
         )
 
     def change_namespace(self, folder: DocumentFolder, target: str) -> None:
-        """Move a watched folder and its documents, stored and queued, unless the target already contains them."""
+        """Move a watched folder, with its stored and queued documents, to the namespace `target`.
+
+        Documents that the target namespace already contains are not moved.
+        """
         path, namespace = os.fsencode(folder.path), folder.namespace
         below = path.rstrip(b"/") + b"/"
         for table in ("document", "waiting_file"):

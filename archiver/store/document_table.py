@@ -24,12 +24,12 @@ _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language
     FROM chunk c JOIN document d ON d.id = c.document"""
 _BATCH: Final = 50
 _PATHS: Final = 256
-"""Maximum number of stored paths whose shown form is cached."""
+"""Maximum number of paths whose redacted form is cached."""
 _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
-    """State of a file when it was read. `at` is its modification time.
+    """State of a file when it was read, without its chunks. `at` is its modification time.
 
     `digest` is computed from the bytes of the file and the versions of the parser and of the redaction rules.
     `metadata` contains named values from the file, such as `title` and `author`.
@@ -44,7 +44,7 @@ class Document(Struct, frozen=True):
 
 
 class QueuedFile(Struct, frozen=True):
-    """File to read. It is refused if its path leads outside the folder `root` after symbolic links are resolved."""
+    """File in the queue. It is refused if its path, with symbolic links resolved, is outside the folder `root`."""
 
     path: Path
     namespace: str
@@ -58,7 +58,7 @@ class DocumentTable:
         self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
-        """Return the stored digest of a file, or empty bytes if the file or some of its chunks are not stored."""
+        """Return the stored digest of a file, or empty bytes if the file or one of its chunks is not stored."""
         row = self._db.one(
             "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
         )
@@ -173,7 +173,7 @@ class DocumentTable:
         return dict(self._db.rows(f"{joined} GROUP BY {column} ORDER BY 2 DESC, 1"))
 
     def count_unparsed(self) -> int:
-        """Count the source files that were split by lines because they have syntax errors or are too large to parse."""
+        """Count the code files that were split by lines, because they have syntax errors or are too large to parse."""
         return self._db.number(
             "SELECT count(DISTINCT document) FROM chunk WHERE kind = ? AND unit = ''", (ChunkKind.CODE,)
         )
@@ -204,7 +204,7 @@ class DocumentTable:
         ]
 
     def paths_named(self, names: Collection[str]) -> dict[Path, set[Path]]:
-        """Return the stored code files that have or had one of these names, each with the paths that match."""
+        """Map each stored code file to its matching paths: current and former paths with one of these file names."""
         rows = self._db.rows(
             """WITH code AS (SELECT id, path FROM document WHERE id IN (SELECT document FROM chunk WHERE name <> ''))
                SELECT path, path FROM code
@@ -217,7 +217,7 @@ class DocumentTable:
         return found
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
-        """Return the modification times of stored files. Use only the files, folder and namespaces of the filter."""
+        """Return the modification time of each stored file. Use only the files, folder and namespaces of the filter."""
         where, values = _place(wanted)
         return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
 
@@ -345,14 +345,14 @@ class DocumentTable:
         return where, values
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file with placeholders in place of secrets, as chunks and replies show it."""
+        """Return a file path for display, with placeholders in place of secrets."""
         if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))
 
     @cached_property
     def _shown_of(self) -> Callable[[bytes], Path]:
-        """Cached form of `shown` for a path in bytes. The chunks of a file are usually loaded together."""
+        """Cached variant of `shown` for a path in bytes. The chunks of a file are usually loaded together."""
 
         def shown(path: bytes) -> Path:
             return self.shown(_path(path))
@@ -373,7 +373,7 @@ class DocumentTable:
 
 
 def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    """Return the conditions of a filter that exist for queued files too: files, folder and namespaces."""
+    """Return SQL conditions for the files, folder and namespaces of a filter. They apply to queued files too."""
     files = [*map(os.fsencode, wanted.source_files)]
     where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
     if wanted.under is not None:
@@ -383,7 +383,7 @@ def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
-    """Append conditions: each column in `named` must have one of its values. Ignore columns without values."""
+    """Append SQL conditions: each column in `named` must have one of its values. Ignore columns without values."""
     clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
     return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
 

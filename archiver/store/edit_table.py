@@ -1,4 +1,4 @@
-"""Table of edits: the files that each exchange changed. It is used to find the exchange that wrote a line of code."""
+"""Table of edits: the files that each exchange changed. It helps to find the exchange that wrote a line of code."""
 
 import os
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Exchanges in parsed form: prompts with everything up to the next prompt.
+"""Exchanges in parsed form. An exchange is a prompt with everything up to the next prompt.
 
-Extraction rules and indexes read the exchanges from this table, so they do not parse the raw copies again.
+Extraction rules and indexes read this table, so they do not parse the raw copies again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class ExchangeOutline(NamedTuple):
 
 
 class ExchangeHeader(NamedTuple):
-    """Exchange without its turns."""
+    """Position, start time and token counts of an exchange, without its turns."""
 
     ordinal: int
     span: Span
@@ -61,7 +61,7 @@ class ExchangeHeader(NamedTuple):
 
 
 class StoredPrompt(NamedTuple):
-    """Text that a user typed in an exchange, and the session and source of the exchange."""
+    """Text that a user typed, with its exchange, session, source, line and time."""
 
     exchange: int
     session: int
@@ -72,7 +72,7 @@ class StoredPrompt(NamedTuple):
 
 
 class ExchangeStart(NamedTuple):
-    """Start of an exchange in its source."""
+    """Ordinal of an exchange, and the line and byte at which it begins in its source."""
 
     ordinal: int
     start_line: int
@@ -115,8 +115,9 @@ class ExchangeTable:
     ) -> bool:
         """Replace the exchanges of a source from ordinal `first` on. Return True if a kept exchange was renumbered.
 
-        `moved` lists lines of this source that a later source already contains. If the exchange of the later source on
-        such a line has the same turns as a new exchange, it moves to this source. It keeps its key and observations.
+        `moved` lists lines of this source that forks, which were ingested earlier, also contain. An exchange of a fork
+        on such a line moves to this source if a new exchange has the same turns. A moved exchange keeps its key and
+        observations.
         """
         known = self._known(source, first)
         moving = self._moving(exchanges, moved)
@@ -157,7 +158,7 @@ class ExchangeTable:
         return self._db.numbers("SELECT item FROM exchange WHERE source = ? ORDER BY ordinal", (source,))
 
     def around(self, key: int, count: int) -> list[int]:
-        """Return the keys of an exchange and of up to `count` exchanges on either side in its source, in order.
+        """Return the keys of an exchange and of up to `count` exchanges before and after it in its source, in order.
 
         The result is empty if the exchange does not exist.
         """
@@ -206,7 +207,7 @@ class ExchangeTable:
         return ExchangeStart(*row) if row else ExchangeStart(0, 1, 0)
 
     def header_at(self, source: int, line: int) -> ExchangeHeader | None:
-        """Return the exchange that contains a line of a source, without its turns. Return None if there is none."""
+        """Return the header of the exchange that contains a line of a source, or None if there is none."""
         row = self._db.one(
             f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
                 {_FROM} WHERE e.source = ? AND e.start_line <= ? ORDER BY e.start_line DESC LIMIT 1""",
@@ -242,9 +243,9 @@ class ExchangeTable:
         return [ExchangeOutline(*row) for row in rows]
 
     def prompts(self) -> Iterator[StoredPrompt]:
-        """Yield the prompts and objections of users in main sessions, in key order.
+        """Yield the prompts of users, and their reasons for refusing a tool call, in key order.
 
-        Rewound turns and exchanges that the user excluded from extraction are omitted.
+        Only main sessions are searched. Rewound turns and exchanges that the user excluded from extraction are omitted.
         """
         keys = self._db.numbers(
             """SELECT i.key FROM item i JOIN exchange e ON e.item = i.key JOIN session s ON s.id = i.session
@@ -259,9 +260,9 @@ class ExchangeTable:
                         yield StoredPrompt(key, stored.session, stored.source, turn.line, turn.text, turn.at)
 
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
-        """Return the exchanges that neither the current rules nor a language model have processed, in key order.
+        """Return up to `limit` exchanges that still need an extraction by rules, in key order.
 
-        `extractor` is the version of the rules.
+        Exchanges that a language model has processed are omitted. `extractor` is the current version of the rules.
         """
         rows = self._db.rows(
             f"SELECT {_COLUMNS} {_FROM} WHERE {_UNOBSERVED} ORDER BY i.key LIMIT ?", (extractor, limit)
@@ -269,7 +270,7 @@ class ExchangeTable:
         return [_stored(row) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
-        """Count the exchanges that neither this version of the rules nor a language model has processed."""
+        """Count the exchanges that still need an extraction by rules (see `unobserved`)."""
         return self._db.number(f"SELECT count(*) FROM exchange e WHERE {_UNOBSERVED}", (extractor,))
 
     def count(self) -> int:
@@ -283,7 +284,7 @@ class ExchangeTable:
         return {row[0]: _KnownExchange(*row[1:]) for row in rows}
 
     def _moving(self, exchanges: Sequence[Exchange], moved: Sequence[Repetition]) -> dict[int, StoredExchange]:
-        """Map new ordinals to the exchanges of other sources that move to this source."""
+        """Return the exchanges of other sources that move to this source, by their new ordinals."""
         places, found = {each.again: each for each in moved}, dict[int, StoredExchange]()
         for exchange in exchanges if places else ():
             place = places.get(exchange.turns[0].line) if exchange.turns else None
@@ -297,7 +298,7 @@ class ExchangeTable:
     def _move(self, stored: StoredExchange, session: int, source: int, exchange: Exchange) -> _KnownExchange:
         """Move an exchange of another source to this source.
 
-        Results of a language model are kept. Exchanges observed by rules are observed again.
+        Observations by a language model stay valid. Otherwise, schedule a new extraction by rules.
         """
         key, span, turns = stored.key, exchange.span, _pack(exchange.turns)
         self._summaries.drop([stored.session])
@@ -357,9 +358,9 @@ class ExchangeTable:
 
 
 def _matched(known: dict[int, _KnownExchange], exchanges: Sequence[Exchange]) -> dict[int, _KnownExchange]:
-    """Map the ordinal of each new exchange to the stored exchange that it replaces.
+    """Map the ordinal of each new exchange to the stored exchange that it updates.
 
-    Exchanges match by their first line. The remaining exchanges match by their ordinal.
+    Exchanges are matched by their first line, and the remaining ones by their ordinal.
     """
     by_line = {each.start_line: each for each in known.values()}
     kept = {each.ordinal: by_line[each.span.start_line] for each in exchanges if each.span.start_line in by_line}

@@ -1,4 +1,4 @@
-"""File states: keyed hashes of file contents at the time of an exchange, used to detect later changes of the files."""
+"""File states: keyed hashes of files at the time of an exchange, which show whether a file changed later."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,9 +1,10 @@
 """Reservation of item IDs in a small file beside the raw copies, so that no ID is issued twice.
 
 The file contains the highest reserved ID. Each write of the file reserves `_AHEAD` further IDs, so the file is ahead of
-the database by up to `_AHEAD` IDs. A database that is rebuilt from the raw copies, or restored from a backup, continues
-after the highest reserved ID. Exception: if the restored database lacks fewer than `_AHEAD` IDs, it can issue these IDs
-again.
+the database by up to `_AHEAD` IDs. If a database is rebuilt from the raw copies, or restored from a backup, it
+continues after the highest reserved ID.
+
+Exception: a restored database that lacks fewer than `_AHEAD` IDs can issue these IDs again.
 """
 
 from contextlib import suppress

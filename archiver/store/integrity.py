@@ -1,4 +1,4 @@
-"""Consistency checks of database rows, and repairs for which the database alone is enough."""
+"""Consistency checks of database rows, and repairs that need only the database."""
 
 from collections.abc import Collection, Iterable
 from hashlib import sha256
@@ -29,7 +29,7 @@ class Integrity:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:
-        """Return the problems that SQLite's integrity check or the SHA-256 of the memories shows.
+        """Return the problems that SQLite's integrity check finds, or else the memories that do not match their hash.
 
         The list is empty for an intact file. If the first check finds problems, the check is repeated, and only the
         problems of the second check are returned.
@@ -80,7 +80,7 @@ class Integrity:
         )
 
     def outside_source(self) -> set[int]:
-        """Return the IDs of sources with records or exchanges on lines that the source does not have."""
+        """Return the IDs of sources with records or exchanges whose line numbers do not exist in the source."""
         return set(
             self._db.numbers(
                 """SELECT r.source FROM record r JOIN source s ON s.id = r.source WHERE r.line NOT BETWEEN 1 AND s.lines
@@ -92,7 +92,8 @@ class Integrity:
     def without_evidence(self) -> list[int]:
         """Return the keys of observations with invalid JSON.
 
-        If all JSON is valid, return the keys of observations with evidence on lines that their source does not have.
+        If all JSON is valid, return the keys of observations whose evidence has line numbers that do not exist in the
+        source.
         """
         broken = " OR ".join(f"NOT json_valid({column})" for column in _OBSERVATION_JSON)
         return self._db.numbers(f"SELECT item FROM observation WHERE {broken}") or self._db.numbers(
@@ -128,7 +129,7 @@ class Integrity:
         )
 
     def count_wrong_tags(self) -> int:
-        """Count the differences between the tags in the rows of memories and the table `memory_tag`."""
+        """Count the tags that are in a memory's row but not in the table `memory_tag`, or the reverse."""
         return self._db.number(
             f"""SELECT (SELECT count(*) FROM ({_TAGS_OF_MEMORIES} EXCEPT {_TAGS}))
                      + (SELECT count(*) FROM ({_TAGS} EXCEPT {_TAGS_OF_MEMORIES}))"""

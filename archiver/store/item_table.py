@@ -22,7 +22,7 @@ class StoredItem(Struct, frozen=True):
 
 
 class ItemTable:
-    """Table of items of all kinds, for reading."""
+    """Table of items of all kinds, for reading only."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -41,7 +41,7 @@ class ItemTable:
         return dict(self._db.rows_among(f"SELECT key, kind FROM item WHERE key {AMONG}", keys))
 
     def issued(self, keys: Sequence[int]) -> set[int]:
-        """Return the given keys that were issued to an item, or skipped after a restore (see `IdReservation`)."""
+        """Return the given keys that were issued or, after a restore, skipped (see `IdReservation`)."""
         last = self._db.number("SELECT max(seq) FROM sqlite_sequence WHERE name = 'item'")
         return {key for key in keys if 0 < key <= last}
 

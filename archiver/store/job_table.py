@@ -20,8 +20,8 @@ class JobKind(StrEnum):
 class Job(Struct, frozen=True):
     """Job that a process has claimed.
 
-    `attempts` rises with each claim, so that results of an earlier claim are refused. `digest` identifies the text to
-    send, the prompt and the model.
+    Each claim increases `attempts`. Therefore, the result of an earlier claim can be recognised and refused. `digest`
+    identifies the text to send, the prompt and the model.
     """
 
     exchange: int
@@ -65,7 +65,7 @@ class JobTable:
     def candidates(self, extractor: str, *, outdated: bool, before: Milliseconds | None = None) -> list[int]:
         """Return the exchanges that no language model has processed, newest first.
 
-        With `outdated`, return the exchanges that were processed with a different model or prompt than `extractor`.
+        With `outdated`, return instead the exchanges that were processed with another model or prompt than `extractor`.
         With `before`, return only exchanges of sessions that ended by that time.
         """
         ended = "" if before is None else "AND coalesce(s.ended, s.started, 0) <= ?"
@@ -80,7 +80,7 @@ class JobTable:
         """Return the sessions that no language model has summarised, newest first.
 
         Only sessions with at least two exchanges and without activity since `quiet_since` are returned. With
-        `outdated`, return sessions whose summary was written with a different model or prompt than `extractor`.
+        `outdated`, return instead the sessions whose summary was written with another model or prompt than `extractor`.
         """
         kind = "IN" if outdated else "NOT IN"
         return self._db.numbers(
@@ -113,9 +113,8 @@ class JobTable:
     def claim(self, at: Milliseconds, until: Milliseconds, limit: int, sessions: Collection[int] | None) -> list[Job]:
         """Lease due jobs until the time `until`, newest exchanges first.
 
-        With `sessions`, lease only jobs of these sessions.
-
-        A job with an expired lease is due again, because its holder has stopped.
+        With `sessions`, lease only jobs of these sessions. A job with an expired lease is due again, because the
+        process that held the lease has stopped.
         """
         chosen = "" if sessions is None else f"AND i.session {AMONG}"
         values = () if sessions is None else (listed(sessions),)
@@ -130,7 +129,7 @@ class JobTable:
         return sorted((_job(*row) for row in rows), key=lambda job: -job.exchange)
 
     def unclaim(self, jobs: Sequence[Job]) -> None:
-        """Release claimed jobs that were not attempted."""
+        """Release claimed jobs before they were attempted, and do not count the attempts."""
         self._db.run_many(
             f"UPDATE job SET state = 'waiting', attempts = attempts - 1, due = 0 WHERE {_LIVE}", map(_fence, jobs)
         )
@@ -145,7 +144,7 @@ class JobTable:
         return self._db.one(sql, (exchange, digest, kind)) is not None
 
     def finish(self, job: Job, outcome: str, refused: int) -> None:
-        """Record that a job was answered.
+        """Record the answer to a job.
 
         `outcome` classifies the answer, and `refused` counts the facts in it that have no evidence.
         """
@@ -156,14 +155,14 @@ class JobTable:
         )
 
     def postpone(self, job: Job, due: Milliseconds, reason: str, reply: str) -> None:
-        """Record that a job failed and will be retried, not before `due`."""
+        """Record that a job failed and can be tried again from the time `due` on."""
         self._db.run(
             f"UPDATE job SET state = 'waiting', batch = NULL, due = ?, reason = ?, reply = ? WHERE {_LIVE}",
             (due, reason, reply, *_fence(job)),
         )
 
     def uncount_attempt(self, job: Job) -> None:
-        """Reduce the number of attempts of a job by one, because the provider failed, not the job."""
+        """Reduce the number of attempts of a job by one. Call this if the provider failed, not the job."""
         self._db.run(f"UPDATE job SET attempts = attempts - 1 WHERE {_SAME}", _fence(job))
 
     def fail(self, job: Job, reason: str, reply: str) -> None:
@@ -191,12 +190,12 @@ class JobTable:
         return count
 
     def states(self) -> dict[str, int]:
-        """Count the jobs by state. For answered jobs, the outcome of the job replaces the state."""
+        """Count the jobs by state. Answered jobs are counted by the outcome of their answer instead."""
         sql = "SELECT CASE state WHEN 'done' THEN outcome ELSE state END, count(*) FROM job GROUP BY 1 ORDER BY 1"
         return dict(self._db.rows(sql))
 
     def refused(self) -> int:
-        """Count the facts without evidence in all answers."""
+        """Count the facts in all answers that were refused because they have no evidence."""
         return self._db.number("SELECT sum(refused) FROM job")
 
     def due(self, at: Milliseconds) -> int:
@@ -220,12 +219,12 @@ class JobTable:
         self._db.run("UPDATE batch SET state = 'ended' WHERE id = ?", (batch,))
 
     def open_batches(self) -> list[Batch]:
-        """Return the batches that have not ended, oldest first."""
+        """Return the batches whose results are not stored yet, oldest first."""
         rows = self._db.rows("SELECT id, token, name, at FROM batch WHERE state <> 'ended' ORDER BY id")
         return [Batch(*row) for row in rows]
 
     def batch_names(self) -> set[str]:
-        """Return the provider's ID of each batch."""
+        """Return the IDs that the provider assigned to batches."""
         return {name for (name,) in self._db.rows("SELECT name FROM batch WHERE name IS NOT NULL")}
 
     def of_batch(self, batch: int) -> list[Job]:

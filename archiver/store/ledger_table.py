@@ -31,7 +31,7 @@ _TOTALS = "sum(tokens_in), sum(cache_written), sum(cache_read), sum(tokens_out)"
 
 
 class LedgerTable:
-    """Table of calls. Until a reserved call is settled, it counts with its maximum cost."""
+    """Table of calls. A reserved call counts with its maximum cost until `settle` records its actual cost."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -49,7 +49,7 @@ class LedgerTable:
         self._db.run_many("UPDATE call SET batch = ? WHERE id = ?", [(batch, call) for call in calls])
 
     def settle(self, call: int, usage: Usage, cost: int) -> None:
-        """Record that a call was answered and charged."""
+        """Record the actual token counts and cost of an answered call."""
         self._db.run(
             """UPDATE call SET state = 'settled', cost = ?, tokens_in = ?, cache_written = ?, cache_read = ?,
                    tokens_out = ? WHERE id = ?""",
@@ -73,7 +73,7 @@ class LedgerTable:
         return self._db.number("SELECT sum(cost) FROM call WHERE at >= ?", (at,))
 
     def calls_since(self, at: Milliseconds, model: str) -> int:
-        """Count the calls of a model since `at`, except released calls."""
+        """Count the calls of a model since `at`, without released calls."""
         return self._db.number(
             "SELECT count(*) FROM call WHERE at >= ? AND model = ? AND state <> 'released'", (at, model)
         )
@@ -83,10 +83,7 @@ class LedgerTable:
         return self._db.number("SELECT sum(cost) FROM call WHERE run = ?", (run,))
 
     def by_model(self) -> list[Spent]:
-        """Return the calls and cost of each model by purpose, most expensive first.
-
-        Calls that were never charged are omitted.
-        """
+        """Return the calls and cost of each model by purpose, most expensive first. Released calls are omitted."""
         rows = self._db.rows(
             f"""SELECT model, reason, count(*), sum(state = 'reserved'), sum(cost), {_TOTALS} FROM call
                 WHERE state <> 'released' GROUP BY model, reason ORDER BY 5 DESC, 1, 2"""
@@ -94,9 +91,10 @@ class LedgerTable:
         return [_spent(row) for row in rows]
 
     def reading_costs(self, most: int) -> ReadingCosts:
-        """Return the token counts of the last `most` observed exchanges, in each of three forms.
+        """Return the token counts of the last `most` exchanges that have observations.
 
-        The forms are their observations, their dialogue and their transcripts. Counting takes about 5 ms per exchange.
+        The tokens are counted in three forms: the observations, the dialogue (prompts and replies) and the full
+        transcript. Counting takes about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
         row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))

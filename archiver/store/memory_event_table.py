@@ -38,7 +38,7 @@ class MemoryEventTable:
         return [MemoryEvent(memory, EventKind(kind), *values) for memory, kind, *values in rows]
 
     def in_context(self, context: str, kind: EventKind) -> list[int]:
-        """Return the keys of memories that have an event of this kind with exactly this text in `context`."""
+        """Return the keys of memories that have an event of this kind whose `context` is exactly this text."""
         return self._db.numbers(
             "SELECT DISTINCT memory FROM memory_event WHERE context = ? AND kind = ?", (context, kind)
         )

@@ -44,7 +44,7 @@ class MemoryTable:
     def insert(self, memory: Memory, at: Milliseconds, rules: str = "") -> int:
         """Store a new memory, and return its key.
 
-        The memory was redacted with version `rules` of the redaction rules.
+        `rules` is the version of the redaction rules with which the memory was redacted.
         """
         key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
         self._db.insert("memory", _new(key, memory, at) | {"rules": rules})
@@ -68,7 +68,10 @@ class MemoryTable:
         self._db.update("memory", "item", key, asdict(stats) | times)
 
     def touch(self, keys: Iterable[int], at: Milliseconds) -> None:
-        """Add 1 to the number of recalls of each memory. This number is not indexed, so the change is not logged."""
+        """Record a recall of each memory at the time `at`.
+
+        The number and the time of recalls are not indexed, so the change is not logged.
+        """
         self._db.run_many(
             "UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", [(at, key) for key in keys]
         )
@@ -112,8 +115,9 @@ class MemoryTable:
     def find_same(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
         """Return the key of an active memory with the same content and namespace, and a type of the same family.
 
-        With `superseded`, return a superseded memory if no active memory matches. Memories that are mirrored from files
-        are ignored. Return None if there is no such memory, or if `memory` itself is mirrored from a file.
+        If `promoted_from` is not empty, this type is compared instead of the type of `memory`. With `superseded`,
+        return a superseded memory if no active memory matches. Memories that are mirrored from files are ignored.
+        Return None if there is no such memory, or if `memory` itself is mirrored from a file.
         """
         if memory.path:
             return None
@@ -143,7 +147,7 @@ class MemoryTable:
         limit: int = -1,
         offset: int = 0,
     ) -> list[StoredMemory]:
-        """Return the memories that satisfy a filter, sorted by `order`. Ties are sorted by age."""
+        """Return the memories that satisfy a filter, sorted by `order` and then by key."""
         way = "DESC" if descending else "ASC"
         sorted_by = f"ORDER BY {_ORDER[order]} {way}, item {way} LIMIT ?"
         parts = _parts(wanted) if limit >= 0 else [wanted]
@@ -261,7 +265,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
 def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
     """Return the columns of a memory read from a damaged page, or None if its content does not match its SHA-256.
 
-    If another column is damaged, return the content with the default values of a new memory.
+    If another column is damaged, combine the content with the default values of a new memory.
     """
     content = row["content"]
     if not isinstance(content, str) or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != row["hash"]:

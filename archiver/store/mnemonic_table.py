@@ -8,7 +8,7 @@ from .database import Database
 
 
 class MirroredFile(Struct, frozen=True):
-    """State of a file and its memory when they were last synchronised.
+    """State of a memory file and its memory when they were last synchronised.
 
     `digest` is computed from the bytes of the file, and `content_hash` from the content of the memory. `declared` is
     the memory type that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was

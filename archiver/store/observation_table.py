@@ -98,7 +98,7 @@ class ObservationTable:
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
 
     def move(self, exchange: int, session: int, lines: Mapping[int, int]) -> None:
-        """Move the observations of an exchange to another session, and their evidence to other lines.
+        """Move the observations of an exchange to another session, and update the lines of their evidence.
 
         `lines` maps each former line of the exchange to its current line.
         """
@@ -160,7 +160,10 @@ class ObservationTable:
         return found
 
     def with_fact(self, sessions: Sequence[int], prefix: str) -> list[StoredObservation]:
-        """Return the observations that these sessions made or confirmed, with this prefix of a fact, newest first."""
+        """Return the observations that have a fact with this prefix, newest first.
+
+        Only observations that these sessions made or confirmed are returned.
+        """
         chosen = "IN (SELECT value FROM json_each(?1))"
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE (i.session {chosen} OR o.item IN (
@@ -176,13 +179,13 @@ class ObservationTable:
         return dict(self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1"))
 
     def count_refused(self) -> int:
-        """Count the extracted facts that were refused because the quoted evidence is not in the transcript."""
+        """Count the extracted facts that were refused because their quote is not in the transcript."""
         return self._db.number("SELECT sum(refused) FROM exchange")
 
     def _drop_confirmations(self, keys: Collection[int]) -> None:
         """Delete the confirmations of these changed observations.
 
-        Schedule a new extraction from the exchanges that confirmed them.
+        The exchanges that confirmed them are scheduled for a new extraction.
         """
         for key in keys:
             rows = self._db.rows(

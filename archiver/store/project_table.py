@@ -19,7 +19,7 @@ SELECT folder FROM (
 
 
 def plain_namespace(folder: Path) -> str:
-    """Return the namespace of a folder's project by its name alone, such as `project:repo`.
+    """Return the namespace of a folder's project without a number, such as `project:repo`.
 
     All projects with the same name have the same plain namespace. Return `global` if the folder has no project.
     """
@@ -55,7 +55,7 @@ class ProjectTable:
         return namespace
 
     def of_session(self, session: Session) -> str:
-        """Return the namespace of a session's project, found by the session's folder or else by the project name."""
+        """Return the namespace of a session's project. If the session has no absolute folder, use the project name."""
         return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
 
     def contains(self, namespace: str, session: Session) -> bool:

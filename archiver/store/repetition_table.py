@@ -1,4 +1,4 @@
-"""Repetitions: sources that repeat lines of another source, such as forks, resumed sessions and copies."""
+"""Repetitions: lines of one source that another source repeats, as in forks, resumed sessions and copies."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ class Repetition(NamedTuple):
 
 
 class RepetitionTable:
-    """Table of the repetitions of each exchange: the other sources that contain some of its lines, and which lines."""
+    """Table that records which lines of other sources repeat an exchange."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -68,7 +68,7 @@ class RepetitionTable:
     def on_lines(self, source: int, start: int, end: int) -> tuple[str, ...]:
         """Return the IDs of all other sessions that contain some of the lines `start` to `end` of a source.
 
-        The other session may contain the original lines or repeat them.
+        A session is included whether it repeats these lines or contained them first.
         """
         rows = self._db.rows(
             """WITH here AS (

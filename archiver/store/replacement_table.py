@@ -22,7 +22,7 @@ class ReplacementTable:
         self._db = database
 
     def put(self, among: Collection[int], found: Iterable[StoredReplacement]) -> None:
-        """Store which observations are replaced. Delete earlier records about the observations `among`."""
+        """Store replacements, after deleting the stored replacements of the observations `among`."""
         self._db.run(f"DELETE FROM replacement WHERE earlier {AMONG}", (listed(among),))
         self._db.run(
             """INSERT INTO replacement (earlier, later, line)

@@ -33,7 +33,7 @@ from .migrations import MIGRATIONS
 from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
 
 _MAX_ROW_ID: Final = 1 << 40
-"""Row ID above all row IDs in use."""
+"""Number that is larger than every row ID in use."""
 _START_OVER: Final = (
     "Move palaver.db, palaver.db-wal and palaver.db-shm to another folder, then run "
     "`palaver rebuild --from-archive`. This restores conversations, but not memories."
@@ -64,7 +64,7 @@ class Salvaged(Struct):
     restored: dict[str, int] = field(default_factory=dict[str, int])
     """Number of rows from the backup, by table."""
     unverified: list[int] = field(default_factory=list[int])
-    """Memories read from damaged pages. Their content was verified, but their other fields were not."""
+    """Memories read from damaged pages. Only their content was verified, not their other fields."""
     lost: list[int] = field(default_factory=list[int])
     """Memories that are missing from all sources."""
     unknown_losses: bool = False
@@ -72,7 +72,7 @@ class Salvaged(Struct):
 
 
 class _Gap(NamedTuple):
-    """Range of row IDs that cannot be read, from `first` to `last` (inclusive)."""
+    """Range of unreadable rows, given by the first and the last row ID (inclusive)."""
 
     first: int
     last: int
@@ -151,7 +151,7 @@ def _copy_table(
     path: Path,
     done: Salvaged,
 ) -> int:
-    """Copy the readable rows of a table, then fill its gaps from other sources. Return the number of copied rows."""
+    """Copy the readable rows of a table, then fill the gaps from other sources. Return the number of copied rows."""
     columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
@@ -253,9 +253,9 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
 def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
     """Yield the verified memories on the pages of a write-ahead log. With `whole`, include the pages of its database.
 
-    Each page is decoded by SQLite. The function copies all pages to a temporary database with a table `memory` like
-    that of `schema`. One page after the other then becomes the only page of this table. Overflow pages of long rows are
-    found because all pages keep their page numbers.
+    SQLite decodes each page. For this purpose, the function copies all pages to a temporary database with a table
+    `memory` like that of `schema`. Each page in turn then becomes the only page of this table. Because all pages keep
+    their page numbers, SQLite finds the overflow pages of long rows.
     """
     columns = _columns(schema, "memory")
     read = f"SELECT rowid, {', '.join(columns)} FROM memory"

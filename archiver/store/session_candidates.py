@@ -1,4 +1,4 @@
-"""Hints with the sessions that a user could mean by an ID that is unknown or ambiguous.
+"""Hints that suggest sessions for an unknown or ambiguous session ID.
 
 Error messages do not mark text from transcripts as quoted, so an agent could mistake it for an instruction. The hints
 therefore contain only IDs and project names of a single word.
@@ -24,9 +24,9 @@ _ID: Final = 100
 
 
 def similar_sessions(sessions: SessionTable, wanted: str) -> str:
-    """Return a question with sessions whose IDs begin like `wanted`, such as `Did you mean 1a2b (shop)? `.
+    """Return a question that suggests sessions with similar IDs, such as `Did you mean 1a2b (shop)? `.
 
-    Return an empty text if there are none.
+    Return an empty text if no session ID begins similarly to `wanted`.
     """
     name = PurePath(wanted).stem
     if len(name) < _SHORTEST:
@@ -39,7 +39,7 @@ def similar_sessions(sessions: SessionTable, wanted: str) -> str:
 
 
 def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
-    """Return the error for a text with which several session IDs begin. The hint lists the newest sessions."""
+    """Return the error for a prefix that matches several session IDs. The hint lists the newest of these sessions."""
     found = [each for each in sessions.named() if each[0].startswith(start)]
     shown = _listed(found)
     hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."

@@ -31,7 +31,7 @@ class SessionTable:
         self._db = database
 
     def find(self, agent: str, native_id: str) -> int | None:
-        """Return the store's ID of the session with the agent's ID `native_id`."""
+        """Return the store's ID of a session, given the agent and the agent's own ID `native_id`."""
         row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
         return row[0] if row else None
 
@@ -76,10 +76,10 @@ class SessionTable:
         return [cwd for (cwd,) in self._db.rows("SELECT cwd FROM session WHERE id IN (SELECT session FROM item)")]
 
     def projects(self, native_id: str | None = None) -> set[tuple[str, str]]:
-        """Return the pair of project and folder of every session.
+        """Return the project and the folder of every session, as pairs.
 
-        With `native_id`, return only the pairs of sessions that have this ID from their agent. These pairs include the
-        folders of the exchanges, because a session can change its folder.
+        With `native_id`, return only the pairs of sessions with this agent ID. These pairs include the folders of the
+        exchanges, because a session can change its folder.
         """
         if native_id is None:
             rows = self._db.rows("SELECT DISTINCT project, cwd FROM session")
@@ -103,7 +103,7 @@ class SessionTable:
         return {row[-1]: _session(row) for row in rows}
 
     def named(self) -> list[tuple[str, str, int | None]]:
-        """Return the ID from the agent, the project and the end of each session with exchanges, newest first."""
+        """Return the agent's ID, the project and the end time of each session with exchanges, newest first."""
         rows = self._db.rows(
             """SELECT native_id, project, max(coalesce(ended, started)) FROM session
                WHERE id IN (SELECT session FROM item) GROUP BY native_id ORDER BY 3 DESC, 1"""
@@ -122,8 +122,9 @@ class SessionTable:
     def short_ids(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return the short IDs of the sessions with these IDs. Unknown IDs are omitted.
 
-        A short ID is the shortest beginning that no other session ID has, at least `SHORTEST_ID` long. If a session of
-        another agent has the same ID, it is the ID with the name of the agent: `codex/1234`.
+        A short ID is the shortest prefix of the agent's ID that identifies the session, with at least `SHORTEST_ID`
+        characters. If a session of another agent has the same ID, the short ID is the full ID after the agent's name:
+        `codex/1234`.
         """
         rows = self._db.rows(
             f"""SELECT s.id, s.agent, s.native_id, (SELECT count(*) FROM session WHERE native_id = s.native_id),
@@ -135,7 +136,7 @@ class SessionTable:
         return {row[0]: _short_id(*row[1:]) for row in rows}
 
     def titled(self, numbers: Iterable[int], title: str) -> set[int]:
-        """Return those of the sessions whose own title, or whose summary's title, is `title`. Case does not matter."""
+        """Return the given sessions whose own title or summary title equals `title`, ignoring case."""
         rows = self._db.rows(
             f"""SELECT s.id, s.title, coalesce(o.title, '') FROM session s LEFT JOIN summary m ON m.session = s.id
                 LEFT JOIN observation o ON o.item = m.item WHERE s.id {AMONG}""",
@@ -149,9 +150,9 @@ class SessionTable:
         }
 
     def beginning_with(self, start: str) -> list[int]:
-        """Return the sessions whose ID equals `start`. If there are none, return those whose ID begins with `start`.
+        """Return the sessions whose agent ID equals `start` or, if there are none, those whose agent ID begins with it.
 
-        A beginning needs at least `SHORTEST_ID` characters. `start` may also be the name of an agent and a complete ID:
+        A prefix needs at least `SHORTEST_ID` characters. `start` may also be the name of an agent and a complete ID:
         `codex/1234`. Sessions without indexed content are ignored.
         """
         rows = self._db.rows(
@@ -164,7 +165,7 @@ class SessionTable:
         return exact or [number for number, _ in rows if len(start) >= SHORTEST_ID]
 
     def native_ids(self, start: str) -> list[str]:
-        """Return the session IDs that begin with `start`, for sessions with a source. The IDs come from the agents."""
+        """Return the agents' session IDs that begin with `start`. Only sessions with a source are searched."""
         rows = self._db.rows(
             """SELECT DISTINCT native_id FROM session WHERE substr(native_id, 1, length(?)) = ?
                AND id IN (SELECT session FROM source) ORDER BY native_id""",
@@ -212,7 +213,7 @@ def _short_id(agent: str, native_id: str, same: int, *neighbours: str | None) ->
 
 
 def _common_length(one: str, other: str) -> int:
-    """Return the length of the longest beginning that two texts have in common."""
+    """Return the length of the common prefix of two texts."""
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )

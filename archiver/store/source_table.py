@@ -131,7 +131,7 @@ class SourceTable:
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
     def outdated(self, *, scheduled_only: bool = False) -> list[Source]:
-        """Return the sources to read again, oldest first, except that a fork follows the sessions it was forked from.
+        """Return the sources to read again, oldest first. A fork follows the sessions from which it was forked.
 
         Sources scheduled by `outdate` are included. Unless `scheduled_only`, also include sources that were read with
         other redaction rules, and indexed sources whose session the user excluded from the index.
@@ -183,7 +183,8 @@ class SourceTable:
     def due_for_verification(self, before: Milliseconds, damaged: Milliseconds) -> list[int]:
         """Return the IDs of sources whose copies are due for verification, the least recently verified first.
 
-        Intact copies are due if last verified before `before`, damaged copies if last verified before `damaged`.
+        An intact copy is due if it was last verified before `before`, a damaged copy if it was last verified before
+        `damaged`.
         """
         return self._db.numbers(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
@@ -192,7 +193,7 @@ class SourceTable:
         )
 
     def damaged(self) -> list[tuple[str, str]]:
-        """Return the copies that were damaged when they were last verified: the archive path and the damage."""
+        """Return the archive path and the damage of each copy that was damaged at its last verification."""
         rows = self._db.rows(
             "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
         )
@@ -268,13 +269,13 @@ class SourceTable:
             self._db.run("INSERT OR REPLACE INTO problem VALUES (?, ?, ?)", (os.fsencode(path), reason, now()))
 
     def problems(self) -> list[tuple[Path, str]]:
-        """Return the files that could not be read at the last attempt, with the reasons."""
+        """Return the path of each file that could not be read at the last attempt, with the reason."""
         rows = self._db.rows("SELECT path, reason FROM problem ORDER BY path")
         return [(Path(os.fsdecode(path)), reason) for path, reason in rows]
 
 
 class ContainerTable:
-    """Table of the last ingested state of each container: a file or database with many sessions."""
+    """Table of the state of each container (a file or database with many sessions) at its last complete ingest."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

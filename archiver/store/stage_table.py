@@ -1,4 +1,4 @@
-"""Stages: kinds of background work, such as `backup`, with the last success and the last problem of each."""
+"""Stages of background work, such as `backup`. For each stage, the last success and the last problem are stored."""
 
 from collections.abc import Sequence
 

@@ -118,7 +118,7 @@ class Store(Closing):
 
     @classmethod
     def create_anew(cls, path: Path) -> Self:
-        """Open a database, or create it even if archived copies exist. The caller then reads the copies again.
+        """Open a database, or create it even if archived copies exist. The caller must then read the copies again.
 
         Content deleted before the loss of the database stays deleted.
         """
@@ -199,7 +199,7 @@ class Store(Closing):
         self._database.close()
 
     def _reconcile(self) -> None:
-        """Compare the database with the watermark and the tombstone file when it is opened.
+        """Compare the database with the watermark and the tombstone file.
 
         Record how many committed changes are missing. Merge deletions that only the tombstone file contains.
         """

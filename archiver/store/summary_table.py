@@ -17,7 +17,7 @@ class SummaryTable:
         self._db, self._observations = database, observations
 
     def exchanges(self, session: int) -> list[int]:
-        """Return the exchanges of a session in its newest source, in order."""
+        """Return the keys of a session's exchanges in its newest source, in order."""
         rows = self._db.rows(
             """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
                WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
@@ -59,8 +59,8 @@ class SummaryTable:
     def drop(self, sessions: Collection[int]) -> None:
         """Delete the summaries of these sessions, and schedule new ones.
 
-        Call this after a change to content that the summaries may quote. The language model jobs of these sessions are
-        deleted too.
+        Call this after a change to content that the summaries may quote. Jobs that send these sessions to a language
+        model are deleted too.
         """
         self._db.run(
             f"""DELETE FROM job WHERE kind = 'session' AND exchange IN (

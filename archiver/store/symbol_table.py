@@ -1,4 +1,4 @@
-"""Named units of code, such as functions and classes. They are queried from the table of chunks."""
+"""Named units of code, such as functions and classes, which are queried from the table of chunks."""
 
 import os
 from collections.abc import Sequence
@@ -15,15 +15,18 @@ _KEY: Final = "lower(replace(substr(name, 1 + length(rtrim(name, replace(name, '
 """SQL form of `symbol_key`. SQLite uses the index `chunk_symbol` only if a query contains this exact expression."""
 _NAMED: Final = "c.name <> '' AND c.unit NOT IN ('', 'module')"
 _UNIT: Final = "d.path, c.unit, c.name, c.signature, c.unit_start"
-"""Columns that identify a unit. A file in several namespaces has its units once."""
+"""Columns that identify a unit. They omit the namespace, so a file in several namespaces yields each unit only once."""
 _LINES: Final = (
     "CASE WHEN c.unit_start THEN c.unit_start ELSE min(c.start_line) END, max(max(c.unit_end), max(c.end_line))"
 )
-"""Lines of a unit. Chunks of earlier versions have only their own lines."""
+"""SQL columns with the first and the last line of a unit.
+
+Chunks stored by earlier versions lack the lines of their unit. The lines of the chunks are used instead.
+"""
 _SPELLED: Final = f"""c.name <> ? AND substr(c.name, -length(?) - 1) <> '.' || ?, c.name <> ?,
     CASE c.unit {" ".join(f"WHEN '{unit}' THEN {place}" for place, unit in enumerate(UNITS))} ELSE {len(UNITS)} END,
     length(c.name) - length(replace(c.name, '.', '')), length(c.name), d.path, c.unit_start"""
-"""Order of units with equal keys. The four parameters are the name that was searched."""
+"""SQL sort order of units with equal keys. Each of its four parameters is the name that was searched."""
 _OWNED: Final = "(instr(c.name, '.') = 0 OR instr(lower(replace(c.name, '_', '')), ?))"
 _LAST: Final = "\U0010ffff"
 _ASCII_UPPER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -46,16 +49,16 @@ class SymbolTable:
     def with_keys(self, keys: Sequence[str], wanted: DocumentFilter, owner: str = "") -> list[Symbol]:
         """Return the units with one of these keys, as computed by `symbol_key`.
 
-        With `owner`, return a unit inside another unit only if its qualified name contains this key before a dot:
-        for example, `store` matches `Store.open`.
+        With `owner`, return a unit inside another unit only if its qualified name contains `owner` before a dot. For
+        example, `store` matches `Store.open`.
         """
         condition = f"{_KEY} IN ({','.join('?' * len(keys))}) AND {_OWNED}"
         return self._select(condition, (*keys, f"{owner}."), wanted)
 
     def named(self, name: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units whose key is that of a name, best first: this spelling, classes, short names.
+        """Return the units with the same key as `name`, best first: equal spelling, then classes, then short names.
 
-        Thousands of units can have one name, such as `__init__`, and reading all of them takes 50 ms.
+        Use `limit`, because thousands of units can have one name, such as `__init__`. Reading all of them takes 50 ms.
         """
         best = (_SPELLED, (name,) * 4)
         return self._select(f"{_KEY} = ?", (symbol_key(name),), wanted, limit, best)

@@ -1,8 +1,8 @@
 """The tombstone file, which records every deletion with its keyed hashes.
 
 It is stored beside the copies, so that deletions survive the loss of the database. It contains IDs, times, states and
-keyed hashes, but no content. The whole file is replaced before a transaction commits. A new or restored database merges
-the deletions from the file.
+keyed hashes, but no content. Before a transaction with a deletion commits, the whole file is replaced. A new or
+restored database merges the deletions from the file.
 
 The first line contains the number of the last write, the number of deletions and the fingerprint of the key. Every line
 has a checksum.
@@ -29,7 +29,7 @@ _STATES: Final = ("kept", "erasing", "erased")
 
 
 class Tombstones(Struct, frozen=True):
-    """Deletion with the keyed hashes of its content."""
+    """One deletion with its tombstones: the keyed hashes of the deleted content."""
 
     number: int
     at: Milliseconds

@@ -66,7 +66,7 @@ class TombstoneTable:
         self._save_seq(max(header.seq if header else 0, seq))
 
     def write_file(self) -> None:
-        """Write the file if a deletion changed. Called before each commit, so that the file records every deletion.
+        """Write the file if a deletion changed. Call this before each commit, so that the file records every deletion.
 
         Raises:
             StoreError: The file cannot be written.
@@ -231,7 +231,7 @@ class TombstoneTable:
         return next((each for each in self.all() if each.id == number), None)
 
     def fully_erased(self) -> list[int]:
-        """Return the IDs of deletions that could be undone, although later deletions erased all their content."""
+        """Return the IDs of deletions that could be undone, but whose content other deletions erased completely."""
         return self._db.numbers(
             """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
                    SELECT 1 FROM tombstone WHERE forgetting = f.id
@@ -245,14 +245,17 @@ class TombstoneTable:
     # Erasure of copies and rows.
 
     def schedule_erasure(self, deletion: int, copies: Mapping[str, bool]) -> None:
-        """Record that lines must be erased from `copies`, which maps a copy to True if all of it must be deleted."""
+        """Record that lines must be erased from these copies.
+
+        `copies` maps each copy to True if the whole copy must be deleted, or to False if only lines must be erased.
+        """
         self._db.run_many(
             "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
             [(archived, deletion, whole) for archived, whole in copies.items()],
         )
 
     def scheduled_erasures(self) -> dict[str, bool]:
-        """Map each copy that can contain erased lines to True if the whole copy must be deleted."""
+        """Map each copy with a scheduled erasure to True if the whole copy must be deleted."""
         return {name: bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
 
     def unfinished(self) -> set[int]:
@@ -304,7 +307,7 @@ class TombstoneTable:
         self._db.run(f"DELETE FROM record WHERE id {AMONG}", (listed(records),))
 
     def sent(self, exchanges: Collection[int]) -> int:
-        """Count the given exchanges that were sent to a language model."""
+        """Return how many of these exchanges were sent to a language model."""
         return self._db.number(
             f"SELECT count(DISTINCT exchange) FROM call WHERE state <> 'released' AND exchange {AMONG}",
             (listed(exchanges),),

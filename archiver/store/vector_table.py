@@ -1,6 +1,6 @@
 """Vectors of items, one for each part of an item's text.
 
-The vectors are stored because computing them again takes minutes and requires the model.
+Computing a vector takes time and requires the model. Therefore, the vectors are stored.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class VectorTable:
         return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
 
     def waiting(self, model: str, items: Sequence[int]) -> list[int]:
-        """Return the given items that have no vectors of this model, in ascending order."""
+        """Return those of the given items that have no vectors of this model, in ascending order."""
         return self._db.numbers(
             f"SELECT key FROM item WHERE embedded IS NOT ? AND key {AMONG} ORDER BY key", (model, listed(items))
         )

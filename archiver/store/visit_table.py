@@ -1,11 +1,11 @@
-"""Visits: the last time that an agent called the tool `context.orient` for each project."""
+"""Visits: for each project, the last time at which an agent called the tool `context.orient`."""
 
 from ...core.conversation import Milliseconds
 from .database import Database
 
 
 class VisitTable:
-    """Table with the time of the last visit to each project, by identity of the project."""
+    """Table of the last visit to each project. The key is the identity of the project."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

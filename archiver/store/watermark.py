@@ -49,7 +49,10 @@ class Watermark:
         return f"{many(count, 'acknowledged change is', 'acknowledged changes are')} missing from the database"
 
     def advance(self) -> None:
-        """Write the number of the last change. Call this after each commit. The record of a loss is not deleted."""
+        """Write the number of the last change to the file. Call this after each commit.
+
+        A recorded loss stays recorded.
+        """
         last = self._changes.last()
         if last == self._written or not self._path.parent.is_dir():
             return
@@ -57,7 +60,10 @@ class Watermark:
         self._written = last
 
     def check(self) -> None:
-        """Record missing changes and save the write-ahead log before the first write. Further calls have no effect."""
+        """Before the first write, record how many changes are missing, and save the write-ahead log.
+
+        Further calls have no effect.
+        """
         if self._written < 0:
             self._written = 0
             if missing := self._behind():

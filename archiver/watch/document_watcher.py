@@ -18,9 +18,9 @@ from .transcript_watcher import SCAN
 _POLL: Final = 1.0
 """Seconds between two scans if changes can happen without an event, or if deleted files are still indexed."""
 _SHARE: Final = 20
-"""Minimum delay until the next scan, as a multiple of the last scan's duration."""
+"""Minimum delay until the next scan, as a multiple of the duration of the last scan."""
 _EVENT_SHARE: Final = 4
-"""Minimum delay between the last scan and a scan that an event triggers, as a multiple of the last scan's duration."""
+"""Minimum delay until a scan that an event requests, as a multiple of the duration of the last scan."""
 
 
 class DocumentWatcher:

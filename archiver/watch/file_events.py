@@ -25,7 +25,7 @@ _RETRY: Final = 60.0
 
 
 class Changes(Struct, frozen=True):
-    """Changed files and folders. `lost` is true if unlisted paths may have changed too."""
+    """Changed files and folders. `lost` is true if other paths may have changed too."""
 
     paths: frozenset[Path] = frozenset()
     lost: bool = False
@@ -34,7 +34,8 @@ class Changes(Struct, frozen=True):
 class FileEvents:
     """Listener for file events of the operating system.
 
-    Some folders send no events, for example on network file systems. `may_miss_changes` is then true.
+    Some folders, for example on network file systems, send no events. If a folder is of this kind, `may_miss_changes`
+    is true.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class FileEvents:
         return self._poll or self._failed or self._on_network
 
     def follow(self, folders: Collection[WatchedFolder]) -> None:
-        """Listen for events in exactly these folders."""
+        """Listen for events in these folders, and stop listening in all other folders."""
         if frozenset(folders) != self._folders:
             self.close()
             self._folders, self._retry_at = frozenset(folders), 0.0

@@ -9,7 +9,7 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _NETWORK: Final = frozenset(
     "9p afs beegfs ceph cifs fuse glusterfs gpfs lustre ncpfs nfs nfs4 prl_fs smb3 smbfs vboxsf virtiofs vmhgfs".split()
 )
-"""Types of file systems on which another machine, or with `fuse` another program, may change files."""
+"""Types of file systems on which another machine may change files. With `fuse`, another program may do so."""
 
 
 def is_network_mount(path: Path) -> bool:

@@ -11,10 +11,10 @@ from ..formats.registry import all_formats
 from ..ingest.transcripts import Transcript, of_this_user, roots, within
 
 _FOLDERS: Final = 8
-"""Maximum number of folders with unknown paths to search separately. For more folders, a full scan is as fast."""
+"""Maximum number of folders to search separately for new transcripts. For more folders, a full scan is as fast."""
 
 State: TypeAlias = Stat | int
-"""State of a file (`Stat`) or fingerprint of a container. Every change results in another value."""
+"""State of a file (`Stat`) or fingerprint of a container. Every change of the content changes this value."""
 
 
 class WatchedFolder(NamedTuple):
@@ -33,7 +33,7 @@ class ScannedTranscript(Struct, frozen=True):
 
 
 class TranscriptScan:
-    """Record of the state of each ingested transcript.
+    """Scan for changed transcripts, which remembers the state of each ingested transcript.
 
     A transcript counts as changed until `mark_ingested` records its state.
     """
@@ -49,10 +49,10 @@ class TranscriptScan:
         return self._changed(self._found.values())
 
     def changed_among(self, paths: Collection[Path]) -> tuple[list[ScannedTranscript], bool]:
-        """Return the changed transcripts among these files, and new transcripts in the folders of unknown paths.
+        """Return the changed transcripts among these paths, and new transcripts in the folders of unknown paths.
 
-        The second value is true if every path was a transcript. Otherwise a full scan is needed, for example after a
-        folder was created.
+        The second value is true if every path is a transcript. If it is false, a full scan is needed. For example, a
+        path can be a new folder.
         """
         unknown = [path for path in paths if path not in self._found]
         folders = {path if path.is_dir() else path.parent for path in unknown}
@@ -103,7 +103,7 @@ def _state(transcript: Transcript) -> State | None:
 
 
 def watched_folder(path: Path) -> WatchedFolder | None:
-    """Return a folder to watch, or None if it does not exist."""
+    """Return the current identity of a folder to watch, or None if the folder does not exist."""
     try:
         found = path.stat()
     except OSError:

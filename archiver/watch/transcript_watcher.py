@@ -23,13 +23,13 @@ SCAN: Final = 15.0
 _POLL: Final = 1.0
 """Seconds between two full scans if changes can happen without an event."""
 _SHARE: Final = 20
-"""Minimum delay until the next full scan, as a multiple of the last scan's duration."""
+"""Minimum delay until the next full scan, as a multiple of the duration of the last scan."""
 _EVENT_SHARE: Final = 4
-"""Minimum delay between two full scans, if an event requires the second, as a multiple of the last scan's duration."""
+"""Minimum delay until a full scan that an event requests, as a multiple of the duration of the last scan."""
 _RETRY: Final = 60.0
 """Seconds between attempts to read files that could not be read."""
 _RECHECK: Final = 3600.0
-"""Seconds between two comparisons of every transcript with the archive."""
+"""Seconds after which every transcript is compared with the archive again."""
 _LEASE_WAIT: Final = 0.5
 """Maximum seconds to wait for another ingest process to finish."""
 _COMPRESSION: Final = 1.0

@@ -26,7 +26,7 @@ _NAMES = {"TargetFile": "path", "AbsolutePath": "path", "CommandLine": "command"
 class AntigravityReader(RecordReader):
     """Reader of one session. Each record is a numbered step.
 
-    Results contain no call ID, but occur in the order of the calls.
+    Tool results have no call ID. They occur in the order of the calls.
     """
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
@@ -69,7 +69,7 @@ class AntigravityReader(RecordReader):
 
 
 def _decoded(value: Any) -> Any:
-    """Return an argument of a tool call. If the argument is JSON text, decode it."""
+    """Return an argument of a tool call. If the argument is a JSON string literal in quotes, decode it."""
     if not isinstance(value, str) or not value.startswith('"'):
         return value
     try:
@@ -87,7 +87,7 @@ class Antigravity(FolderFormat):
     name_pattern = re.compile(re.escape(_TRANSCRIPT))
 
     def roots(self) -> list[Path]:
-        """Return the existing folders `~/.gemini/antigravity*/brain`. Include folders that this user cannot read."""
+        """Return the existing folders `~/.gemini/antigravity*/brain`, including folders that this user cannot read."""
         home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
         found = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
         return [folder for folder in found if folders.is_unreadable(folder) or folder.is_dir()]

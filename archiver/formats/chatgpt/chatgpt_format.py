@@ -129,7 +129,7 @@ class ChatGpt(ExportFormat):
 def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
     """Yield the nodes of a conversation, each after its parent.
 
-    The branch that ChatGPT displays comes after all other branches. Nodes that no root leads to come at the very end,
+    The branch that ChatGPT displays comes after all other branches. Nodes that cannot be reached from a root come last,
     sorted by time.
     """
     children: dict[str, list[str]] = {}

@@ -52,7 +52,8 @@ class ClaudeCode(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session of a transcript, with the ID from the file name or from the first records.
 
-        The parent of a sub-agent is the session that owns the folder `subagents`, or the `sessionId` of the records.
+        The parent of a sub-agent is the session whose folder contains the folder `subagents`. Without such a folder,
+        the `sessionId` in the records is the ID of the parent.
         """
         path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # File names may contain any bytes.
         session_id = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")

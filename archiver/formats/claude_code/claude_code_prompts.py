@@ -40,14 +40,15 @@ class AttributedText(NamedTuple):
 
     @classmethod
     def injected(cls, text: str) -> "AttributedText":
-        """Return an instance for a text that the agent's program wrote, not the user."""
+        """Return a text that Claude Code wrote itself. Its author is the host, not the user."""
         return cls(Speaker.HOST, Kind.INJECTED, text)
 
 
 def attribute(text: str) -> AttributedText:
-    """Return a text without its enclosing tags, and its author. The text is empty if the tags enclose nothing.
+    """Return a text without its enclosing tags, together with its author.
 
-    Tags are removed only if they enclose the whole text, because users quote the program's tags.
+    Tags are removed only if they enclose the whole text, because users also quote these tags. The text is empty if the
+    tags enclose nothing.
     """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):
@@ -62,7 +63,10 @@ def attribute(text: str) -> AttributedText:
 
 
 def without_reminders(text: str) -> str:
-    """Return a text without the tagged passages on separate lines that the program or an editor added."""
+    """Return a text without the passages that Claude Code or an editor added in tags, such as `<system-reminder>`.
+
+    Only passages on lines of their own are removed.
+    """
     if "</" not in text:
         return text.strip()
     for tag in _EMBEDDED:

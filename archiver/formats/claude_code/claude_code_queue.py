@@ -15,7 +15,7 @@ from ..transcript_format import Event
 class _QueuedPrompt(Struct):
     turn: Turn
     skipped: str = ""
-    """Reason for skipping the prompt."""
+    """Reason for skipping the prompt, or an empty string if it is not skipped."""
     read: bool = False
     """True if the assistant read the prompt, which removes the prompt from the queue."""
     accounted: bool = False
@@ -34,7 +34,10 @@ class PromptQueue(Struct):
         self._prompts.append(_QueuedPrompt(turn))
 
     def mark_line(self, line: int, *, accounted: bool) -> bool:
-        """Record whether a line has other events. Return True if a prompt of this line is delayed."""
+        """Return whether prompts of this line are delayed.
+
+        Mark these prompts as accounted if the line has other events.
+        """
         if not self._prompts:
             return False
         on_line = [prompt for prompt in self._prompts if prompt.turn.line == line]

@@ -27,7 +27,7 @@ _BOOKKEEPING = (
     *("started", "result", "relocated", "worktree-state", "atis-latch", "cost-state", "tools-used"),
 )
 _REQUESTS = ("api-request", "api-request-blob", "api-request-resumed", "api-request-shape")
-"""Records of version 2.1.331 with the requests to the model, whose conversation other records contain."""
+"""Types of records that version 2.1.331 writes for requests to the model. They only repeat text of other records."""
 _SKIPPED_TYPES = {
     "progress": SkipReason.PROGRESS,
     "file-history-snapshot": SkipReason.FILE_HISTORY,
@@ -111,7 +111,7 @@ class ClaudeCodeReader(RecordReader):
         return [*self._text_events(record, stamp, text), *self._facts.note(stamp.line, Fact.PARENT, origin)]
 
     def _attributed(self, record: Record, text: str) -> AttributedText:
-        """Return a text with its author, according to its wording and the flags of its record."""
+        """Return a text with its author, determined from the text itself and from the flags of its record."""
         if record.get("isCompactSummary") is True:
             return AttributedText(Speaker.HOST, Kind.COMPACTION, text)
         found = attribute(text)

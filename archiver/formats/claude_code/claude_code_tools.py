@@ -35,7 +35,7 @@ class ToolResult(Struct, frozen=True):
 
 
 def call_of(block: Record, *, shorten: bool) -> ToolCall:
-    """Return the call of a `tool_use` block."""
+    """Return the tool call in a `tool_use` block."""
     arguments, tool = mapping(block.get("input")), tool_name(string(block.get("name")))
     path = clean(first_string(arguments, "file_path", "notebook_path"))
     text = call_text(tool, clean(_BODIES.get(tool, named_values)(arguments)), shorten=shorten)
@@ -119,12 +119,15 @@ _BODIES: dict[str, Callable[[Arguments], str]] = {
 
 
 def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) -> ToolResult:
-    """Return the tool result in a result block.
+    """Return the tool result in a result block. `extra` is the record's `toolUseResult`, with paths and answers.
 
-    The author is the user in two cases only: the result answers an `AskUserQuestion` call, or it states why the user
-    refused a question, a plan or an edit. The author of any other result is the tool, even if it contains the phrases
-    of a refusal, because a server or a command can print these phrases. `extra` is the record's `toolUseResult`, which
-    contains paths and answers.
+    The author is the user in two cases only:
+
+    - The result answers an `AskUserQuestion` call.
+    - The result states why the user refused a question, a plan or an edit.
+
+    In all other cases the author is the tool, even if the result contains the phrases of a refusal. A server or a
+    command can print these phrases too.
     """
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True

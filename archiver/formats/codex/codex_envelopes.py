@@ -22,13 +22,13 @@ def headers(found: Iterable[Record]) -> Iterator[Record]:
 
 
 def parent_of(header: Record) -> str:
-    """Return the ID of a sub-agent's parent, or of a fork's origin."""
+    """Return the ID of the session from which this session was started as a sub-agent or forked."""
     spawned = mapping(mapping(mapping(header.get("source")).get("subagent")).get("thread_spawn"))
     return string(spawned.get("parent_thread_id")) or first_string(header, "parent_thread_id", "forked_from_id")
 
 
 def unwrapped(record: Record) -> tuple[str, Record]:
-    """Return the type of a record, such as `response_item/message`, and its content without outer objects."""
+    """Return the type of a record, such as `response_item/message`, and its content without the outer objects."""
     kind, payload = record.get("type"), mapping(record.get("payload"))
     if "payload" not in record:
         return _bare_type(record), record
@@ -68,7 +68,7 @@ def call_id(payload: Record) -> str:
 
 
 def called_tool(payload: Record) -> str:
-    """Return the tool name of a call of any type, with the name of its server if present."""
+    """Return the tool name in a call record of any type, such as `shell` or `<server>__<tool>`."""
     name = string(payload.get("name")) or string(mapping(payload.get("function")).get("name"))
     namespace = string(payload.get("namespace"))
     if not name:

@@ -31,9 +31,9 @@ _SHELL = re.compile(
 
 
 def is_envelope(text: str, *, known_only: bool) -> bool:
-    """Return whether a text is enclosed in one of the program's tags.
+    """Return whether Codex wrote a text: it is enclosed in tags of Codex, or contains the instructions of AGENTS.md.
 
-    With `known_only`, only known tags count. Otherwise, any tag with an underscore counts, because HTML tags never
+    With `known_only`, only known tags count. Otherwise, any tag with an underscore counts too, because HTML tags never
     contain underscores. Set `known_only` for the text of an event, because users typed most of these texts.
     """
     text = text.strip()
@@ -48,7 +48,7 @@ def is_envelope(text: str, *, known_only: bool) -> bool:
 
 
 def request(text: str) -> str:
-    """Return the user's request, without the file list and the editor state above it."""
+    """Return the user's request, without the file list and the editor state that Codex inserted before it."""
     found = [*_REQUEST.finditer(text)] if text.startswith(("#", "<")) else []
     return text[found[-1].end() :].strip() if found else text
 

@@ -27,7 +27,7 @@ _FAILURES = (
 
 
 class ToolOutput(Struct, frozen=True):
-    """Text of a result, and whether the tool failed."""
+    """Text that a tool returned, and whether the tool failed."""
 
     text: str
     failed: bool = False

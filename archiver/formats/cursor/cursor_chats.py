@@ -18,7 +18,7 @@ _HEADER = ("name", "createdAt", "mode")
 
 
 def sessions(path: Path) -> Iterator[ContainedSession]:
-    """Yield the only chat of a database. Raises `SourceUnreadable`."""
+    """Yield the chat of a database. Each database contains exactly one chat. Raises `SourceUnreadable`."""
     database = ForeignDatabase(path)
     session_id = path.parent.name
     name = file_name(session_id)
@@ -46,7 +46,7 @@ def _meta(value: Value) -> dict[str, object]:
 
 
 def _lines(database: ForeignDatabase, session_id: str, header: dict[str, object]) -> Iterator[bytes]:
-    """Yield the message lines. Blobs in a binary format are trees of messages and are skipped."""
+    """Yield the message lines. Skip binary blobs, which contain trees of messages."""
     yield message_line(session_id, conversation=header)
     query = f"SELECT {as_bytes('id')}, data FROM blobs WHERE substr(CAST(data AS BLOB), 1, 1) = x'7b' ORDER BY rowid"
     for blob, data in database.rows(query):

@@ -65,7 +65,7 @@ def _range(prefix: str) -> tuple[str, str]:
 
 
 def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> Iterator[bytes]:
-    """Yield the lines of a conversation: its messages in order, then messages that the order does not list.
+    """Yield the lines of a conversation: the messages in the recorded order, then messages without a recorded position.
 
     All lines come from one consistent state of the database.
     """
@@ -104,7 +104,7 @@ def _decoded(data: object) -> Record:
 
 
 def _project_folder(path: Path) -> str:
-    """Return the project folder that `workspace.json` beside a project's database names.
+    """Return the project folder that is recorded in the file `workspace.json` beside a project's database.
 
     The result is empty for the global database of the editor, which has no such file.
     """

@@ -38,7 +38,7 @@ class Cursor(FolderFormat):
         return folders.matching([*patterns, (Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}")])
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is an editor or chat database. Also return True if it is temporarily unreadable."""
+        """Return whether a file is an editor or chat database. A temporarily unreadable database counts too."""
         if path.name not in {_EDITOR, _CHAT} or not path.is_file():
             return False
         try:

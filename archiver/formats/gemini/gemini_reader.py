@@ -31,7 +31,7 @@ class _Journal(Struct):
     """Messages read so far, and replies of the current exchange that later lines can correct."""
 
     lines: dict[str, int] = field(default_factory=dict[str, int])
-    """First line of each message that is not abandoned, in conversation order."""
+    """First line of each message that is not abandoned, by message ID and in conversation order."""
     delayed: dict[str, tuple[Line, Record]] = field(default_factory=dict[str, tuple[Line, Record]])
 
     def add(self, message: str, line: int) -> None:

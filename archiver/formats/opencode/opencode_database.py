@@ -21,7 +21,7 @@ _TABLES = {
 
 
 def has_sessions(path: Path) -> bool:
-    """Return whether a database has sessions. Return True if the database is temporarily unreadable."""
+    """Return whether a database has a table of sessions. A temporarily unreadable database counts too."""
     try:
         return ForeignDatabase(path).columns("session") >= _TABLES["session"]
     except SourceUnreadable:

@@ -22,8 +22,8 @@ _DATABASE = re.compile(r"opencode(?:-[\w.]+)?\.db")
 class OpenCode(FolderFormat):
     """Sessions in databases in `~/.local/share/opencode`.
 
-    Before version 1.2, OpenCode split a session into files, one per message and message part. An export is one JSON
-    document in a location that the user chooses.
+    Before version 1.2, OpenCode split a session into files, one per message and one per part of a message. An export is
+    one JSON document in a location that the user chooses.
     """
 
     agent = "opencode"

@@ -114,7 +114,7 @@ def _text(part: Record) -> str:
 
 
 def _digest(info: Record, parts: Sequence[Record]) -> str:
-    """Return a digest of a message. Databases, files and exports give the same digest."""
+    """Return a digest of a message, which is the same in a database, in split files and in an export."""
     values = [string(mapping(info.get("error")).get("name"))]
     for part in parts:
         state = mapping(part.get("state"))
