@@ -1,9 +1,8 @@
 """Handlers of MCP requests for resources, prompts and completions, served together with the conversation toolset."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -40,7 +39,7 @@ from .archive_resources import (
 )
 from .conversation_tools import ConversationContext
 from .session_watch import SessionWatch
-from .tool_calls import ToolContexts, refuse_cursor
+from .tool_calls import Context, ToolContexts, refuse_cursor
 from .toolset import Toolset
 from .workflow_prompts import PROMPTS, completions
 
@@ -49,7 +48,6 @@ _SUBSCRIPTIONS_SINCE: Final = "2026-07-28"
 _NOT_FOUND: Final = -32002
 """Error code for an unknown resource, for clients older than `_SUBSCRIPTIONS_SINCE`. Others get INVALID_PARAMS."""
 
-Context = ServerRequestContext[Any, Any]
 Result = TypeVar("Result")
 
 

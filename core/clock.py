@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from .conversation import Milliseconds
 from .errors import InvalidDate
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE_DAY = 24 * 3600 * 1000
 """Milliseconds per day."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
@@ -79,6 +79,6 @@ def show_millisecond(at: Milliseconds) -> str:
 def _moment(at: Milliseconds | None) -> datetime | None:
     """Return an instant as a date and time, or None for years outside 1 to 9999."""
     try:
-        return None if at is None else _EPOCH + timedelta(milliseconds=at)
+        return None if at is None else EPOCH + timedelta(milliseconds=at)
     except OverflowError:
         return None

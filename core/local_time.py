@@ -6,19 +6,18 @@ Time zones are those of the system's database. Expressions about days use the gr
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
+from .clock import EPOCH
 from .conversation import Milliseconds
 from .errors import InvalidDate, InvalidInput
-from .time_expressions import DateRange, date_range
+from .time_expressions import WEEKDAYS, DateRange, date_range
 
-_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCALTIME: Final = Path("/etc/localtime")
 _HINT: Final = (
     "Use an expression such as now, tomorrow, end of week or next Monday, an ISO date, or epoch milliseconds."
@@ -60,7 +59,7 @@ def local_time(at: Milliseconds, zone: ZoneInfo) -> LocalTime:
     """Return an instant in a time zone. Raises `InvalidInput` for years outside 1 to 9999."""
     moment = _moment(at, zone)
     offset = moment.isoformat()[19:] if not moment.microsecond else moment.isoformat()[26:]
-    weekday = _WEEKDAYS[moment.weekday()].capitalize()
+    weekday = WEEKDAYS[moment.weekday()].capitalize()
     return LocalTime(
         at,
         moment.isoformat("T", "milliseconds"),
@@ -140,14 +139,14 @@ def _next_week(_found: re.Match[str], today: date) -> DateRange:
 
 def _next_weekday(found: re.Match[str], today: date) -> DateRange:
     """Return the next day after today with this weekday."""
-    ahead = (_WEEKDAYS.index(found[1]) - today.weekday() - 1) % 7 + 1
+    ahead = (WEEKDAYS.index(found[1]) - today.weekday() - 1) % 7 + 1
     return DateRange(today + timedelta(days=ahead), today + timedelta(days=ahead))
 
 
 _FUTURE: Final[tuple[tuple[str, Callable[[re.Match[str], date], DateRange]], ...]] = (
     ("tomorrow", _tomorrow),
     ("next week", _next_week),
-    (f"next ({'|'.join(_WEEKDAYS)})", _next_weekday),
+    (f"next ({'|'.join(WEEKDAYS)})", _next_weekday),
 )
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June",
@@ -162,7 +161,7 @@ def _of_iso(text: str, zone: ZoneInfo) -> Milliseconds:
 
 def _moment(at: Milliseconds, zone: ZoneInfo) -> datetime:
     try:
-        return (_EPOCH + timedelta(milliseconds=at)).astimezone(zone)
+        return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
     except (OverflowError, ValueError):
         raise InvalidInput(f"Instant out of range: {at}", hint="Use a year from 1 to 9999.") from None
 
@@ -176,7 +175,7 @@ def _checked(at: Milliseconds, zone: ZoneInfo, expression: str) -> Milliseconds:
 
 
 def _milliseconds(moment: datetime) -> Milliseconds:
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 def _system_zone() -> str:

@@ -46,7 +46,7 @@ _UNITS: Final = {
     "month": _TimeUnit(months=1, margin=15, few_margin=60),
     "year": _TimeUnit(months=12, margin=180, few_margin=720),
 }
-_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
@@ -173,7 +173,7 @@ def _named_day(found: re.Match[str], today: date) -> DateRange:
 
 def _weekday(found: re.Match[str], today: date) -> DateRange:
     """Return the latest day with this weekday. `last` excludes today."""
-    back = (today.weekday() - _index(_WEEKDAYS, found["name"])) % 7
+    back = (today.weekday() - _index(WEEKDAYS, found["name"])) % 7
     return _single_day(today - timedelta(days=7 if found["last"] and not back else back))
 
 
@@ -323,7 +323,7 @@ _FORMS: Final = (
         (rf"{_LEAD}(?:the day before )?yesterday", r"today(?=[?!.]*\Z)"),
     ),
     _Form(
-        rf"(?:(?P<last>last|past) )?(?P<name>{_abbreviated(_WEEKDAYS)})",
+        rf"(?:(?P<last>last|past) )?(?P<name>{_abbreviated(WEEKDAYS)})",
         _weekday,
         (rf"{_LEAD}last {_Q_DAYS}", rf"(?:from|on|since) {_Q_DAYS}"),
     ),

@@ -22,9 +22,10 @@ without changes.
 """
 BUDGET: Final = 20.0
 """Time limit of one run in seconds. The next run continues."""
-_HINT: Final = (
+COPY_AGAIN: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )
+"""Remedy for a damaged copy."""
 _ALREADY_COMPRESSED: Final = {".zst", ".gz", ".zip"}
 
 
@@ -64,7 +65,7 @@ class CopyCompressor:
         try:
             if reason := verifier.damage(source):
                 verifier.record(source, reason)
-                raise CopyDamaged(copy.path, reason, hint=_HINT)
+                raise CopyDamaged(copy.path, reason, hint=COPY_AGAIN)
             before, after = copy.compress()
         except SourceUnreadable as problem:
             result.problems.append(problem)

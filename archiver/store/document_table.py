@@ -172,12 +172,6 @@ class DocumentTable:
         joined = f"SELECT {column}, {counted} FROM chunk c JOIN document d ON d.id = c.document"
         return dict(self._db.rows(f"{joined} GROUP BY {column} ORDER BY 2 DESC, 1"))
 
-    def count_unparsed(self) -> int:
-        """Count the code files that were split by lines, because they have syntax errors or are too large to parse."""
-        return self._db.number(
-            "SELECT count(DISTINCT document) FROM chunk WHERE kind = ? AND unit = ''", (ChunkKind.CODE,)
-        )
-
     def unembedded(self, model: str) -> list[int]:
         """Return the keys of the chunks that have no vectors of this model yet."""
         return self._db.numbers(f"SELECT item.key {_UNEMBEDDED}", (model,))

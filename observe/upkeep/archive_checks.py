@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from ...archiver.copies.compressor import COPY_AGAIN
 from ...archiver.copies.copy_verification import copies_without_row
 from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.deletion.suppression import SuppressionList
@@ -30,9 +31,6 @@ _OVERDUE: Final = 2 * 3600 * 1000
 
 `palaver watch` erases such deletions once an hour.
 """
-_REPAIR_COPY: Final = (
-    "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
-)
 _LISTED_MAX: Final = 3
 """Maximum number of individually listed problems of one kind."""
 
@@ -89,9 +87,9 @@ def copies(context: HealthContext) -> Findings:
         return
     yield "copies", f"{status.verified:,} of {status.files:,} verified since {show_minute(status.verified_since)} UTC"
     for name, reason in status.damaged[:_LISTED_MAX]:
-        yield HealthProblem("copies", f"{context.home.archive / str(name)}: {reason}", _REPAIR_COPY)
+        yield HealthProblem("copies", f"{context.home.archive / str(name)}: {reason}", COPY_AGAIN)
     if more := len(status.damaged[_LISTED_MAX:]):
-        yield HealthProblem("copies", f"{many(more, 'more copy is', 'more copies are')} damaged", _REPAIR_COPY)
+        yield HealthProblem("copies", f"{many(more, 'more copy is', 'more copies are')} damaged", COPY_AGAIN)
 
 
 def copies_without_rows(context: HealthContext) -> Findings:
