@@ -1,6 +1,7 @@
 """Sessions: one row for each conversation. Several files can belong to one session."""
 
 import json
+import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,8 @@ _COLUMNS: Final = Session.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
 SHORTEST_ID: Final = 4
 """Minimum characters of a short session ID."""
+_WORDS: Final = re.compile(r"(?![0-9a-fA-F]{8}-)(?:[A-Za-z]+[-_]){1,2}")
+"""Pattern for one or two words at the start of an ID, which many sessions share. A part of a UUID is no word."""
 
 
 class ProjectTotal(NamedTuple):
@@ -123,8 +126,8 @@ class SessionTable:
         """Return the short IDs of the sessions with these IDs. Unknown IDs are omitted.
 
         A short ID is the shortest prefix of the agent's ID that identifies the session, with at least `SHORTEST_ID`
-        characters. If a session of another agent has the same ID, the short ID is the full ID after the agent's name:
-        `codex/1234`.
+        characters after leading words such as `agent-`. If a session of another agent has the same ID, the short ID is
+        the full ID after the agent's name: `codex/1234`.
         """
         rows = self._db.rows(
             f"""SELECT s.id, s.agent, s.native_id, (SELECT count(*) FROM session WHERE native_id = s.native_id),
@@ -209,7 +212,8 @@ def _short_id(agent: str, native_id: str, same: int, *neighbours: str | None) ->
     if same > 1:
         return f"{agent}/{native_id}"
     common = max(_common_length(native_id, other or "") for other in neighbours)
-    return native_id[: max(SHORTEST_ID, common + 1)]
+    words = _WORDS.match(native_id)
+    return native_id[: max((words.end() if words else 0) + SHORTEST_ID, common + 1)]
 
 
 def _common_length(one: str, other: str) -> int:

@@ -31,6 +31,7 @@ from .snippets import LENGTH, SearchTerms
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange
     from ...archiver.store.exchange_table import ExchangeLocation
+    from ...archiver.store.item_table import StoredItem
     from ...core.conversation import Milliseconds
     from ...core.memory import StoredMemory
     from .zero_results import ZeroResultExplainer
@@ -78,7 +79,7 @@ class Hits:
         item = self._store.items.load([key]).get(key)
         if item is None or public != ids.show(item.kind, key):
             raise UnknownIds([public])
-        keys = self._store.exchanges.around(item.exchange, count)
+        keys, path = self._neighbours(item, count)
         if not keys:
             raise InvalidInput(
                 f"{public} is not part of a conversation", hint="Give the ID of an observation or an exchange."
@@ -93,8 +94,20 @@ class Hits:
         ours = [_public_id(each) for each in representatives if each.event.key == item.exchange]
         for anchor in hits:
             if anchor.id in ours:
-                return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
+                return Timeline(anchor.id, hits, anchor.session_id, path or anchor.path)
         raise UnknownIds([public])  # another process has just removed the item
+
+    def _neighbours(self, item: StoredItem, count: int) -> tuple[list[int], str]:
+        """Return the exchange of an item with up to `count` exchanges on either side, and the path of the conversation.
+
+        The path is empty, and the exchanges are those of one source, if the session's main source lacks the exchange.
+        """
+        whole = self._store.summaries.conversation(item.session)
+        source = self._store.sources.main(item.session)
+        if source is None or item.exchange not in whole:
+            return self._store.exchanges.around(item.exchange, count), ""
+        place = whole.index(item.exchange)
+        return whole[max(0, place - count) : place + count + 1], source.archived
 
     def of_session(self, number: int) -> Timeline:
         """Return all observations of a session, and its exchanges without observations, in chronological order.

@@ -44,6 +44,8 @@ def test_a_session_has_all_exchanges_of_its_longest_copy(layers: ArchiveSearch) 
     assert [detail.path, timeline.path] == ["claude-code/shop/copy-2.jsonl"] * 2
     assert [detail.start_line, detail.end_line] == [1, 6]
     assert len(timeline.hits) == len(PROMPTS)
+    around = layers.timeline(timeline.hits[0].id, around=2)
+    assert (around.anchor, len(around.hits), around.path) == (timeline.hits[0].id, len(PROMPTS), timeline.path)
 
 
 def test_the_longest_copy_is_read(layers: ArchiveSearch) -> None:

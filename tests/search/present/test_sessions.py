@@ -93,6 +93,20 @@ def test_short_ids_are_unambiguous(names: set[str], tmp_path_factory: pytest.Tem
             assert short == name or not any(other.startswith(short) for other in names - {name})
 
 
+def test_short_ids_distinguish_more_than_the_word_before_them(tmp_path: Path) -> None:
+    """Words such as `agent-` at the start of an ID do not count as its four characters."""
+    wanted = {
+        "agent-a0ad4f44468bdf20d": "agent-a0ad",
+        "subagent_agent-12345": "subagent_agent-1234",
+        "abcdefab-0000-4000-8000-000000000001": "abcd",
+    }
+    with Store.create(tmp_path / "palaver.db") as store:
+        with store.transaction():
+            numbers = [store.sessions.save(Session("claude-code", name)) for name in wanted]
+
+        assert list(store.sessions.short_ids(numbers).values()) == list(wanted.values())
+
+
 def test_equal_ids_of_two_agents_are_distinguished(tmp_path: Path) -> None:
     """The name of the agent precedes an ID that sessions of two agents have."""
     with Store.create(tmp_path / "palaver.db") as store:
