@@ -3,7 +3,6 @@
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ from ..history import FORK, ORIGINAL, History, talk
 
 WORKER = "tests.archiver.copies.compression_worker"
 KILLS = 6
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as history:
-        yield history
 
 
 def compress(history: History, budget: float = 60) -> Compression:

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,6 @@ from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX
 from palaver.core.errors import CopyDamaged, InvalidInput
 
 from ..history import FORK, ORIGINAL, History, talk
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as history:
-        yield history
 
 
 @pytest.fixture

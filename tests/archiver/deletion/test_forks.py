@@ -1,7 +1,6 @@
 """A line that a fork repeats belongs to the session that contained it first."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -14,12 +13,6 @@ from palaver.core.errors import InvalidInput
 
 from ..history import FORK, ORIGINAL, History, talk
 from .steps import all_prompts, copied_bytes, exchange, forget, plan, undo
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
 
 
 @pytest.mark.parametrize("erase", [False, True])

@@ -1,7 +1,6 @@
 """Lines are erased even if copies are damaged or missing."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -17,12 +16,6 @@ from ..history import FORK, ORIGINAL, History, talk
 from .steps import OTHER, all_prompts, copied_bytes, exchange, forget, plan
 
 WORDS = [f"word{number:05}" for number in range(12_000)]
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
 
 
 def damage(history: History) -> Copy:

@@ -52,12 +52,6 @@ def messages(copy: Copy) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
 def copy(tmp_path: Path) -> Copy:
     return Copy(tmp_path, "claude-ai/c/a.jsonl")
 

@@ -37,12 +37,6 @@ from ..redaction.planted import TOKENS
 few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
-
-
 def assert_accounted(history: History) -> None:
     """Assert that every parsed line of every source has exactly one outcome."""
     for source in history.store.sources.by_path().values():

@@ -2,9 +2,8 @@
 
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,6 @@ from ..formats.codex import codex_lines
 from ..history import FORK, ORIGINAL, History, talk
 
 THIRD = "33333333-0000-4000-8000-000000000003"
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
 
 
 def fork_lines(*words: str, session: str, origin: str) -> list[dict[str, Any]]:

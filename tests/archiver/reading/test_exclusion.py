@@ -2,9 +2,6 @@
 
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from palaver.archiver.ingest.ingest import Ingest
@@ -17,12 +14,6 @@ from ..history import FORK, ORIGINAL, History, talk
 
 MARKER = "Do not index this chat. one"
 ONE = "Do not index this message. two"
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
 
 
 def test_one_exchange_is_excluded(history: History) -> None:

@@ -1,7 +1,7 @@
 """Palaver's own output stays in the raw archive and is never indexed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,6 @@ from ..history import FORK, ORIGINAL, History, talk
 
 SERVER = "mcp__palaver__search"
 FENCED = "<recalled-12345678>\nex-1 2026-03-01 exchange 0.91 zephyr\n</recalled-12345678>"
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        yield made
 
 
 def texts(history: History, session: str = ORIGINAL) -> list[str]:
