@@ -19,7 +19,7 @@ from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import LIMIT_MAX, Query
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.rules import observe
+from palaver.observe.rules.rule_extractor import observe
 from palaver.search.archive_search import ArchiveSearch
 
 from . import shared

@@ -10,6 +10,7 @@ from ..core.progress import Progress, never
 from . import rules
 from .extraction.file_states import file_states, is_live
 from .extraction.observation_writer import keep, summarise
+from .rules import rule_extractor
 from .rules.verification import VerifiedObservations
 
 _BATCH = 200
@@ -52,7 +53,7 @@ def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], 
 def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> VerifiedObservations:
     if stored.session not in sessions:
         sessions[stored.session] = store.sessions.load(stored.session)
-    return rules.observe(stored.exchange, sessions[stored.session])
+    return rule_extractor.observe(stored.exchange, sessions[stored.session])
 
 
 def _file_states(

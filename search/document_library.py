@@ -261,15 +261,6 @@ class DocumentLibrary(Closing):
         self._close.close()
 
 
-def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:
-    """Return the folders in which agents can index files: working folder, user's home folder and `document_roots`.
-
-    The root of a file system is never included.
-    """
-    folders = (Path.cwd(), Path.home(), *(Path(folder).expanduser() for folder in named))
-    return tuple(folder for folder in folders if folder.is_absolute() and folder != Path(folder.anchor))
-
-
 def _of_stage(report: Reporter, stage: str) -> Progress:
     return lambda done, total: report(stage, done, total)
 

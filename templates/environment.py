@@ -2,23 +2,11 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
-from typing import Any, Final
-
-from jinja2 import (
-    BaseLoader,
-    ChoiceLoader,
-    Environment,
-    FileSystemLoader,
-    FunctionLoader,
-    StrictUndefined,
-    TemplateError,
-    TemplateSyntaxError,
-)
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import TYPE_CHECKING, Any, Final
 
 from ..core.amount import dollars, grouped, many, size
 from ..core.clock import show_day, show_minute
@@ -29,25 +17,42 @@ from .dialogue import TurnText
 from .labels import counted, has_transcript, label, other_sessions
 from .status_legend import outcomes, step
 
+if TYPE_CHECKING:
+    from jinja2 import BaseLoader, Environment
+
 _LISTED: Final = 12
 """Maximum number of names in a list."""
-_FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
-"""Errors that can occur when a user's template is compiled or rendered."""
+_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
+"""Errors of Python that can occur when a user's template is compiled or rendered."""
 
 
 class Templates:
     """Templates by name, such as `search.md.j2`.
 
     A file in `user_folder` replaces the packaged template of the same name, and runs in a sandbox. Values are never
-    interpreted as templates.
+    interpreted as templates. Jinja is loaded by the first call, so that a server starts fast.
     """
 
     def __init__(self, user_folder: Path | None) -> None:
-        self._packaged = _with_filters(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
         self._folder = user_folder
-        if user_folder is not None:
-            loader = ChoiceLoader([FileSystemLoader(user_folder), FunctionLoader(_packaged)])
-            self._sandbox = _with_filters(ImmutableSandboxedEnvironment(**_settings(loader)))
+
+    @cached_property
+    def _trusted(self) -> "Environment":
+        """Environment of the packaged templates."""
+        from jinja2 import Environment, FunctionLoader
+
+        return _with_filters(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
+
+    @cached_property
+    def _sandbox(self) -> "Environment":
+        """Environment of the user's templates, and of the packaged templates that these do not replace."""
+        from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        folders = [] if self._folder is None else [FileSystemLoader(self._folder)]
+        return _with_filters(
+            ImmutableSandboxedEnvironment(**_settings(ChoiceLoader([*folders, FunctionLoader(_packaged)])))
+        )
 
     def fill(self, name: str, values: Mapping[str, object]) -> str:
         """Return the rendered template.
@@ -55,12 +60,14 @@ class Templates:
         Raises:
             TemplateInvalid: A user's template is invalid. The message contains its file and line.
         """
+        from jinja2 import TemplateError
+
         # Search the folder on each call, so that users can add templates while a server runs.
         if self._folder is None or not any(self._folder.glob("*.md.j2")):
-            return self._packaged.get_template(name).render(values)
+            return self._trusted.get_template(name).render(values)
         try:
             return self._sandbox.get_template(name).render(values)
-        except _FAULTS as error:
+        except (TemplateError, *_FAULTS) as error:
             raise TemplateInvalid(
                 f"{_location(error, self._folder, name)}: {error}",
                 hint="Correct this template, or delete it to use the packaged one.",
@@ -74,6 +81,8 @@ class Templates:
 
 def _location(error: Exception, folder: Path, name: str) -> str:
     """Return the location of an error as `file, line n`, from the traceback entries that Jinja adds."""
+    from jinja2 import TemplateSyntaxError
+
     if isinstance(error, TemplateSyntaxError):
         return f"{error.filename or folder / name}, line {error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent == folder]
@@ -86,7 +95,9 @@ def _packaged(name: str) -> str | None:
     return source.read_text("utf-8") if source.is_file() else None
 
 
-def _settings(loader: BaseLoader) -> dict[str, Any]:
+def _settings(loader: "BaseLoader") -> dict[str, Any]:
+    from jinja2 import StrictUndefined
+
     # Autoescape is for HTML. The filters of `quote` make stored text safe as Markdown.
     return {
         "loader": loader,
@@ -97,7 +108,7 @@ def _settings(loader: BaseLoader) -> dict[str, Any]:
     }
 
 
-def _with_filters(environment: Environment) -> Environment:
+def _with_filters(environment: "Environment") -> "Environment":
     environment.filters.update(_FILTERS)
     return environment
 

@@ -65,6 +65,15 @@ class DocumentRoots:
         return plain, max(inside, key=lambda folder: len(folder.parts))
 
 
+def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:
+    """Return the folders in which agents can index files: working folder, user's home folder and `document_roots`.
+
+    The root of a file system is never included.
+    """
+    folders = (Path.cwd(), Path.home(), *(Path(folder).expanduser() for folder in named))
+    return tuple(folder for folder in folders if folder.is_absolute() and folder != Path(folder.anchor))
+
+
 def read(path: Path, root: Path) -> DocumentFile:
     """Return the content of a file below a root. Both arguments must come from `find`, which resolves links.
 

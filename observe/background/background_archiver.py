@@ -24,8 +24,8 @@ from ...core.report import IngestReport
 from ...search.index.generation import Generations
 from ..deletion.erasure import erase_expired, finish, is_unfinished
 from .index_schedule import IndexSchedule
-from .index_worker import IndexWorker, WorkerResult
 from .model_schedule import ModelResult, ModelSchedule
+from .worker_process import IndexWorker, WorkerResult
 
 _MAINTENANCE: Final = 3600.0
 """Seconds between two runs that compress copies and erase expired deletions."""

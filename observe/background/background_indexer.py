@@ -7,7 +7,7 @@ from typing import Final
 
 from ...core.errors import PalaverError
 from ...core.home import Home
-from .index_worker import IndexWorker
+from .worker_process import IndexWorker
 
 _RETRY: Final = 5.0
 """Seconds between attempts while another process holds the learner's lease."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from ...archiver.store import Store
 from ...core.errors import PalaverError
-from .index_worker import IndexWorker, WorkerResult
+from .worker_process import IndexWorker, WorkerResult
 
 _QUIET: Final = 4.0
 """Seconds without a change after which changes are indexed."""

@@ -1,11 +1,10 @@
-"""Index worker: a process that observes, embeds and publishes while its caller continues.
+"""Work of the index worker: the process observes, embeds and publishes while its caller continues.
 
 The process ends and frees its memory when no work is left. It can be killed at any time. If the caller is killed, the
-worker publishes its current results and ends.
+worker publishes its current results and ends. `worker_process.py` starts it.
 """
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field, json
+from msgspec import json
 
 from ...archiver.copies.copy_verification import CopyVerifier
 from ...archiver.copies.raw import RawArchive
@@ -28,6 +27,7 @@ from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
 from ..learn import learn
+from .worker_process import WorkerResult
 
 _LONGEST: Final = 60.0
 """Seconds after which a worker finishes the current batch and publishes its results."""
@@ -44,22 +44,6 @@ _ORPHANED: Final = 60.0
 """Seconds for which a worker runs on after its caller was killed, so that it can still complete the index."""
 _NICE: Final = 10
 """Niceness of a worker, so that the user's programs and ingest runs have priority."""
-
-
-class WorkerResult(Struct, frozen=True):
-    """Result of one index worker."""
-
-    observed: int = 0
-    embedded: int = 0
-    seq: int = 0
-    """Sequence number of the last change that the worker processed."""
-    lag: int = 0
-    """Number of changes that are not in the index."""
-    left: bool = False
-    """True if the worker stopped before it finished all work."""
-    verified: VerifiedCopies = field(default_factory=VerifiedCopies)
-    reindexed: bool = False
-    """True if an index from another version of Palaver was rebuilt."""
 
 
 def update_index(
@@ -119,48 +103,6 @@ def _publish(store: Store, indexer: Indexer, behind: int) -> None:
     if indexer.lag >= behind:
         indexer.publish()
         store.stages.note("publish")
-
-
-class IndexWorker:
-    """Index worker process of one home. It can be started repeatedly, but only one process runs at a time."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def busy(self) -> bool:
-        """True if a worker was started and its result has not been returned yet."""
-        return self._process is not None
-
-    def start(self, model: str | None, *, settle: bool) -> None:
-        """Start a worker. Raises `OSError` if the process cannot be started."""
-        # Use a separate process group, so that Ctrl-C reaches only the caller. The worker does not inherit locks.
-        command = [sys.executable, "-P", "-m", __name__, str(self._home.root), model or "", "settle" * settle]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
-
-    def result(self) -> WorkerResult | PalaverError | None:
-        """Return the result or failure of the worker, or None while it runs."""
-        return None if self._process is None or self._process.poll() is None else self.wait()
-
-    def wait(self) -> WorkerResult | PalaverError:
-        """Wait until the worker ends, and return its result or failure."""
-        assert self._process is not None
-        process, self._process = self._process, None
-        assert process.stdout is not None
-        output = process.stdout.read()  # Closing stdin, as `communicate` does, would make the worker stop early.
-        process.communicate()
-        if process.returncode == 0:
-            return json.decode(output, type=WorkerResult)
-        reason = output.decode("utf-8", "replace") or f"the index worker exited with status {process.returncode}"
-        return PalaverError(reason, hint="See standard error of `palaver watch`.")
-
-    def stop(self) -> None:
-        """Kill the worker. The next worker continues the work."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
 
 
 def serve(home: Home, model: str | None, *, settle: bool) -> None:

@@ -19,9 +19,9 @@ from palaver.agents.rag.rag_replies import (
     StoredReply,
 )
 from palaver.agents.toolset import ServerConfig
+from palaver.archiver.documents.document_roots import usual_roots
 from palaver.core.config import Config
 from palaver.core.home import Home
-from palaver.search.document_library import usual_roots
 from palaver.templates.render import Renderer
 
 Result = TypeVar("Result")

@@ -19,6 +19,7 @@ from mcp_types import CallToolResult, TextContent
 
 from palaver.agents.conversation_tools import CONVERSATION
 from palaver.agents.server import build
+from palaver.agents.toolset import TOOLSETS
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 
@@ -29,6 +30,19 @@ ROOT = Path(__file__).parents[2]
 MODULE = "tests.agents.fake_layers"
 PATH = transcript().path
 ERAS = ["legacy", "2026-07-28"]
+# Modules that no server needs to list its tools, and those that the conversation tools do not need either.
+UNLISTED = {
+    "anthropic",
+    "jinja2",
+    "numpy",
+    "onnxruntime",
+    "palaver.observe.learn",
+    "palaver.observe.llm",
+    "palaver.observe.rules.rule_extractor",
+    "tokenizers",
+    "usearch",
+}
+UNSEARCHED = {"palaver.observe", "palaver.search.document_library", "yaml"}
 Scenario = Callable[[Client], Coroutine[Any, Any, None]]
 
 
@@ -258,6 +272,21 @@ def test_discovery_needs_no_handshake() -> None:
 
     assert "2026-07-28" in result["supportedVersions"]
     assert result["instructions"] == CONVERSATION.instructions
+
+
+@pytest.mark.parametrize("toolset", TOOLSETS)
+def test_tools_are_listed_before_their_libraries_are_loaded(toolset: str) -> None:
+    """A server starts without models, templates and extraction. The conversation tools need no memories either."""
+    start = f"from palaver.cli import main; main(['mcp', '--toolset', '{toolset}'], standalone_mode=False)"
+    words, pipe = [sys.executable, "-c", f"import sys; {start}; print(*sys.modules, file=sys.stderr)"], subprocess.PIPE
+    with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        shake_hands(server, "2025-11-25")
+        listed = ask(server, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"})["result"]["tools"]
+        _, log = server.communicate(timeout=200)
+
+    unneeded = UNLISTED | (UNSEARCHED if toolset == "conversation" else set[str]())
+    assert listed
+    assert unneeded.intersection(log.decode().split()) == set()
 
 
 def test_the_end_of_input_ends_the_server() -> None:

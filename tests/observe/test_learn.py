@@ -6,7 +6,8 @@ from msgspec import json
 from palaver.core.clock import now
 from palaver.core.memory import Memory
 from palaver.observe.background import index_worker
-from palaver.observe.background.index_worker import WorkerResult, update_index
+from palaver.observe.background.index_worker import update_index
+from palaver.observe.background.worker_process import WorkerResult
 from palaver.observe.learn import Learned, learn
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer

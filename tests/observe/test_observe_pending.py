@@ -5,6 +5,7 @@ import pytest
 from palaver.core.conversation import Exchange, Session
 from palaver.observe import rules
 from palaver.observe.observe_pending import observe_pending
+from palaver.observe.rules import rule_extractor
 from palaver.observe.rules.verification import VerifiedObservations
 
 from ..search.history import History, Said, learned
@@ -74,7 +75,7 @@ def test_an_exchange_that_changes_meanwhile_is_observed_again(
     archive: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Content that another process adds to an exchange during extraction is processed, too."""
-    observe = rules.observe
+    observe = rule_extractor.observe
     exchanges = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(4)]
 
     def slow(exchange: Exchange, session: Session) -> VerifiedObservations:
@@ -84,7 +85,7 @@ def test_an_exchange_that_changes_meanwhile_is_observed_again(
             )
         return observe(exchange, session)
 
-    monkeypatch.setattr(rules, "observe", slow)
+    monkeypatch.setattr(rule_extractor, "observe", slow)
     observe_pending(archive.store, silent)
 
     [*_, last] = archive.store.observations.of_exchange(5)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.document_roots import DocumentRoots
+from palaver.archiver.documents.document_roots import DocumentRoots, usual_roots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.document import ChunkKind, DocumentFilter, StoredChunk
@@ -16,7 +16,7 @@ from palaver.core.home import Home
 from palaver.core.query import Mode, Query
 from palaver.search import document_library
 from palaver.search.archive_search import ArchiveSearch
-from palaver.search.document_library import DocumentLibrary, usual_roots
+from palaver.search.document_library import DocumentLibrary
 from palaver.search.index.generation import Generations
 from palaver.search.present.hits import Hits
 from palaver.search.rank.engine import Engine

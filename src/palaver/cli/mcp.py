@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from palaver import __version__
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
+from palaver.archiver.documents.document_roots import usual_roots
 from palaver.core.config import Config
 from palaver.core.home import Home, is_read_only_mode
-from palaver.search.document_library import usual_roots
 from palaver.templates.render import Renderer
 
 from .failures import INTERRUPTED

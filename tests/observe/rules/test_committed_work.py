@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.observe.rules import observe
 from palaver.observe.rules.committed_work import committed_work
+from palaver.observe.rules.rule_extractor import observe
 
 from .exchange_script import Script, session
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.observe.rules import observe
+from palaver.observe.rules.rule_extractor import observe
 
 from ...shared import SAMPLES, SHARED
 from .real import real_exchanges

@@ -1,4 +1,8 @@
-"""Phrase lists match only whole words."""
+"""Phrase lists match only whole words, and are compiled when they are used."""
+
+import re
+
+import pytest
 
 from palaver.observe.rules.phrase_patterns import anywhere, at_start, whole_text
 
@@ -14,6 +18,14 @@ def test_layout_of_lists_is_ignored() -> None:
     assert phrases.search("it TURNS out")
     assert phrases.search("the root cause.")
     assert not phrases.search("the root  causes")
+
+
+def test_the_first_use_compiles_a_list() -> None:
+    """A list is compiled by its first use, so an error in it is raised there."""
+    phrases = anywhere("fix | (add")
+
+    with pytest.raises(re.error):
+        phrases.search("a fix")
 
 
 def test_words_are_whole() -> None:

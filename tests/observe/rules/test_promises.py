@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from palaver.core.conversation import Exchange, Kind, Speaker
 from palaver.core.observation import Observation
 from palaver.core.sentences import TITLE_MAX
-from palaver.observe.rules import VERSION, observe
+from palaver.observe.rules import VERSION
 from palaver.observe.rules.exchange_analysis import accepted_commits
+from palaver.observe.rules.rule_extractor import observe
 
 from ...shared import SAMPLES, SHARED
 from .exchange_script import CWD, Script, session

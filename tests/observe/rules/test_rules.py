@@ -4,7 +4,7 @@ import pytest
 
 from palaver.core.conversation import Turn
 from palaver.core.observation import Observation, ObservationType
-from palaver.observe.rules import observe
+from palaver.observe.rules.rule_extractor import observe
 
 from .exchange_script import Script, session
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Session
 from palaver.core.observation import Observation
-from palaver.observe.rules import observe
+from palaver.observe.rules.rule_extractor import observe
 from palaver.observe.rules.session_summary import build_summary
 
 from .exchange_script import Script, session
