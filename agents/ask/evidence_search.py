@@ -89,6 +89,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     if (dated := _with_time(filters, results)) != filters:
         searches = plan(question, dated, here)
         newest = names_only_a_time(question, [each.text for each in results.times])
+        absent = () if newest else absent
         listed = replace(Query.newest(limit=_LISTED), filters=dated)
         results = replace(archive.find(listed if newest else searches.question), times=results.times)
     unknown = not newest and bool(words) and words <= set(absent)

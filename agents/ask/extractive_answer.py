@@ -16,6 +16,7 @@ from .evidence_search import WEAK, WEAK_SHARE, FoundEvidence, find_evidence, lab
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
+from .question_plan import key_words
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -112,7 +113,7 @@ def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive)
     results = found.results
     why = results.explanation
     nearest = why.weak if why else results.hits[:_NEAREST]
-    absent = found.absent or (why.missing if why else ())
+    absent = found.absent or (key_words(" ".join(why.missing)) if why else ())
     facts = [f"Not in the archive: {', '.join(absent)}."] if absent else []
     facts += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
     newest = f" The newest entry is from {show_day(results.newest)}." if results.newest is not None else ""

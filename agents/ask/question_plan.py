@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...core.errors import InvalidInput
 from ...core.observation import ObservationType
 from ...core.query import Filters, Query
+from ...core.time_expressions import extract
 
 _WORD: Final = re.compile(r"[\w./#@-]*\w")
 _EMPTY: Final = frozenset(
@@ -76,8 +77,8 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
         asked = replace(asked, here=here)
     words = key_words(question)
     terms = replace(asked, concepts=(" ".join(words),)) if 1 < len(" ".join(words)) < len(question.strip()) else None
-    # A number can be part of a date, which is recognised only with the words around it.
-    if terms and len(words) <= _FEW and not re.search(r"\d", terms.concepts[0]):
+    # A date is recognised only with the words around it. A number can be part of one.
+    if terms and len(words) <= _FEW and not re.search(r"\d", terms.concepts[0]) and not extract(question):
         asked, terms = terms, None
     wanted = (types for types, words in _KINDS if words.search(question))
     return QuestionPlan(
