@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...core.home import Home
+from ..toolset import find_toolset
 from .config_format import as_table
 
 NAME: Final = "palaver"
@@ -85,4 +86,9 @@ def docker_server(home: Home, toolset: str = "") -> ServerEntry:
 
 
 def _served(toolset: str) -> tuple[str, ...]:
-    return ("mcp", "--toolset", toolset) if toolset else ("mcp",)
+    """Return the arguments that serve toolsets. If two of them define a tool of the same name, names get a prefix."""
+    chosen = dict.fromkeys(filter(None, (name.strip() for name in toolset.split(","))))
+    if not chosen:
+        return ("mcp",)
+    names = [tool.name for name in chosen for tool in find_toolset(name).tools]
+    return ("mcp", "--toolset", ",".join(chosen), *(["--prefix"] if len(set(names)) < len(names) else []))
