@@ -321,9 +321,9 @@ class StoreMissing(StoreError):
         self.copies = copies
         if copies:
             hint = "Restore a backup of palaver.db, or run `palaver rebuild --from-archive` to parse the copies again."
-            super().__init__(f"the database in {path} is missing, but its raw copies exist", hint=hint)
+            super().__init__(f"The database in {path} is missing, but its raw copies exist", hint=hint)
         else:
-            super().__init__(f"no archive at {path}", hint="Run `palaver up` to create one.")
+            super().__init__(f"No archive at {path}", hint="Run `palaver up` to create one.")
 
 
 class DemoOnly(StoreMissing):

@@ -32,6 +32,7 @@ from palaver.core.results import (
     OutputMatches,
     Results,
     TimeExpression,
+    Timeline,
     TranscriptExcerpt,
     UnknownName,
     ZeroResultExplanation,
@@ -329,6 +330,9 @@ def test_layers_one_and_two_state_the_cost_of_the_next_layer() -> None:
     assert RENDERER.search(results(*HITS)).endswith("get_observations: ~180-200 tokens each.\n")
     assert RENDERER.search(results(hit(1))).endswith("get_observations: ~180 tokens.\n")
     assert "lines 3-40 (~900 tokens)" in RENDERER.observations([detail()])
+    assert "line 3 (~900 tokens)" in RENDERER.observations([replace(detail(), end_line=3)])
+    timeline = Timeline("obs-1041", (hit(1),), "5e0c", "claude-code/5e0c.jsonl")
+    assert RENDERER.timeline(timeline).endswith("get_observations(ids), ~180 tokens each.\n")
     assert "(~5,657 tokens)" in RENDERER.observations([replace(detail(), tokens=5_657)])
 
 

@@ -122,7 +122,7 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
             refuse_demo(home)
         if not found and home.is_new:
             hint = "Give a folder of transcripts, or run `palaver up` to try demo data."
-            raise PalaverError("no agent history found", hint=hint)
+            raise PalaverError("No agent history found", hint=hint)
         complete = _archive(home, found, skipped, pool, as_json=as_json, listing=listing)
     if not complete:
         sys.exit(1)
