@@ -203,8 +203,8 @@ class Renderer:
     ) -> tuple[Detail, ...]:
         """Return the details with the exact token cost of `read` for their evidence.
 
-        The estimated cost is kept if the transcript of a detail cannot be loaded, and for whole sessions, because
-        `read` returns a whole session in several parts.
+        The estimated cost is kept if the transcript of a detail cannot be loaded. It is also kept for whole sessions,
+        because `read` returns a whole session in several parts.
         """
         exact = [has_transcript(one) and not one.entries for one in details]
         return tuple(

@@ -37,7 +37,7 @@ _ERROR: Final = re.compile(
     r"|unknown|unrecognized|unexpected|permission denied|exit (?:code|status))\b",
     re.IGNORECASE,
 )
-"""Words of error messages."""
+"""Pattern for words of error messages."""
 _QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{8,})[\"”`]")
 _GENERAL: Final = frozenset(
     "all app application code command commands correctly here locally new program project repo repository use used"

@@ -77,7 +77,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
 
     If a later observation replaced an entry, that observation is also returned. If the question names a time, such as
     "last week", only entries of that time are returned. If no word of the question occurs in the archive, no entry is
-    returned, because similar vectors alone do not show that the archive contains its subject.
+    returned. Similar vectors alone do not show that the archive contains its subject.
 
     Raises:
         InvalidInput: The question or a filter is invalid.

@@ -20,9 +20,9 @@ _PROMPT_MAX: Final = 2_000
 """Number of characters at the start of a prompt that are used as a search query."""
 _LINE_MAX: Final = 4_000
 _HOOK_CONTEXT: Final = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
-"""Text of an earlier hook, which Gemini CLI puts before the prompt when it runs without a terminal."""
+"""Pattern for the text of an earlier hook, which Gemini CLI puts before the prompt when it runs without a terminal."""
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
-"""File in the patch with which Codex edits files."""
+"""Pattern for the names of the files in a patch. Codex edits files with such patches."""
 _NAMES: Final = {
     HookEvent.SESSION_START: ("SessionStart",),
     HookEvent.PROMPT: ("UserPromptSubmit", "BeforeAgent"),

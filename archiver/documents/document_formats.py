@@ -1,8 +1,8 @@
 """Formats of documents: the reader of each suffix.
 
-Libraries parse PDF, YAML and Markdown. A scan of the rows finds the titles of reStructuredText: the same titles as
-docutils in 700 files, in one seventieth of the CPU time, and it runs no directives. The standard library's parsers read
-HTML and DOCX without building a tree of the whole document.
+Libraries parse PDF, YAML and Markdown. A scan of the rows finds the titles of reStructuredText, and runs no directives.
+In 700 files, it found the same titles as docutils in one seventieth of the CPU time. The standard library's parsers
+read HTML and DOCX without building a tree of the whole document.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """Detection of rewinds.
 
 In a rewind, the user goes back in the conversation and continues from there, which abandons a range of lines. The value
-of a `Fact.REWOUND` note is the number of the first abandoned line. The value is empty if that line precedes the start
-of a partial read.
+of a `Fact.REWOUND` note is the number of the first abandoned line. If only the end of a transcript is read, that line
+can precede the part that is read. The value is then empty.
 """
 
 from msgspec import Struct, field
@@ -22,7 +22,8 @@ class PromptLines(Struct):
     def take_back(self, line: int, count: int, *, partial: bool) -> list[Note]:
         """Return a rewind note for the last `count` prompts.
 
-        If fewer prompts are known, return an empty list or, in a partial read, a note with an empty value.
+        If fewer prompts are known, return an empty list. If only a part of the transcript is read (`partial`), return a
+        note with an empty value.
         """
         if not 0 < count <= len(self._lines):
             return [Note(line, Fact.REWOUND, "")] if partial and count else []
@@ -38,12 +39,12 @@ class PromptParents(Struct):
     """
 
     _begun: bool = False
-    """True after the first prompt, whose parent may precede the start of a partial read."""
+    """True after the first prompt. Its parent can precede the part of the transcript that is read."""
     _prompts: dict[str, int] = field(default_factory=dict[str, int])
     _records: set[str] = field(default_factory=set[str])
 
     def add_record(self, record: str) -> None:
-        """Add the ID of a record. Only partial reads need the IDs."""
+        """Add the ID of a record. The IDs are needed if only a part of the transcript is read."""
         self._records.add(record)
 
     def add_prompt(self, parent: str, line: int, *, partial: bool) -> list[Note]:

@@ -174,7 +174,8 @@ class SourceReader:
         """Return the new records that another source or an earlier line of this source contains, with that line.
 
         In this source, only lines before the first line of this reading count as earlier. The stored line of a record
-        that is read again may be wrong: if a prompt was queued twice, its record may have moved to another line.
+        that is read again may be wrong. For example, the record of a prompt that was queued twice may have moved to
+        another line.
         """
         places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}

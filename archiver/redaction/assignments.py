@@ -74,7 +74,7 @@ _PATH = (
 )
 """Patterns for paths, which are not secrets.
 
-Base64 keys, which may also contain `/`, do not match: they mix digits and letters of both cases, and have long runs of
+Base64 keys, which may also contain `/`, do not match. They mix digits and letters of both cases, and have long runs of
 characters between slashes.
 """
 NOT_BARE = AllowList(

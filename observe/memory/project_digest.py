@@ -41,8 +41,7 @@ _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
 """Factors of the weight of a decision.
 
-In order: the factor for a decision by the user, the increase for each repetition, and the factor if none of the cited
-files still exists.
+Factor for a decision by the user, increase for each repetition, and factor if none of the cited files still exists.
 """
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
@@ -99,8 +98,8 @@ class ProjectDigests:
 
         Lines with words of the query come first, and without a query those of the latest sessions. With `namesakes`,
         the digest covers every folder with the name of the project. With `likely_only`, the digest contains only lines
-        that are probably about the next session: the latest sessions, if sessions of the project continue each other,
-        and the files that are modified again and again. `without` is the ID of a session to omit.
+        that are probably about the next session. These are the files that are modified again and again and, if sessions
+        of the project continue each other, the latest sessions. `without` is the ID of a session to omit.
         """
         is_project = namespace and namespace.startswith(PROJECT)
         past = self._past(namespace, without, namesakes=namesakes) if namespace and is_project else []

@@ -1,7 +1,8 @@
 """Open items: the work that a session did not finish.
 
-Sources are the notes of the model, the last to-do list, sentences about open points, an unanswered question, a rejected
-plan, a failed check and an interruption. Only the end of a session counts, because later work finishes earlier items.
+Sources are the notes of the model, the last to-do list and sentences about open points. An unanswered question, a
+rejected plan, a failed check and an interruption are open items, too. Only the end of a session counts, because later
+work finishes earlier items.
 """
 
 import re

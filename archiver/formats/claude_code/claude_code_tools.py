@@ -121,10 +121,10 @@ _BODIES: dict[str, Callable[[Arguments], str]] = {
 def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) -> ToolResult:
     """Return the tool result in a result block.
 
-    The author is the user in two cases only: the result answers an `AskUserQuestion` call, or it states why the user
+    The author is the user in two cases only. The result answers an `AskUserQuestion` call, or it states why the user
     refused a question, a plan or an edit. The author of any other result is the tool, even if it contains the phrases
-    of a refusal, because a server or a command can print these phrases. `extra` is the record's `toolUseResult`, which
-    contains paths and answers.
+    of a refusal. A server or a command can print these phrases. `extra` is the record's `toolUseResult`, which contains
+    paths and answers.
     """
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True

@@ -157,7 +157,7 @@ def _archive(
 ) -> bool:
     """Run all stages and print a report. Return whether all files were readable and all stages succeeded.
 
-    With `listing`, the omitted files are listed. With None, the command has no such option.
+    `listing` tells whether to list the omitted files, or is None if the command has no such option.
     """
     from palaver.observe.pipeline import Pipeline
 

@@ -189,7 +189,11 @@ def _archive_in_background(home: Home) -> None:
 
 
 def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]:
-    """Create the home if it is missing, and return it with its settings. Events and a project exclude each other."""
+    """Create the home if it is missing, and return it with its settings.
+
+    Raises:
+        UsageError: The call has both events and a project.
+    """
     if events and project is not None:
         raise click.UsageError("--project concerns all hooks. Leave out the events.")
     home = Home.find()
