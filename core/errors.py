@@ -141,7 +141,7 @@ class UnknownProject(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Error: these IDs do not exist. `gone` contains those of them that may have belonged to deleted items."""
+    """Error: these IDs do not exist. `gone` contains the IDs that may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)

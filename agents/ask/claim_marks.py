@@ -24,7 +24,8 @@ _OWN: Final = re.compile(r"(?:\d+[.)]\s)?\W*(?:Probably|Nothing found)\b")
 """Pattern for the start of a conclusion that the model marks as its own, or of a statement that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
-"""Minimum number of words in a claim, without a full stop. Shorter lines are labels. Sentences need one word less."""
+"""Minimum number of words in a claim without a full stop. A shorter line is a label. A claim with a full stop needs one
+word less."""
 _STOP: Final = re.compile(r"[.!?](?!\w)")
 _AFTER_STOP: Final = re.compile(r"(?:\s*[\[(](?:[^\[\]()\n]|\[[^\]\n]*\])*[\])][.,;]?(?=\s|$))+")
 """Pattern for brackets after a sentence. They belong to the sentence if they contain a citation."""

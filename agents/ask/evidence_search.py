@@ -195,8 +195,8 @@ def _ranked(
 
     If the best entry is a good match, at most `_CITED` are returned, and the others must have words of the question in
     a sentence. Otherwise, all entries with a score are returned, because any of them can be the answer. Entries that
-    state nothing, such as a request without an answer, are left out, unless all entries with a score are like this.
-    Without an entry with a score, as in an archive of only documents, nothing is returned.
+    state nothing, such as a request without an answer, are left out, unless there are no other entries. Without an
+    entry with a score, as in an archive of only documents, nothing is returned.
     """
     shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
 

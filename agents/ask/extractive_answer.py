@@ -85,7 +85,7 @@ def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> li
     """Return the first finding, and those that are related to the question.
 
     After a good answer, a finding must show a word of the question. If all findings are weak, any of them can be the
-    answer, but not within filters, where few entries compete.
+    answer. With filters, only the first finding is returned, because few entries compete.
     """
     if weak:
         return findings[:1] if found.has_user_filters else findings

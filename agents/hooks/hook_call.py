@@ -38,7 +38,7 @@ class HookCall(Struct, frozen=True):
         name: Name of the event in the agent's protocol. The reply repeats it.
         source: Reason for the start of a session: `startup`, `resume`, `clear` or `compact`.
         command: Shell command that the agent is about to run.
-        file: File that the agent is about to edit. Of a patch, the first file.
+        file: File that the agent is about to edit. For a patch, the first file in it.
     """
 
     event: HookEvent

@@ -135,7 +135,7 @@ class SessionTable:
         return {row[0]: _short_id(*row[1:]) for row in rows}
 
     def titled(self, numbers: Iterable[int], title: str) -> set[int]:
-        """Return those of the sessions whose own title, or whose summary's title, is `title`. Case does not matter."""
+        """Return the given sessions with this title, their own or that of their summary. Case does not matter."""
         rows = self._db.rows(
             f"""SELECT s.id, s.title, coalesce(o.title, '') FROM session s LEFT JOIN summary m ON m.session = s.id
                 LEFT JOIN observation o ON o.item = m.item WHERE s.id {AMONG}""",

@@ -53,7 +53,7 @@ class SymbolTable:
         return self._select(condition, (*keys, f"{owner}."), wanted)
 
     def named(self, name: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units whose key is that of a name, best first: this spelling, classes, short names.
+        """Return the units with the key of a name. Units with this spelling come first, then classes, then short names.
 
         Thousands of units can have one name, such as `__init__`, and reading all of them takes 50 ms.
         """

@@ -138,9 +138,10 @@ def _repairs(store: Store, sessions: Sequence[int]) -> list[_Repair]:
 
 
 def _strength(segment: Segment, repair: _Repair) -> float:
-    """Return the similarity of a command and a failed one, 1 if it is the failed one with further arguments.
+    """Return the similarity of a command and the failed command, 0 to 1.
 
-    With arguments that make it more similar to the command that worked, it is another command.
+    The result is 1 if the command is the failed command with further arguments, unless they make it more similar to the
+    command that worked.
     """
     similarity = _similarity(segment.text, repair.failed)
     is_failed = segment.extends(repair.failed) and similarity > _similarity(segment.text, repair.worked)

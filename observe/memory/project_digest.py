@@ -304,8 +304,8 @@ def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
 def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[DigestLine, ...]:
     """Return distinct lines with the highest weight.
 
-    Words of the query add weight. A word adds more if fewer lines contain it. Of equal texts, such as repeated reviews,
-    the first line is kept.
+    Words of the query add weight. A word adds more if fewer lines contain it. If several lines have equal texts, such
+    as repeated reviews, the first line is kept.
     """
     distinct: dict[str, tuple[float, DigestLine, set[str]]] = {}
     for weight, line in ranked:

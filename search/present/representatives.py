@@ -51,7 +51,7 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """Event, and the keys of those of its observations that satisfy the filters.
+    """Event, and the keys of its observations that satisfy the filters.
 
     Attributes:
         exchange_passes: True if the exchange itself satisfies the filters.
