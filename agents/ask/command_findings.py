@@ -68,8 +68,7 @@ class FoundCommands(Struct, frozen=True):
         return any(isinstance(each, ProjectCommand) for each in self.found)
 
     def findings(self, labels: Mapping[str, str]) -> list[Finding]:
-        """Return a finding for each command or fix, which cites the exchange. `labels` are the labels of the
-        conversations, by path."""
+        """Return a finding for each command or fix, which cites the exchange. `labels` maps paths to short names."""
         return [_finding(each, detail, labels) for each, detail in zip(self.found, self.details, strict=True)]
 
 

@@ -122,7 +122,7 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
 
 
 def failed_end(notes: Sequence[HandoffNote]) -> str:
-    """Return `check` or `command` if the last one of the session failed, or else an empty text."""
+    """Return `check` or `command` if the last check or command of the session failed, or else an empty text."""
     return next((found[1] for note in notes if (found := _FAILED_END.match(note.text))), "")
 
 

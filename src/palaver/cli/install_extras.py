@@ -72,8 +72,7 @@ def extras_hint(connected: Collection[str]) -> str:
 
 
 def program_title(client: Client) -> str:
-    """Return the name of a program from the title of its hooks or of one of its files, such as `Codex` for `Codex
-    hooks`."""
+    """Return the name of the program: `Codex` for the title `Codex hooks`."""
     return client.title.partition(",")[0].removesuffix(" hooks")
 
 
