@@ -547,7 +547,7 @@ def test_a_users_template_replaces_the_packaged_one(tmp_path: Path) -> None:
     text = "Mine: {{ hits[0].title | line }}\n{% include 'search_cost.md.j2' %}"
     renderer = write(tmp_path, "search.md.j2", text)
 
-    assert renderer.search(one()).startswith("Mine: Implement JWT authentication middleware\nScores ")
+    assert renderer.search(one()).startswith("Mine: Implement JWT authentication middleware\nScore ")
     assert renderer.read(transcript()) == RENDERER.read(transcript())
 
 
