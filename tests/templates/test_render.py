@@ -23,6 +23,7 @@ from palaver.core.report import (
     IngestReport,
     LineCount,
     Report,
+    StageState,
     Status,
 )
 from palaver.core.results import (
@@ -679,6 +680,15 @@ def test_zero_counts_are_omitted() -> None:
     made = RebuildReport("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
     assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)
+
+
+def test_status_shows_the_last_archive_run() -> None:
+    """The status shows when transcripts were last archived. `palaver doctor` lists the other steps."""
+    stages = [StageState(name, 1, "", None) for name in ("archive", "embed", "publish")]
+    page = RENDERER.render("status", status=replace(status("demo"), stages=stages))
+
+    assert "\nLast archived: 1970-01-01 00:00 UTC. To see the other steps: palaver doctor\n" in page
+    assert "publish" not in page
 
 
 @pytest.mark.parametrize(("dialogue", "compared"), [(400, "need 25 % less"), (100, "need 3.0 times as many")])
