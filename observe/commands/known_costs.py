@@ -72,8 +72,8 @@ def latest_sessions(store: Store, namespace: str) -> list[int]:
 def command_cost(store: Store, sessions: Sequence[int], command: str, root: str) -> KnownCost | None:
     """Return the most similar command that failed in these sessions, with the command that worked, or None.
 
-    A failed program or subcommand also applies to its calls with further arguments: `git push` to `git push origin`.
-    Nothing is returned if the command already contains the one that worked. `root` is the folder of the project.
+    A failure of `git push` also applies to `git push origin`. Nothing is returned if the command already contains the
+    command that worked. `root` is the folder of the project.
     """
     _, segments = command_segments(without_roots(without_messages(command), (root,)))
     texts = {segment.text for segment in segments}

@@ -69,7 +69,8 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
         kept = [each for each in config.hooks_off if each not in {named, project}]
         if len(kept) == len(config.hooks_off):
             raise InvalidInput(
-                f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are."
+                f"Hooks are not off in {named}",
+                hint="Run `palaver hooks status` to see in which projects they are off.",
             )
         write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)

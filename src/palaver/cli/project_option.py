@@ -20,7 +20,7 @@ in_project = click.option("--project", metavar="NAME", help="Project: name, fold
 
 
 def folder_of(project: str | None) -> str:
-    """Return the project unchanged, but the current folder for `.` and an empty text for None."""
+    """Return the current folder for `.`, an empty text for None, and any other project unchanged."""
     return str(Path.cwd()) if project == "." else project or ""
 
 
