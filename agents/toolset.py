@@ -79,7 +79,7 @@ def _in_64_bits(value: int) -> int:
 
 
 WHOLE: Final = BeforeValidator(lambda value: int(value) if _is_whole(value) else value)
-"""Validator before an integer. It accepts a float without a fraction, as in JSON."""
+"""Validator that converts a float without a fraction to an integer, because JSON does not distinguish them."""
 WholeNumber = Annotated[int, WHOLE, AfterValidator(_in_64_bits)]
 """Integer of at most 64 bits, the limit of SQLite. A float without a fraction is valid, as in JSON."""
 
@@ -298,7 +298,8 @@ _EXPECTED = {
     "string_too_long": "must have at most {max_length:,} characters",
     "too_long": "must have at most {max_length:,} entries",
 }
-"""End of the message for each type of pydantic error. Fields in braces come from the context of the error."""
+"""Text after the name of the parameter in an error message, for each type of pydantic error. Fields in braces come from
+the context of the error."""
 
 
 def _fault(detail: ErrorDetails) -> str:

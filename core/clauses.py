@@ -42,7 +42,7 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
 
 
 def _clauses(text: str) -> list[int]:
-    """Return the positions before which a text can end. Before a relative clause, there must be a complete one."""
+    """Return the positions before which a text can end. Relative clauses count only after a long enough clause."""
     clauses = _starts(_CLAUSE, text)
     relative = [
         start

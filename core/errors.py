@@ -141,7 +141,7 @@ class UnknownProject(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Error: these IDs do not exist. `gone` contains those of them that may have belonged to deleted items."""
+    """Error: these IDs do not exist. `gone` contains the IDs that may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
@@ -321,9 +321,9 @@ class StoreMissing(StoreError):
         self.copies = copies
         if copies:
             hint = "Restore a backup of palaver.db, or run `palaver rebuild --from-archive` to parse the copies again."
-            super().__init__(f"the database in {path} is missing, but its raw copies exist", hint=hint)
+            super().__init__(f"The database in {path} is missing, but its raw copies exist", hint=hint)
         else:
-            super().__init__(f"no archive at {path}", hint="Run `palaver up` to create one.")
+            super().__init__(f"No archive at {path}", hint="Run `palaver up` to create one.")
 
 
 class DemoOnly(StoreMissing):

@@ -79,7 +79,7 @@ class ArchiveSearch(Closing):
         return self._store
 
     def unknown_words(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return those words that occur in no entry of the index, in any form, without duplicates."""
+        """Return the words that occur in no entry of the index in any form, without duplicates."""
         entries_with = self._engine.snapshot.entries_with
         distinct = dict.fromkeys(words)
         return tuple(word for word in distinct if (found := terms(word)) and not any(map(entries_with, found)))

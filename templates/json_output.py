@@ -312,7 +312,7 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
 
 
 def _first_items(items: tuple[_Item, ...], shown: Callable[[tuple[_Item, ...]], Object], budget: int) -> Object:
-    """Return the object that `shown` makes of as many of the first items as the budget allows."""
+    """Call `shown` with as many of the first items as the budget allows, and return the resulting object."""
     whole = shown(items)
     if whole["tokens"] <= budget:
         return whole

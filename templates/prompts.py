@@ -54,7 +54,7 @@ class JudgingPrompts:
 
 
 class QuestionPrompts:
-    """Prompts of a model that answers a question with tools. `instructions` are those of the agent."""
+    """Prompts of a model that answers a question with tools. `instructions` come from the search agent."""
 
     def __init__(self, renderer: Renderer, instructions: str) -> None:
         self._renderer, self._instructions = renderer, instructions

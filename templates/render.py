@@ -51,7 +51,7 @@ _DIGEST: Final = 40
 _ANSWER_TITLE: Final = 24
 """Maximum tokens of the titles in an answer."""
 _TRIALS: Final = 4
-"""Number of times an answer is rendered. The cost of its own number of tokens rarely changes after the second time."""
+"""Number of times an answer is rendered. It contains its own number of tokens, which rarely changes after two times."""
 _TOKENS: Final = "\0"
 """Placeholder for a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
@@ -203,8 +203,8 @@ class Renderer:
     ) -> tuple[Detail, ...]:
         """Return the details with the exact token cost of `read` for their evidence.
 
-        The estimated cost is kept if the transcript of a detail cannot be loaded, and for whole sessions, because
-        `read` returns a whole session in several parts.
+        The estimated cost is kept if the transcript of a detail cannot be loaded. It is also kept for whole sessions,
+        because `read` returns a whole session in several parts.
         """
         exact = [has_transcript(one) and not one.entries for one in details]
         return tuple(
@@ -323,9 +323,9 @@ class Renderer:
 
 
 def _score_range(hits: Sequence[Hit]) -> str:
-    """Return the highest and the lowest score of a list, such as `0.58-0.12`."""
-    scores = [hit.score for hit in hits] or [0.0]
-    return f"{max(scores):.2f}-{min(scores):.2f}"
+    """Return the highest and the lowest score of a list, such as `0.58-0.12`, or the only score."""
+    scores = [f"{hit.score:.2f}" for hit in hits] or ["0.00"]
+    return "-".join(dict.fromkeys((max(scores), min(scores))))
 
 
 def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:

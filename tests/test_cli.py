@@ -141,7 +141,7 @@ def test_a_missing_archive_is_reported_with_the_first_step(arguments: list[str],
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"palaver: no archive at {home / 'palaver'}\nRun `palaver up` to create one.\n"
+    assert result.stderr == f"palaver: No archive at {home / 'palaver'}\nRun `palaver up` to create one.\n"
     assert not (home / "palaver").exists()
 
 
@@ -150,7 +150,7 @@ def test_archiving_without_any_history_suggests_a_remedy(home: Path) -> None:
     result = palaver("archive")
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("palaver: no agent history found\nGive a folder")
+    assert result.stderr.startswith("palaver: No agent history found\nGive a folder")
     assert not (home / "palaver").exists()
 
 
@@ -488,7 +488,7 @@ def test_no_command_creates_a_database_next_to_copies(
     result = palaver(*command.format(file=file).split())
 
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"palaver: the database in {place.root} is missing, but its raw copies exist")
+    assert result.stderr.startswith(f"palaver: The database in {place.root} is missing, but its raw copies exist")
     assert "palaver rebuild --from-archive" in result.stderr
     assert not place.has_database
 

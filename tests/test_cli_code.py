@@ -85,7 +85,7 @@ def test_words_find_code_with_filters_for_units() -> None:
     [
         (("--symbol", "a", "words"), "--symbol cannot be combined with WORDS"),
         (("--symbol", "a", "--agent", "codex"), "--symbol cannot be combined with --agent"),
-        (("--in", "code"), "--in code needs WORDS"),
+        (("--in", "code"), "--in code requires WORDS"),
         (("--in", "code", "a", "--weak"), "--in code cannot be combined with --weak"),
         (("--symbol", "a", "--file", "b", "--file", "c"), "one --file"),
         (("--symbol", ""), "Invalid name"),

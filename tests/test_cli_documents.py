@@ -135,7 +135,7 @@ def test_flat_ignores_subfolders(folder: Path) -> None:
 
 def test_missing_documents_are_reported(folder: Path) -> None:
     """A missing archive and a name without indexed documents are reported."""
-    assert "no archive at" in palaver("documents", "list", code=1).stderr
+    assert "No archive at" in palaver("documents", "list", code=1).stderr
     palaver("index", str(folder / "guide.md"))
 
     assert palaver("documents", "remove", "elsewhere", code=2).stderr == (

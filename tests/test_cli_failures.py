@@ -105,8 +105,8 @@ def test_every_error_has_a_distinct_kind() -> None:
         (OSError(28, "No space left on device", "/x"), 1, "system", "/x: No space left on device"),
         (KeyboardInterrupt(), 130, "interrupted", "stopped"),
         (click.Abort(), 130, "interrupted", "stopped"),
-        (click.ClickException("the editor failed"), 1, "failed", "the editor failed"),
-        (errors.StoreMissing(Path("/x")), 1, "store_missing", "no archive at /x"),
+        (click.ClickException("The editor failed"), 1, "failed", "The editor failed"),
+        (errors.StoreMissing(Path("/x")), 1, "store_missing", "No archive at /x"),
     ],
 )
 def test_external_errors_have_the_same_json_form(

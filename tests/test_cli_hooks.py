@@ -128,7 +128,7 @@ def test_injections_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_status_shows_where_the_hooks_are_installed(home: Path) -> None:
     """`status` lists the agents with hooks. After `on`, the output says how other agents get the new hook."""
-    assert "Installed in: none. See docs/plugin.md, or run `palaver install hooks`" in palaver("status").stdout
+    assert "Installed in: none. For Claude Code, `palaver install claude-code` prints" in palaver("status").stdout
 
     assert CliRunner().invoke(main, ["install", "codex-hooks", "--yes"]).exit_code == 0
     settings = home / ".claude" / "settings.json"

@@ -189,11 +189,18 @@ def test_a_client_that_rewrites_its_file_is_connected(cursor: Path, monkeypatch:
 
 def test_toolsets_are_passed_to_the_server(cursor: Path) -> None:
     """`--toolset` is part of the written command, and an unknown toolset is an error."""
-    install("cursor", "--yes", "--toolset", "conversation,theo")
+    install("cursor", "--yes", "--toolset", "conversation,fabric")
 
     [line] = [line for line in cursor.read_text().splitlines() if "conversation" in line]
-    assert line.strip() == '"conversation,theo"'
+    assert line.strip() == '"conversation,fabric"'
     assert install("cursor", "--toolset", "nonsense").exit_code == 2
+
+
+def test_toolsets_with_a_common_tool_name_get_a_prefix() -> None:
+    """If two toolsets define a tool of the same name, the written command has `--prefix`, without which it fails."""
+    shown = json.loads(install("generic", "--toolset", "conversation, theo").stdout)
+
+    assert shown["mcpServers"]["palaver"]["args"][-3:] == ["--toolset", "conversation,theo", "--prefix"]
 
 
 def test_a_container_can_run_the_server(cursor: Path, home: Path) -> None:
@@ -228,7 +235,7 @@ def test_print_without_a_client_is_an_error() -> None:
     """Without an installed client, `--print` says that a client must be named."""
     result = install("--print")
 
-    assert (result.exit_code, "Name one: claude-code" in result.output) == (2, True)
+    assert (result.exit_code, "CLIENT`: claude-code" in result.output) == (2, True)
 
 
 def test_settings_for_other_clients_are_printed() -> None:
@@ -245,7 +252,9 @@ def test_no_installed_client_is_reported() -> None:
     result = install("--no-service")
 
     assert result.exit_code == 0
-    assert result.stdout.startswith("No installed client found. Name one: claude-code, claude, cursor,")
+    assert result.stdout.startswith(
+        "No installed client found. To connect one, run `palaver install CLIENT`: claude-code, claude, cursor,"
+    )
 
 
 @pytest.mark.parametrize("options", [["emacs"], ["--all", "cursor"], ["--print", "--remove"]], ids=" ".join)

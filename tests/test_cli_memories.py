@@ -251,7 +251,7 @@ def test_an_editor_that_fails_changes_nothing(
     monkeypatch.setenv("EDITOR", editor)
 
     problem, hint = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
-    assert problem.startswith("palaver: the editor failed: ")
+    assert problem.startswith("palaver: The editor failed: ")
     assert reason in problem
     assert (
         hint == "Nothing was changed. Try another editor, for example with VISUAL=nano, which has priority over EDITOR."
@@ -268,7 +268,7 @@ def test_an_edit_without_a_terminal_is_an_error(monkeypatch: pytest.MonkeyPatch,
     output = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
 
     assert output == [
-        "palaver: the editor requires a terminal",
+        "palaver: The editor requires a terminal",
         "Nothing was changed. Run the command at a terminal, or set EDITOR to a program that needs no terminal.",
     ]
     assert core.get("mem_1").memory.content == "Prefer tabs"
@@ -330,7 +330,7 @@ def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatc
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
             "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         ],
-        ["no archive at /no/such/home", "Run `palaver up` to create one."],
+        ["No archive at /no/such/home", "Run `palaver up` to create one."],
     ]
 
 

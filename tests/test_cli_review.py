@@ -69,7 +69,7 @@ def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
     shown = palaver("memories", "review").stdout
     assert f"{waiting[0]}  Preference for project:" in shown
     assert f"Source: your words in session {SESSION}" in shown
-    assert "Trust: high, because you typed it. It says that it lasts." in shown
+    assert "Trust: high, because you typed it. It applies beyond the current task." in shown
     assert (found[0]["exchange"], found[0]["origin"], found[0]["trust"]) == ("ex-1", "human", "high")
     assert "These preferences are not stored yet" in palaver("observe", "--preferences").stdout
     assert answer("memories", "list", "--all")["total"] == 1

@@ -66,7 +66,7 @@ def test_an_unindexed_phrase_leads_to_the_search_of_output() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--in output needs WORDS"),
+        ((), "--in output requires WORDS"),
         (("copper", "--explain"), "--in output cannot be combined with --explain"),
         (("copper", "--mode", "text"), "--in output cannot be combined with --mode"),
         (("copper", "--kind", "exchange"), "--in output cannot be combined with --kind"),

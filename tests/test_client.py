@@ -16,7 +16,7 @@ from palaver import AsyncClient
 from palaver.agents.rag import RAG, RagContext
 from palaver.core.errors import DocumentOutsideRoots, InvalidInput, ServerReadOnly
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 HEAVY = {"mcp", "numpy", "onnxruntime", "pydantic", "tantivy", "usearch"}
 
 
@@ -114,10 +114,10 @@ def test_long_memories_are_complete(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    """The example of README.md runs as printed, and prints the output shown below it."""
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    """The example of docs/python.md runs as printed, and prints the output shown below it."""
     [(example, shown)] = re.findall(
-        r"^```python\n(.*?)^```\n.*?^```text\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        r"^```python\n(.*?)^```\n.*?^```text\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
     source = tmp_path / "shop" / "login.py"
     source.parent.mkdir()

@@ -63,6 +63,21 @@ def test_links_point_to_files(page: Path) -> None:
     assert [name for name in linked if not (page.parent / name).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_point_to_sections(page: Path) -> None:
+    """Each link of a page to a section names an existing heading."""
+    linked = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)]+)\)", page.read_text("utf-8"))
+    assert [
+        (name, anchor) for name, anchor in linked if anchor not in anchors(page.parent / name if name else page)
+    ] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_every_setting_is_documented() -> None:
     """The table in docs/configuration.md lists the settings in the order of the code."""
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")

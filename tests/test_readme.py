@@ -14,6 +14,7 @@ import pytest
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.store import Store
+from palaver.cli.commands import SECTIONS
 from palaver.core.home import DEMO, Home
 
 from . import demo
@@ -101,6 +102,16 @@ def test_readme_shows_real_output(
 def test_readme_names_every_command(words: tuple[str, ...]) -> None:
     """README.md mentions every command."""
     assert re.search(rf"\b{' '.join(('palaver', *words))}\b", " ".join(README.read_text("utf-8").split()))
+
+
+def test_readme_groups_the_commands_as_help_does() -> None:
+    """README.md lists each command in the group of `palaver --help`."""
+    rows = re.findall(r"^\| ([A-Z][a-z ]+) \| (`palaver .*) \|$", README.read_text("utf-8"), re.MULTILINE)
+    groups = {heading: list(dict.fromkeys(re.findall(r"`palaver (\w+)", row))) for heading, row in rows}
+
+    assert {heading: set(names) for heading, names in groups.items()} == {
+        heading: set(section) for heading, section in SECTIONS.items()
+    }
 
 
 _FIRST, _FIRST_FIVE = 0, 1

@@ -26,7 +26,7 @@ _CITATION: Final = re.compile(
     r"|(?<![\w/.-])(?P<path>[\w.@+~-]+(?:/[^\s`:\[\](),;]+)+|[\w-]{4,}):(?P<first>\d+)(?:-(?P<last>\d+))?(?![\w.:])"
 )
 _PAIR: Final = re.compile(r"`?,\s*`?")
-"""Text between an ID and its lines, as in `[obs-7, 0b6f:12]`."""
+"""Pattern for the text between an ID and its lines, as in `[obs-7, 0b6f:12]`."""
 _SCHEME: Final = re.compile(r"\w+://\S*")
 
 

@@ -17,17 +17,18 @@ NO_SOURCE: Final = "[no source]"
 """Mark after a claim without any citation."""
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
-"""Start of a list item or of a table row. Each of them is a separate claim."""
+"""Pattern for the start of a list item or of a table row. Each of them is a separate claim."""
 _LAYOUT: Final = re.compile(r"\s*(?:#{1,6}\s|\|[\s:|-]+$|(?:-{3,}|\*{3,}|_{3,})\s*$)")
-"""Lines that are not claims: headings, horizontal rules, and the line below a table's header."""
+"""Pattern for lines that are not claims: headings, horizontal rules, and the line below a table's header."""
 _OWN: Final = re.compile(r"(?:\d+[.)]\s)?\W*(?:Probably|Nothing found)\b")
-"""Start of a conclusion that the model marks as its own, or of the statement that nothing was found."""
+"""Pattern for the start of a conclusion that the model marks as its own, or of a statement that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
-"""Minimum number of words in a claim, without a full stop. Shorter lines are labels. Sentences need one word less."""
+"""Minimum number of words in a claim without a full stop. A shorter line is a label. A claim with a full stop needs one
+word less."""
 _STOP: Final = re.compile(r"[.!?](?!\w)")
 _AFTER_STOP: Final = re.compile(r"(?:\s*[\[(](?:[^\[\]()\n]|\[[^\]\n]*\])*[\])][.,;]?(?=\s|$))+")
-"""Brackets after a sentence. They belong to it if they contain a citation."""
+"""Pattern for brackets after a sentence. They belong to the sentence if they contain a citation."""
 _REFERENCE: Final = re.compile(rf"{PUBLIC_ID}|:\d+")
 
 

@@ -17,13 +17,13 @@ _ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
 _MARK: Final = re.compile(r'\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\||"{3})\s*')
 _LETTER: Final = re.compile(r"\A[A-Z][.)] ")
 _FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
-"""Name of a changed file at the start of a fact, as in `src/clock.py: `."""
+"""Pattern for the name of a changed file at the start of a fact, as in `src/clock.py: `."""
 _DULL: Final = re.compile(
     r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
     r"|All (?:\d+ )?(?:tests|checks)\b)"
 )
 _ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
-"""Row of a table. Its short cells are not understandable without the headings of the columns."""
+"""Pattern for a row of a table. Its short cells are not understandable without the headings of the columns."""
 _INTENTION: Final = re.compile(
     r"""\A[“"]?
     (?:(?:ok|okay|now|next|first|then|so|great|good|perfect|sure|yes|done|actually|also|and|but)\b[,.!:;—–-]*\s*)*
@@ -32,7 +32,8 @@ _INTENTION: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Start of a sentence in which an agent announces what it will do. A later sentence says what was done."""
+"""Pattern for the start of a sentence in which an agent announces what it will do. A later sentence says what was
+done."""
 _QUESTION: Final = ("?", "?”", '?"')
 _WRAPPED: Final = re.compile(r"(?m)^(?!\s*#)(.*\S)\n(?=[ \t]*[^\s\d#>|`~*+•-])")
 """Line of a document that continues in the next line. Headings, lists, tables and code blocks do not continue."""

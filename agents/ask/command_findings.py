@@ -37,7 +37,7 @@ _ERROR: Final = re.compile(
     r"|unknown|unrecognized|unexpected|permission denied|exit (?:code|status))\b",
     re.IGNORECASE,
 )
-"""Words of error messages."""
+"""Pattern for words of error messages."""
 _QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{8,})[\"”`]")
 _FAILURE: Final = re.compile(r"\b(?:errors?|exceptions?|messages?|fail(?:s|ed)?|crash(?:es|ed)?)\b", re.IGNORECASE)
 """Words beside a quoted error. Without them, the quotation can be any command or name."""
@@ -70,7 +70,7 @@ class FoundCommands(Struct, frozen=True):
         return any(isinstance(each, ProjectCommand) for each in self.found)
 
     def findings(self, labels: Mapping[str, str]) -> list[Finding]:
-        """Return a finding for each command or fix, which cites the exchange. `labels` are those of the paths."""
+        """Return a finding for each command or fix, which cites the exchange. `labels` maps paths to short names."""
         return [_finding(each, detail, labels) for each, detail in zip(self.found, self.details, strict=True)]
 
 

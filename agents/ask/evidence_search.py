@@ -59,7 +59,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     Documents are searched separately, so that they do not displace conversations.
     If a later observation replaced an entry, that observation is also returned. If the question names a time, such as
     "last week", only entries of that time are returned. If no word of the question occurs in the archive, no entry is
-    returned, because similar vectors alone do not show that the archive contains its subject.
+    returned. Similar vectors alone do not show that the archive contains its subject.
 
     Raises:
         InvalidInput: The question or a filter is invalid.
@@ -68,6 +68,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     conversations = replace(filters, kinds=_CONVERSATIONS) if documents else filters
     searches, results, newest = _search(archive, question, conversations, here)
     words, absent = _absent(archive, question, results)
+    absent = () if newest else absent
     unknown = not newest and bool(words) and words <= set(absent)
     passages = _passages(archive, searches.question) if documents and not newest else ()
     if not (results.hits or passages) or results.empty_times or unknown:

@@ -18,6 +18,7 @@ from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
 from .named_project import NamedProject, named_project
+from .question_plan import key_words
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -103,7 +104,7 @@ def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> li
     """Return the first finding, and those that are related to the question.
 
     After a good answer, a finding must show a word of the question. If all findings are weak, any of them can be the
-    answer, but not within filters, where few entries compete.
+    answer. With filters, only the first finding is returned, because few entries compete.
     """
     if weak:
         return findings[:1] if found.has_user_filters else findings
@@ -127,7 +128,7 @@ def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive)
     results = found.results
     why = results.explanation
     nearest = why.weak if why else results.hits[:_NEAREST]
-    absent = found.absent or (why.missing if why else ())
+    absent = found.absent or (key_words(" ".join(why.missing)) if why else ())
     facts = [f"Not in the archive: {', '.join(absent)}."] if absent else []
     facts += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
     newest = f" The newest entry is from {show_day(results.newest)}." if results.newest is not None else ""

@@ -25,14 +25,14 @@ _FIX: Final = re.compile(
     r"fix(?:e[sd]|ing)?\b|resolve[sd]?\b|(?:use|run|leave out) `[^`]+`|in `[^`]+`, (?:use|leave out)|`[^`]+` repairs\b",
     re.IGNORECASE,
 )
-"""Start of the title of a repair."""
+"""Pattern for the start of a title that states a repair."""
 _CHOICE: Final = re.compile(
     r"(?:recommend(?:s|ed)?|(?:propose|decide)[sd]?|choos(?:e|es)|chosen?|prefer(?:s|red)?)\s|opt(?:s|ed)? (?:for|to)\b"
     r"|go(?:ing)? with\b|went with\b|let['’]s use\b"
     r"|use \S.*\b(?:because|instead of|over|rather than)\b",
     re.IGNORECASE,
 )
-"""Start of the title of a choice."""
+"""Pattern for the start of a title that states a choice."""
 _GOTCHA: Final = _anywhere(
     "silently|turns? out|gotcha|pitfall|careful|watch out|fail(?:s|ed) (?:when|on|if|because)"
     "|does(?:n['’]t| not) work|must not|unexpected(?:ly)?|misleading|pre-existing|only works?"

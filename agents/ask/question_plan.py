@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...core.errors import InvalidInput
 from ...core.observation import ObservationType
 from ...core.query import Filters, Query
+from ...core.time_expressions import extract
 
 _WORD: Final = re.compile(r"[\w./#@-]*\w")
 _EMPTY: Final = frozenset(
@@ -73,8 +74,8 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
     if asked.prefers_project:
         asked = replace(asked, here=here)
     terms = " ".join(words)
-    # A number can be part of a date, which is recognised only with the words around it.
-    if len(words) <= _FEW and len(terms) > 1 and not re.search(r"\d", terms):
+    # A date is recognised only with the words around it. A number can be part of one.
+    if len(words) <= _FEW and len(terms) > 1 and not re.search(r"\d", terms) and not extract(question):
         asked = replace(asked, concepts=(terms,))
     wanted = (types for types, words in _KINDS if words.search(question))
     return QuestionPlan(

@@ -1,7 +1,7 @@
 """Changes of clients' configuration files: plan a change, show it, apply it.
 
-A change is planned from the current file and checked before it is offered: the new file parses to the old values plus
-the entry, or minus the entry.
+A change is planned from the current file and checked before it is offered. The check parses the new file: it has the
+old values, with or without the entry.
 """
 
 import difflib

@@ -74,7 +74,7 @@ HOOK_CLIENTS: Final = (
 
 
 def plan_hooks(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> ConfigChange:
-    """Plan to add the hooks of the chosen events, and to remove those of other events. Nothing is written.
+    """Plan to add the hooks of the chosen events, and to remove the hooks of other events. Nothing is written.
 
     `server` names the program and its environment.
 

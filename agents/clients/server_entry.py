@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...core.home import Home
+from ..toolset import find_toolset
 from .config_format import as_table
 
 NAME: Final = "palaver"
@@ -68,8 +69,8 @@ class EntryShape(Struct, frozen=True):
 def own_server(program: Sequence[str], home: Home, toolset: str = "") -> ServerEntry:
     """Return the entry of the server that `program` starts.
 
-    If the current environment selects the home, the entry contains PALAVER_HOME, because a client that was not started
-    from a shell does not inherit the shell's variables.
+    If the current environment selects the home, the entry contains PALAVER_HOME. A client that was not started from a
+    shell does not inherit the variables of the shell.
     """
     selected = os.environ.get(HOME_VARIABLE) or os.environ.get("XDG_DATA_HOME")
     env = {HOME_VARIABLE: str(home.root)} if selected else {}
@@ -85,4 +86,9 @@ def docker_server(home: Home, toolset: str = "") -> ServerEntry:
 
 
 def _served(toolset: str) -> tuple[str, ...]:
-    return ("mcp", "--toolset", toolset) if toolset else ("mcp",)
+    """Return the arguments that serve toolsets. If two of them define a tool of the same name, names get a prefix."""
+    chosen = dict.fromkeys(filter(None, (name.strip() for name in toolset.split(","))))
+    if not chosen:
+        return ("mcp",)
+    names = [tool.name for name in chosen for tool in find_toolset(name).tools]
+    return ("mcp", "--toolset", ",".join(chosen), *(["--prefix"] if len(set(names)) < len(names) else []))

@@ -12,8 +12,8 @@ Limits:
 
 - The agents' own files are never changed.
 - A line without an ID or a time is recognised only in the same file, because other files may contain an identical line.
-- Undo restores the IDs of exchanges and observations. Session summaries get new IDs. So do exchanges that have no
-  record IDs and are repeated by other files.
+- Undo restores the IDs of exchanges and observations. Session summaries get new IDs, and also exchanges without record
+  IDs that other files repeat.
 - Observations cannot be deleted without their exchange.
 - A single exchange cannot be erased from a damaged copy, but its whole session can.
 """

@@ -278,7 +278,7 @@ def _line_range(first: int, last: int, most: int) -> range:
     if last < first:
         raise InvalidLineRange(f"the last line {last} is before the first line {first}")
     if first > most:
-        raise InvalidLineRange(f"line {first} is past the last line, {most}")
+        raise InvalidLineRange(f"line {first} is past the last line, which is {most}")
     return range(first, min(last, most) + 1)
 
 

@@ -9,7 +9,7 @@ from .database import AMONG, Database
 class FileState(NamedTuple):
     """Content of a file at the time of an exchange.
 
-    `path` is the path as observations cite it, `file` the absolute path, and `hash` the keyed hash of the content.
+    `path` is the path as observations cite it. `file` is the absolute path. `hash` is the keyed hash of the content.
     """
 
     path: str

@@ -72,8 +72,8 @@ def latest_sessions(store: Store, namespace: str) -> list[int]:
 def command_cost(store: Store, sessions: Sequence[int], command: str, root: str) -> KnownCost | None:
     """Return the most similar command that failed in these sessions, with the command that worked, or None.
 
-    A failed program or subcommand also applies to its calls with further arguments: `git push` to `git push origin`.
-    Nothing is returned if the command already contains the one that worked. `root` is the folder of the project.
+    A failure of `git push` also applies to `git push origin`. Nothing is returned if the command already contains the
+    command that worked. `root` is the folder of the project.
     """
     _, segments = command_segments(without_roots(without_messages(command), (root,)))
     texts = {segment.text for segment in segments}
@@ -138,9 +138,10 @@ def _repairs(store: Store, sessions: Sequence[int]) -> list[_Repair]:
 
 
 def _strength(segment: Segment, repair: _Repair) -> float:
-    """Return the similarity of a command and a failed one, 1 if it is the failed one with further arguments.
+    """Return the similarity of a command and the failed command, 0 to 1.
 
-    With arguments that make it more similar to the command that worked, it is another command.
+    The result is 1 if the command is the failed command with further arguments, unless they make it more similar to the
+    command that worked.
     """
     similarity = _similarity(segment.text, repair.failed)
     is_failed = segment.extends(repair.failed) and similarity > _similarity(segment.text, repair.worked)

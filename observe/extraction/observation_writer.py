@@ -31,8 +31,8 @@ def keep(
 ) -> None:
     """Replace the observations of an exchange, inside a transaction.
 
-    If an observation repeats a known observation, the known one is confirmed and keeps its wording. So is the work of
-    an earlier exchange that this exchange only commits.
+    If an observation repeats a known observation, the known one is confirmed and keeps its wording. If this exchange
+    only commits the work of an earlier exchange, the observation of that work is confirmed.
     """
     earlier = store.observations.latest(stored.session, stored.key, _EARLIER)
     fresh: list[Observation] = []

@@ -36,7 +36,7 @@ _BEGINNING: Final = 30
 class Reason(StrEnum):
     """Reason for a proposal."""
 
-    LASTING = "says that it lasts"
+    LASTING = "applies beyond the current task"
     RULE = "is worded as a rule"
     REPEATED = "corrects an agent in two sessions"
 

@@ -10,8 +10,8 @@ product name is the most common error, and it is easy to detect. These count as 
 
 The first word of a sentence is a name only if a singular verb follows it (`Redis is`). Names are compared without case
 and without a plural or possessive ending. Capitals do not indicate names in German, or in text where most words are
-capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared; a number
-may be in full-width digits or in Chinese characters in the conversation.
+capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared. In the
+conversation, a number may be in full-width digits or in Chinese characters.
 """
 
 import re

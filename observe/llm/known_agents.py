@@ -1,7 +1,7 @@
 """Commands of known coding agents that answer one prompt without using tools.
 
 The arguments are documented for these agents. They were checked with Claude Code 2.1.197, Codex CLI 0.169.0 and Gemini
-CLI 0.61.0 by recording the requests at a local server: no request contained a tool.
+CLI 0.61.0 by recording the requests at a local server. No request contained a tool.
 """
 
 from collections.abc import Sequence

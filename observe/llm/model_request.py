@@ -27,7 +27,10 @@ ReplyT = TypeVar("ReplyT", bound=ReplyModel)
 
 
 class ModelRequest(Struct, frozen=True):
-    """One question to a language model. `schema` is the JSON schema of the reply, `tokens_out` its maximum length."""
+    """One question to a language model.
+
+    `schema` is the JSON schema of the reply. `tokens_out` is the maximum length of the reply.
+    """
 
     model: str
     tokens_out: int

@@ -1,7 +1,7 @@
 """Estimate from past sessions of a project what its next session works on.
 
-A session start does not say what the session is about. In some projects, sessions continue each other; in others, each
-session has a task of its own, and no line about an earlier session is of use. The modified files show the difference.
+A session start does not say what the session is about. In some projects, sessions continue each other. In others, each
+session has its own task, and lines about earlier sessions are useless. The modified files show the difference.
 """
 
 from collections import Counter

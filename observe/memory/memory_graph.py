@@ -81,8 +81,8 @@ class ExpandedMemory(Struct, frozen=True):
 class GraphNode(Struct, frozen=True):
     """Memory in a graph.
 
-    `content` is its first 150 characters, `depth` the minimum number of edges to it, and `relevance` that of the best
-    path.
+    `content` contains its first 150 characters. `depth` is the minimum number of edges from the start to it.
+    `relevance` is the relevance of the best path to it.
     """
 
     id: str

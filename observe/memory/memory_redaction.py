@@ -122,8 +122,8 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
 def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
     """Return the state that a memory gets after redaction.
 
-    If redaction makes its content equal to that of another memory, one of both is forgotten: this memory, or the other
-    memory if this one is protected.
+    If redaction makes its content equal to the content of another memory, this memory is forgotten. If this memory is
+    protected, the other one is forgotten.
     """
     same = store.memories.find_same(memory, stored.stats.promoted_from)
     if stored.state is not MemoryState.ACTIVE or same is None or same == stored.key:

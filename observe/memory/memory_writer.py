@@ -179,7 +179,7 @@ class MemoryWriter:
 
 
 def _without_supersession(compared: Comparison) -> Comparison:
-    """Return the comparison. If the new memory would supersede the other one, it contradicts it instead."""
+    """Return the comparison with `SUPERSEDES` replaced by `CONTRADICTS`."""
     if compared.judgement.verdict is not Verdict.SUPERSEDES:
         return compared
     return replace(compared, judgement=replace(compared.judgement, verdict=Verdict.CONTRADICTS))

@@ -40,10 +40,9 @@ _SHARED_FILE = 0.03
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 """Labels of facts in a session summary: labels of open work, then labels of finished work."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
-"""Factors of the weight of a decision.
+"""Changes of the weight of a decision.
 
-In order: the factor for a decision by the user, the increase for each repetition, and the factor if none of the cited
-files still exists.
+Factor for a decision by the user, increase for each repetition, and factor if none of the cited files still exists.
 """
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
@@ -98,10 +97,11 @@ class ProjectDigests:
     ) -> tuple[DigestSection, ...]:
         """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
 
-        Lines with words of the query come first, and without a query those of the latest sessions. With `namesakes`,
-        the digest covers every folder with the name of the project. With `likely_only`, the digest contains only lines
-        that are probably about the next session: the latest sessions, if sessions of the project continue each other,
-        and the files that are modified again and again. `without` is the ID of a session to omit.
+        Lines with words of the query come first. Without a query, lines of the latest sessions come first. With
+        `namesakes`, the digest covers every folder with the name of the project. With `likely_only`, the digest
+        contains only lines that are probably about the next session. These are the files that are modified again and
+        again and, if sessions of the project continue each other, the latest sessions. `without` is the ID of a session
+        to omit.
         """
         is_project = namespace and namespace.startswith(PROJECT)
         past = self._past(namespace, without, namesakes=namesakes) if namespace and is_project else []
@@ -306,8 +306,8 @@ def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
 def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[DigestLine, ...]:
     """Return distinct lines with the highest weight.
 
-    Words of the query add weight. A word adds more if fewer lines contain it. Of equal texts, such as repeated reviews,
-    the first line is kept.
+    Words of the query add weight. A word adds more if fewer lines contain it. If several lines have equal texts, such
+    as repeated reviews, the first line is kept.
     """
     distinct: dict[str, tuple[float, DigestLine, set[str]]] = {}
     for weight, line in ranked:

@@ -100,9 +100,9 @@ class SessionContexts:
     ) -> SessionContext:
         """Return golden rules, then other memories of the namespace, then the digest of the project, within the budget.
 
-        For a project, the context also includes memories that apply to every project: golden rules, and memories in the
-        user's own words that are decisions, important preferences, pinned, or matches of the query. Memories with low
-        trust and session memories are omitted.
+        For a project, the context also includes two kinds of memories that apply to every project. These are golden
+        rules, and memories in the user's own words that are decisions, important preferences, pinned, or matches of the
+        query. Memories with low trust and session memories are omitted.
 
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.

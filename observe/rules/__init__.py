@@ -1,8 +1,13 @@
 """Extraction of observations by rules. It needs no API key or network access, and its results are reproducible.
 
-An exchange yields at most four kinds of observations: one outcome (request, actions, conclusion), one lesson (findings
-made while working), the user's own decisions, and failed commands with the commands that worked. An exchange that
-neither changes nor explains anything yields no observations.
+An exchange yields at most four kinds of observations:
+
+- one outcome: request, actions, conclusion
+- one lesson: findings made while working
+- the user's own decisions
+- failed commands with the commands that worked
+
+An exchange that neither changes nor explains anything yields no observations.
 """
 
 VERSION = "rules-12"

@@ -34,7 +34,7 @@ CHORE = re.compile(_CHORES, re.IGNORECASE)
 MINOR = re.compile(
     rf"{_CHORES}|docs?{_SCOPE}|(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b", re.IGNORECASE
 )
-"""Pattern for the beginning of the subject of a minor commit: of tests, chores, documents, formatting or merges."""
+"""Pattern for the beginning of the subject of a minor commit, about tests, chores, documents, formatting or merges."""
 _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,

@@ -1,7 +1,8 @@
 """Open items: the work that a session did not finish.
 
-Sources are the notes of the model, the last to-do list, sentences about open points, an unanswered question, a rejected
-plan, a failed check and an interruption. Only the end of a session counts, because later work finishes earlier items.
+Sources are the notes of the model, the last to-do list and sentences about open points. An unanswered question, a
+rejected plan, a failed check and an interruption are open items, too. Only the end of a session counts, because later
+work finishes earlier items.
 """
 
 import re
@@ -121,7 +122,7 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
 
 
 def failed_end(notes: Sequence[HandoffNote]) -> str:
-    """Return `check` or `command` if the last one of the session failed, or else an empty text."""
+    """Return `check` or `command` if the last check or command of the session failed, or else an empty text."""
     return next((found[1] for note in notes if (found := _FAILED_END.match(note.text))), "")
 
 

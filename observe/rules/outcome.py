@@ -37,7 +37,8 @@ _DANGLING = re.compile(r"\bdo (?:that|this|it|so|these|those)\W*$", re.IGNORECAS
 """Pattern for the end of a request that names what to do only by a pronoun, as in `write a script to do that`."""
 
 _POOR, _WEAK = 0.05, 0.30
-"""Limits for the score of the best title. Below 0.05 an exchange needs three facts, below 0.3 two, to be observed."""
+"""Limits for the score of the best title. Below the first, an observation needs three facts. Below the second, it needs
+two."""
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
 
 

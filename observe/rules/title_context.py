@@ -103,8 +103,8 @@ def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
 def _with_subject(title: str, analysis: ExchangeAnalysis, session_title: str, *, verdict: bool = False) -> str:
     """Return the title with a subject as prefix, as in `Login redirect: the token was refreshed twice`.
 
-    A title that shares a word with the topic of the session or with the request is returned unchanged, unless it is a
-    verdict, which always needs its subject.
+    A verdict always gets its subject. Any other title that shares a word with the topic of the session, or with the
+    request, is returned unchanged.
     """
     session, request = (_LABEL.sub("", line).strip() for line in (session_title, analysis.request.title))
     is_on_topic = not is_specific(analysis.request.title) or _mentions(analysis, session)

@@ -16,9 +16,9 @@ _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
-    The function removes names of read files, then the end of a long narrative, then concepts and names of modified
-    files, then the least salient facts down to six. If the observation is still too long, it shortens the narrative
-    further, and then removes more facts and files.
+    The function removes, in this order: names of read files, the end of a long narrative, concepts and names of
+    modified files, and the least salient facts down to six. If the observation is still too long, it shortens the
+    narrative further, and then removes more facts and files.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)

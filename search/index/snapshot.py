@@ -73,7 +73,10 @@ class Snapshot:
         return self._model
 
     def refresh(self) -> None:
-        """Read new changes of the store and a newly published index. Without any, this takes one database query."""
+        """Read new changes of the store and a newly published index.
+
+        If there are none, this takes one database query.
+        """
         name = self._generations.name()
         if name != self._name:
             self._name = name

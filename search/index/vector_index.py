@@ -105,7 +105,10 @@ class VectorIndex:
         return VectorMatches.concatenated(whole).best(limit) if len(whole) == len(found) else None
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return two exact cosines for each item of these events: of its prompt, and the best of its other texts."""
+        """Return two exact cosines for each item of these events.
+
+        These are the cosine of its prompt, and the best cosine of its other texts.
+        """
         return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
@@ -128,8 +131,8 @@ def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]
     """Merge small segments, among those that `is_mergeable` accepts, and remove empty segments.
 
     A segment is merged with all smaller segments if it has at most as many vectors as they have together. Therefore,
-    the number of segments grows with the logarithm of the number of vectors. So does the number of times that a vector
-    is rewritten.
+    the number of segments, and the number of times that a vector is rewritten, grow with the logarithm of the number of
+    vectors.
     """
     ranked = sorted((one for one in segments if is_mergeable(one) and one.living), key=lambda one: one.living)
     below = [0, *accumulate(one.living for one in ranked)]

@@ -44,7 +44,7 @@ class DistinctHits:
                 yield each
 
     def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
-        """Yield the hits, but of the first `_COMPARED` those whose title or whose session's title equals `title` first.
+        """Yield the hits. Among the first `_COMPARED`, hits whose title or session title is `title` come first.
 
         The words of a title can match another hit better, for example if the title names the project.
         """

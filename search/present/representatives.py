@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _MUCH_BETTER = 2.0
-"""Minimum text score of an exchange that is shown instead of its observation, as a multiple of the latter's score."""
+"""Minimum text score of an exchange that is shown instead of its observation, as a multiple of the score of the
+observation."""
 _SUMMARY = 0.5
 """Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
 _REPLACED = 0.5
@@ -51,7 +52,7 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """Event, and the keys of those of its observations that satisfy the filters.
+    """Event, and the keys of its observations that satisfy the filters.
 
     Attributes:
         exchange_passes: True if the exchange itself satisfies the filters.

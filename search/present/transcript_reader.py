@@ -149,7 +149,7 @@ class TranscriptReader:
         except PathOutsideArchive:
             raise CopyGone(self._raw.root / source.archived) from None
         if start > max(1, source.lines):
-            raise InvalidLineRange(f"line {start} is past the last line, {source.lines}")
+            raise InvalidLineRange(f"line {start} is past the last line, which is {source.lines}")
         return source, min(end or source.lines, source.lines)
 
     def _exchanges(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:

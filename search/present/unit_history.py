@@ -75,7 +75,7 @@ class UnitHistory:
         self._store, self._raw, self._names = store, raw, SessionNames(store)
 
     def linked(self, details: Sequence[Detail]) -> tuple[Detail, ...]:
-        """Return details: those of exchanges with the units that they edited, and those of units with their edits."""
+        """Add links between exchanges and code units to details: its units to an exchange, its edits to a unit."""
         return tuple(map(self._linked, details))
 
     def _linked(self, detail: Detail) -> Detail:

@@ -314,7 +314,7 @@ def test_all_invalid_arguments_are_reported() -> None:
     [
         (InvalidInput("No", hint="Do so."), "No. Do so."),
         (LeaseHeld("busy"), "busy"),
-        (StoreMissing(Home.find().database), f"no archive at {Home.find().database}. Run `palaver up` to create one."),
+        (StoreMissing(Home.find().database), f"No archive at {Home.find().database}. Run `palaver up` to create one."),
         (
             IndexDamaged(Home.find().index, "torn"),
             f"{Home.find().index}: torn. Run `palaver rebuild` to rebuild the index.",

@@ -169,7 +169,7 @@ def test_a_missing_home_is_not_created(tmp_path: Path) -> None:
     nothing = dict[str, Any]()
     results = anyio.run(call, config, ("rag_get_memory_stats", nothing), ("theo_memory_count", nothing))
 
-    assert all(result.is_error and "no archive at" in text_of(result) for result in results.values())
+    assert all(result.is_error and "No archive at" in text_of(result) for result in results.values())
     assert not config.home.root.exists()
 
 

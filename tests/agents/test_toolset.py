@@ -94,14 +94,15 @@ def test_each_toolset_keeps_its_replies_and_errors(tmp_path: Path) -> None:
 
 
 def test_the_command_shows_the_token_cost_of_each_toolset() -> None:
-    """The command lists names, tools and tokens as text and JSON."""
+    """The command lists names, purposes, tools and tokens as text, and names, tools and tokens as JSON."""
     shown = CliRunner().invoke(main, ["toolsets"])
     as_json = CliRunner().invoke(main, ["toolsets", "--json"])
 
     assert (shown.exit_code, as_json.exit_code) == (0, 0)
     for name in TOOLSETS:
         toolset = find_toolset(name)
-        assert f"{name}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens\n" in shown.stdout
+        assert f" ({len(toolset.tools)} tools, {toolset.tokens:,} tokens)\n" in shown.stdout
+        assert f"{name}: {toolset.instructions[:20]}" in shown.stdout
         assert f'"name":"{name}","tokens":{toolset.tokens}' in as_json.stdout
 
 

@@ -177,17 +177,17 @@ def test_copies_are_detected_without_a_database(tmp_path: Path) -> None:
         path.write_bytes(b"x")
     (home.archive / "claude-code" / "app").mkdir(parents=True)
     assert not home.has_copies
-    with pytest.raises(StoreMissing, match="no archive at"):
+    with pytest.raises(StoreMissing, match="No archive at"):
         home.check()
 
     (home.archive / "claude-code" / "app" / "one.jsonl").write_bytes(b"x")
     assert home.has_copies
-    with pytest.raises(StoreMissing, match=r"the database in .* is missing") as missing:
+    with pytest.raises(StoreMissing, match=r"The database in .* is missing") as missing:
         home.check()
     assert "rebuild --from-archive" in missing.value.hint
 
     home.database.write_bytes(b"")
-    with pytest.raises(StoreMissing, match=r"the database in .* is missing"):
+    with pytest.raises(StoreMissing, match=r"The database in .* is missing"):
         home.check()
     home.database.write_bytes(b"x")
     home.check()

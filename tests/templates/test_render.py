@@ -23,6 +23,7 @@ from palaver.core.report import (
     IngestReport,
     LineCount,
     Report,
+    StageState,
     Status,
 )
 from palaver.core.results import (
@@ -32,6 +33,7 @@ from palaver.core.results import (
     OutputMatches,
     Results,
     TimeExpression,
+    Timeline,
     TranscriptExcerpt,
     UnknownName,
     ZeroResultExplanation,
@@ -342,6 +344,9 @@ def test_layers_one_and_two_state_the_cost_of_the_next_layer() -> None:
     assert RENDERER.search(results(*HITS)).endswith("get_observations: ~180-200 tokens each.\n")
     assert RENDERER.search(results(hit(1))).endswith("get_observations: ~180 tokens.\n")
     assert "lines 3-40 (~900 tokens)" in RENDERER.observations([detail()])
+    assert "line 3 (~900 tokens)" in RENDERER.observations([replace(detail(), end_line=3)])
+    timeline = Timeline("obs-1041", (hit(1),), "5e0c", "claude-code/5e0c.jsonl")
+    assert RENDERER.timeline(timeline).endswith("get_observations(ids), ~180 tokens each.\n")
     assert "(~5,657 tokens)" in RENDERER.observations([replace(detail(), tokens=5_657)])
 
 
@@ -556,7 +561,7 @@ def test_a_users_template_replaces_the_packaged_one(tmp_path: Path) -> None:
     text = "Mine: {{ hits[0].title | line }}\n{% include 'search_cost.md.j2' %}"
     renderer = write(tmp_path, "search.md.j2", text)
 
-    assert renderer.search(one()).startswith("Mine: Implement JWT authentication middleware\nScores ")
+    assert renderer.search(one()).startswith("Mine: Implement JWT authentication middleware\nScore ")
     assert renderer.read(transcript()) == RENDERER.read(transcript())
 
 
@@ -691,6 +696,15 @@ def test_zero_counts_are_omitted() -> None:
     made = RebuildReport("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
     assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)
+
+
+def test_status_shows_the_last_archive_run() -> None:
+    """The status shows when transcripts were last archived. `palaver doctor` lists the other steps."""
+    stages = [StageState(name, 1, "", None) for name in ("archive", "embed", "publish")]
+    page = RENDERER.render("status", status=replace(status("demo"), stages=stages))
+
+    assert "\nLast archived: 1970-01-01 00:00 UTC. To see the other steps: palaver doctor\n" in page
+    assert "publish" not in page
 
 
 @pytest.mark.parametrize(("dialogue", "compared"), [(400, "need 25 % less"), (100, "need 3.0 times as many")])

@@ -122,7 +122,7 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
             refuse_demo(home)
         if not found and home.is_new:
             hint = "Give a folder of transcripts, or run `palaver up` to try demo data."
-            raise PalaverError("no agent history found", hint=hint)
+            raise PalaverError("No agent history found", hint=hint)
         complete = _archive(home, found, skipped, pool, as_json=as_json, listing=listing)
     if not complete:
         sys.exit(1)
@@ -157,7 +157,7 @@ def _archive(
 ) -> bool:
     """Run all stages and print a report. Return whether all files were readable and all stages succeeded.
 
-    With `listing`, the omitted files are listed. With None, the command has no such option.
+    `listing` tells whether to list the omitted files, or is None if the command has no such option.
     """
     from palaver.observe.pipeline import Pipeline
 

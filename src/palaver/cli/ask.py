@@ -73,9 +73,8 @@ def ask(
     Each finding cites an observation and lines of a transcript. `palaver show ID` and `palaver read SESSION LINES`
     print them.
 
-    The language model of `palaver observe` searches the archive and writes the answer, if config.toml sets a budget,
-    your own agent or your own server. --max-cost also sets a budget. Without a model, or if the model fails, rules
-    compose the answer.
+    If config.toml sets a budget, your own agent or your own server, the language model of `palaver observe` writes the
+    answer. --max-cost also sets a budget. Without a model, or if the model fails, rules compose the answer.
     """
     places = [place for project in projects for place in places_of(project)]
     filters = Filters.parse(after=after, before=before, projects=places)

@@ -49,7 +49,7 @@ def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, bud
         UsageError: The text is missing, or an option does not apply to lines of code.
     """
     if not text:
-        raise click.UsageError("--in code needs WORDS.")
+        raise click.UsageError("--in code requires WORDS.")
     refuse_others(_USABLE | {"query", "place", "context"}, "--in code")
     wanted = _code_filter(options)
     home = Home.find()

@@ -28,6 +28,7 @@ SECTIONS: Final = {
         "watch": ("watch", "Archive transcripts as agents write them."),
         "index": ("documents", "Index documents and code for search."),
         "documents": ("documents", "Add, list and remove documents."),
+        "observe": ("observe", "Extract observations by rules or by a model."),
     },
     "Search": {
         "ask": ("ask", "Answer a question with sources."),
@@ -46,7 +47,6 @@ SECTIONS: Final = {
         "memories": ("memories", "List, show, edit and review memories."),
         "mnemonics": ("mnemonics", "Choose which memory files to trust."),
         "context": ("context", "Print memories and past results for a new session."),
-        "observe": ("observe", "Extract observations by rules or by a model."),
     },
     "Agent integration": {
         "install": ("install", "Connect MCP clients and archive in the background."),
@@ -194,9 +194,8 @@ def main() -> None:
     Start with `palaver up`. Results come at three levels of detail: `search` lists hits, `show` prints their details,
     `read` prints the conversation.
 
-    All data is stored in PALAVER_HOME. Two features use the network: `palaver model use` may download a model, and
-    with an API key and a budget, `palaver observe` and `palaver ask` call a language model. With `llm_judge = true`
-    in config.toml, `palaver remember` and the MCP tools that compare memories call the model, too.
+    All data is stored in PALAVER_HOME. Palaver uses no network until you change the embedding model or configure a
+    language model.
 
     Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.

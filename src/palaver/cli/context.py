@@ -31,7 +31,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
     Golden rules come first, then other memories, decisions in force, results of the last sessions, and their files.
     `palaver show ID` prints the details of a line. If there is nothing to print, the reason is printed to standard
-    error (except in hooks). Text of low trust is omitted, and global memories of agents until you approve them.
+    error (except in hooks). Text of low trust is omitted. Global memories of agents are omitted until you approve them.
     """
     text = ""
 

@@ -27,7 +27,7 @@ _ARGUMENTS = "palaver.forget.arguments"
 
 
 class _RecordsArguments(click.Command):
-    """Command that records its arguments, so that the preview can print the confirming command."""
+    """Command that records its arguments, so that the preview can print the command that confirms it."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
@@ -134,7 +134,7 @@ def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> No
 
 
 def _confirmed(preview: DeletionPreview, *, as_json: bool) -> str | None:
-    """Show a preview. Return its token if the user confirms, or else print the confirming command."""
+    """Show a preview. Return its token if the user confirms. Otherwise, print the command that confirms it."""
     if as_json:
         print_json({**to_json(preview), "done": False})
         return None

@@ -72,7 +72,8 @@ def on(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
         kept = [each for each in config.hooks_off if each not in {named, project}]
         if len(kept) == len(config.hooks_off):
             raise InvalidInput(
-                f"Hooks are not off in {named}", hint="Run `palaver hooks status` to see where they are."
+                f"Hooks are not off in {named}",
+                hint="Run `palaver hooks status` to see in which projects they are off.",
             )
         write_settings(home.config, {"hooks_off": kept or None})
     _show(as_json=as_json)
@@ -192,7 +193,11 @@ def _archive_in_background(home: Home) -> None:
 
 
 def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]:
-    """Create the home if it is missing, and return it with its settings. Events and a project exclude each other."""
+    """Create the home if it is missing, and return it with its settings.
+
+    Raises:
+        UsageError: The call has both events and a project.
+    """
     if events and project is not None:
         raise click.UsageError("--project concerns all hooks. Leave out the events.")
     home = Home.find()

@@ -36,7 +36,7 @@ _TEXTS: Final = ("generic", "docker")
 """Arguments for which the command prints text to copy, instead of changing a file."""
 _NAMES: Final = (*(client.name for client in CLIENTS), *_TEXTS, _SERVICE, *EXTRA_NAMES)
 _NONE_FOUND: Final = "No installed client found"
-_NAME_ONE: Final = f"Name one: {', '.join(client.name for client in CLIENTS)}."
+_NAME_ONE: Final = f"To connect one, run `palaver install CLIENT`: {', '.join(client.name for client in CLIENTS)}."
 _PLANNED: Final = {
     "add": "add to {}",
     "update": "update {}",

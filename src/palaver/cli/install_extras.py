@@ -47,9 +47,10 @@ def all_extras(home: Home) -> list[Extra]:
 
 
 def extras(names: Collection[str], home: Home, *, every: bool = False) -> list[Extra]:
-    """Return the extras with these names. The name of a group, and `every`, mean those of all installed agents.
+    """Return the extras with these names. The name of a group selects its extras for all installed agents.
 
-    The settings are read only if an extra is named. Raises `ConfigInvalid`.
+    `every` selects all extras of the installed agents. The settings are read only if an extra is selected. Raises
+    `ConfigInvalid`.
     """
     if not (every or any(name in EXTRA_NAMES for name in names)):
         return []
@@ -76,7 +77,7 @@ def _is_possible(client: Client) -> bool:
 
 
 def program_title(client: Client) -> str:
-    """Return the title of the program, without that of its hooks or of one of its files."""
+    """Return the name of the program: `Codex` for the title `Codex hooks`."""
     return client.title.partition(",")[0].removesuffix(" hooks")
 
 

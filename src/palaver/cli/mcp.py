@@ -120,6 +120,7 @@ def toolsets(*, as_json: bool) -> None:
         return
     for each in found:
         names = ", ".join(tool.name for tool in each.tools)
-        click.echo(f"{each.name}: {len(each.tools)} tools, {each.tokens:,} tokens")
+        purpose, _, _ = each.instructions.partition(". ")
+        click.echo(f"{each.name}: {purpose} ({len(each.tools)} tools, {each.tokens:,} tokens)")
         click.echo(textwrap.fill(names, 100, initial_indent="  ", subsequent_indent="  "))
     click.echo("To serve toolsets to an agent, run: palaver mcp --toolset NAME[,NAME...]")

@@ -155,13 +155,13 @@ def _edit(text: str) -> str:
     """
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         hint = "Nothing was changed. Run the command at a terminal, or set EDITOR to a program that needs no terminal."
-        raise PalaverError("the editor requires a terminal", hint=hint)
+        raise PalaverError("The editor requires a terminal", hint=hint)
     try:
         edited = click.edit(text, extension=".md")
     except (click.ClickException, UnicodeDecodeError) as error:
         hint = "Nothing was changed. Try another editor, for example with VISUAL=nano, which has priority over EDITOR."
         reason = error.message if isinstance(error, click.ClickException) else "the edited text is not UTF-8"
-        raise PalaverError(f"the editor failed: {reason}", hint=hint) from None
+        raise PalaverError(f"The editor failed: {reason}", hint=hint) from None
     return (text if edited is None else edited).strip()
 
 

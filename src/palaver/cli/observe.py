@@ -52,8 +52,8 @@ def observe(
 ) -> None:
     """Extract observations from archived conversations.
 
-    Extraction by rules is free and works offline. A language model is called only if config.toml allows it: with an API
-    key and a budget, such as `budget_month = 5.00` (dollars), with your own server, or with your own agent. With
+    Extraction by rules is free and works offline. A language model is called only if config.toml has a budget, such as
+    `budget_month = 5.00` (dollars), your own server, or your own agent. A budget also needs an API key. With
     Anthropic's API, older sessions are sent in batches at half the price. You can interrupt the command at any time.
     """
     given = {

@@ -27,7 +27,7 @@ only_projects = click.option(
 
 
 def folder_of(project: str | None) -> str:
-    """Return the project unchanged, but the current folder for `.` and an empty text for None."""
+    """Return the current folder for `.`, an empty text for None, and any other project unchanged."""
     return str(Path.cwd()) if project == "." else project or ""
 
 

@@ -30,7 +30,7 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
         UsageError: The text is missing, or an option does not apply to tool output.
     """
     if not text:
-        raise click.UsageError("--in output needs WORDS.")
+        raise click.UsageError("--in output requires WORDS.")
     refuse_others(_USABLE, "--in output")
     home = Home.find()
     refuse_demo_only(home, "search WORDS")

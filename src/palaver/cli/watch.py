@@ -65,7 +65,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
         ).run()
     except LeaseHeld as held:
         hint = "Run `palaver status` to see its state. Stop it before you start another."
-        raise PalaverError(f"the background archiver is already running: {held}", hint=hint) from None
+        raise PalaverError(f"The background archiver is already running: {held}", hint=hint) from None
     except KeyboardInterrupt:
         _listener(home, as_json=as_json)("stopped", {})
 

@@ -244,6 +244,14 @@ def test_words_outside_the_archive_are_named(archive: ArchiveSearch, renderer: R
     assert "Not in the archive: cassandra." in nothing.suggestions
 
 
+def test_words_without_a_topic_are_not_named_as_absent(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """If nothing is found, words such as "did" are not named as absent."""
+    nothing = extractive_answer(archive, renderer, "what did we do in march 2001")
+
+    assert nothing.findings == ()
+    assert [each for each in nothing.suggestions if each.startswith("Not in the archive")] == []
+
+
 def test_a_weak_answer_within_filters_has_one_finding(archive: ArchiveSearch, renderer: Renderer) -> None:
     """Within the filters of the user, a weak match has no further findings."""
     answer = extractive_answer(archive, renderer, "sqlite or json files", Filters(projects=("seed-library",)))

@@ -23,6 +23,12 @@ def test_few_key_terms_are_searched_alone() -> None:
     assert plan("did we use redis on 2026-01-20", Filters()).question.concepts == ("did we use redis on 2026-01-20",)
 
 
+@pytest.mark.parametrize("question", ["what did we do yesterday", "what did we decide in march"])
+def test_a_time_keeps_the_words_around_it(question: str) -> None:
+    """A question with a time expression is searched as asked, because the key terms alone are not a time."""
+    assert plan(question, Filters()).question.concepts == (question,)
+
+
 @pytest.mark.parametrize(
     ("question", "times", "is_empty"),
     [

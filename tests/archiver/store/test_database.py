@@ -20,7 +20,7 @@ from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreMissin
 
 def test_opening_never_creates_an_archive(path: Path) -> None:
     """Opening a wrong path raises an error with a remedy and creates no archive."""
-    with pytest.raises(StoreMissing, match="no archive at") as missing:
+    with pytest.raises(StoreMissing, match="No archive at") as missing:
         Store.open(path)
 
     assert str(path.parent) in str(missing.value)
