@@ -1,6 +1,7 @@
 """Context of a title: a subject before the title, or the labels of a list after the title."""
 
 import re
+from collections.abc import Sequence
 
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .answer_headings import VERDICT, stated_headings
@@ -52,6 +53,13 @@ def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: 
     return without_folders(_in_context(best, analysis, session_title))
 
 
+def section_in_context(title: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
+    """Return the title of a section of an answer with its subject, or with the name of the review."""
+    if REVIEW.match(analysis.request.title):
+        return without_folders(_review_of([title.text], analysis))
+    return without_folders(_with_subject(title.text, analysis, session_title))
+
+
 def without_folders(title: str) -> str:
     """Return the title with the name of a file instead of its path and line. Several paths are usually a command."""
     if len(_FOLDERS.findall(title)) > 1:
@@ -71,12 +79,17 @@ def _in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title:
 
 
 def _of_review(best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
-    """Return the title of a review: what was reviewed, if a number names it, and the findings that headings state."""
-    number = _PULL_REQUEST.search(analysis.request.whole)
+    """Return the title of a review with the findings that headings state."""
     findings = [best.text]
     if best.source is Source.HEADING:
         headings = [each for each in analysis.headings if each.raw != best.raw and not each.raw.endswith((":", ":**"))]
         findings += [text for text, _ in stated_headings(headings)]
+    return _review_of(findings, analysis)
+
+
+def _review_of(findings: Sequence[str], analysis: ExchangeAnalysis) -> str:
+    """Return the findings after what was reviewed, if a number names it."""
+    number = _PULL_REQUEST.search(analysis.request.whole)
     about = f" of PR #{number[1] or number[2]}" if number else ""
     return truncate(f"Review{about}: {'; '.join(findings[:_FINDINGS_MAX])}", TITLE_MAX)
 
