@@ -192,7 +192,7 @@ def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: Touch
         return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
     if best.source is Source.COMMIT and not _commit_of(best, analysis).done:
         return f"{truncate(best.text, TITLE_MAX - len(_REFUSED))}{_REFUSED}"
-    return in_context(best, analysis, session_title)
+    return in_context(best, analysis, session_title, changed=bool(files.modified))
 
 
 def _commit_of(best: TitleCandidate, analysis: ExchangeAnalysis) -> CommitMessage:

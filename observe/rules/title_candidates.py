@@ -41,6 +41,7 @@ _LEAD_IN: Final = re.compile(
     |(?:got\ it|done|fixed|correct|confirmed|implemented)\ [—–-]\s
     |(?:short\ answer|in\ short|tl;?dr|summary|verdict|conclusion|bottom\ line)\s?[:,—–-]\s
     |the\ important\ (?:distinction|thing|point)\ is\ that\s
+    |that['’]s\ the\ fix(?:,\ \w+(?:\ \w+)?)?:\s
     |but\ (?=there)""",
     re.IGNORECASE | re.VERBOSE,
 )

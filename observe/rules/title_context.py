@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import ExchangeAnalysis
-from .title_candidates import Source, TitleCandidate
-from .titles import GENERIC, REVIEW
+from .salience import CHANGED
+from .title_candidates import Source, TitleCandidate, title_candidates
+from .titles import GENERIC, REVIEW, score
 from .user_request import is_specific
 
 _SUBJECT_MAX = 48
@@ -39,18 +40,39 @@ _LINE_NUMBER = re.compile(r"(?<!\S)([\w-]+\.[A-Za-z]{1,5}):\d+(?:[,–-]\d+)*(?=
 _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
+_STATED = frozenset({Source.ANSWER, Source.FINDING})
+_TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
+_PROBLEM_MAX, _SOLUTION_MIN = 112, 0.25
+"""Maximum characters of a problem before its solution, and minimum score of the solution as a title."""
 _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
 """Minimum number of list labels, and maximum characters of the title to which they are appended."""
 
 
-def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
+def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str, *, changed: bool = False) -> str:
     """Return the title with what a reader needs to understand it without the conversation.
 
-    The name of a file has no folders, because the observation lists its files.
+    The name of a file has no folders, because the observation lists its files. `changed` is True if the exchange
+    changed files.
     """
     if best.source is Source.COMMIT:
         return best.text
-    return without_folders(_in_context(best, analysis, session_title))
+    title = _in_context(best, analysis, session_title)
+    return without_folders(_with_change(title, best, analysis) if changed else title)
+
+
+def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
+    """Return a title that states a problem, followed by the change that solved it. Return a long title unchanged."""
+    if best.source not in _STATED or CHANGED.match(best.text) or len(title) > _PROBLEM_MAX:
+        return title
+    changes = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and _is_change(each.text)]
+    solution = max(changes, key=lambda each: score(each, analysis), default=None)
+    if solution is None or best.text in solution.raw or score(solution, analysis) < _SOLUTION_MIN:
+        return title
+    return truncate(f"{title}; {solution.text[:1].lower()}{solution.text[1:]}", TITLE_MAX)
+
+
+def _is_change(text: str) -> bool:
+    return CHANGED.match(text) is not None and not _TESTS.search(text)
 
 
 def section_in_context(title: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:

@@ -97,3 +97,27 @@ def test_headings_do_not_apply_after_a_gap() -> None:
     assert texts(markdown) == ["Design of carts: Keep totals", "Design of carts: Show the tax.", "Run the tests"]
     assert texts(f"{gap}\nhalf a line. Prices have two digits.") == ["Prices have two digits."]
     assert texts(f"Prices have two digits. Half a\n{gap}") == ["Prices have two digits."]
+
+
+def test_paragraph_after_a_list_leaves_its_introduction() -> None:
+    """A paragraph after a list starts a new section, and is not below the line that introduced the list."""
+    found = list(statements(turn("Two of the changes in `cart.py`:\n\n- Added totals\n\nThe page now shows a total.")))
+
+    assert [each.text for each in found] == ["cart.py: Added totals", "The page now shows a total."]
+    assert found[0].section != found[1].section
+    assert found[1].heading == ""
+
+
+def test_headings_and_introductions_start_sections() -> None:
+    """Statements below the same heading or introduction have the same section."""
+    markdown = "It works.\n\n## Cause\n\nThe cache was stale.\n\n**Changes:**\n- Added totals\n- Removed it"
+    found = [each.section for each in statements(turn(markdown))]
+
+    assert len(set(found)) == 3
+    assert found[-1] == found[-2]
+
+
+def test_counts_and_asides_are_no_subjects() -> None:
+    """An introduction that only counts the items, and code in parentheses, are not a prefix of the items."""
+    assert texts("Two new pages:\n- The cart shows totals") == ["The cart shows totals"]
+    assert texts("Logged (with `shop debug`):\n- The cart shows totals") != ["shop debug: The cart shows totals"]

@@ -141,3 +141,24 @@ def test_labels_above_lists_follow_a_short_title() -> None:
 def test_a_title_names_files_without_folders(title: str, expected: str) -> None:
     """The path of a file is shortened to its name. Addresses and commands with several paths are complete."""
     assert without_folders(title) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "The token was refreshed twice. Changed `login.py` to call `refresh_token` once per redirect.",
+            f"{RESULT}; changed login.py to call refresh_token once per redirect",
+        ),
+        ("The token was refreshed twice. Updated the tests of `login.py` for the redirect of the login.", RESULT),
+        ("The token was refreshed twice. The login page is served by `login.py`.", RESULT),
+    ],
+)
+def test_change_follows_the_problem(said: str, expected: str) -> None:
+    """A title that states only the problem is followed by the change, if the exchange changed files."""
+    script = Script().asked("Why is the token refreshed twice?").said(said)
+    best = TitleCandidate(RESULT, Source.ANSWER, 0, f"{RESULT}.")
+    analysis = analyze_exchange(script.exchange)
+
+    assert in_context(best, analysis, "", changed=True) == expected
+    assert in_context(best, analysis, "") == RESULT
