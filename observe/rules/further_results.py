@@ -20,11 +20,13 @@ from .title_context import section_in_context
 from .titles import score
 from .touched_files import TouchedFiles
 
+_PART_OF = "Part of: "
+"""Prefix of the subtitle of a further result, before the title of the outcome."""
 RESULTS_MAX = 4
 """Maximum number of further results of an exchange."""
 _TELLING, _TOLD = 8, 4
 """Minimum salience of a section that is a further result, and of the first section, which belongs to the outcome."""
-_CLEAR = 0.85
+_CLEAR = 0.8
 """Minimum score of the title of a section. Of 120 sections of the train split, most below it state no result."""
 _BESIDE = at_start(
     r"""
@@ -62,6 +64,11 @@ def further_results(analysis: ExchangeAnalysis, title: TitleCandidate | None) ->
     ]
     best = sorted(found, key=lambda each: -score(each.title, analysis))[:RESULTS_MAX]
     return [each for each in found if each in best]
+
+
+def is_further_result(observation: Observation) -> bool:
+    """Return whether an observation is a further result of its exchange."""
+    return observation.subtitle.startswith(_PART_OF)
 
 
 def _contains(statements: Sequence[Statement], title: TitleCandidate) -> bool:
@@ -106,7 +113,7 @@ def observe_results(
         yield Observation(
             type=_kind(section.best, outcome, changes=bool(named.modified)),
             title=section_in_context(section.title, analysis, session_title),
-            subtitle=truncate(f"Part of: {outcome.title}", 160),
+            subtitle=truncate(f"{_PART_OF}{outcome.title}", 160),
             narrative=section.best.text,
             facts=tuple(fact.text for fact in facts),
             concepts=concepts([section.best.raw, *(fact.raw for fact in facts)], named.modified),
