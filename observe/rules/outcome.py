@@ -72,7 +72,7 @@ def extract_outcome(
     further = further_results(analysis, best)
     apart = {each for section in further for each in section.statements}
     facts = [each for each in _facts(analysis, lead, remarks, apart) if each not in apart] or facts
-    title = _title(best, analysis, files, session_title)
+    title = _title(best, analysis, files, session_title, apart)
     proofs = (
         *evidence(facts),
         *_request_evidence(analysis),
@@ -180,7 +180,13 @@ def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:
     return only and not (own or analysis.request.plan)
 
 
-def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
+def _title(
+    best: TitleCandidate | None,
+    analysis: ExchangeAnalysis,
+    files: TouchedFiles,
+    session_title: str,
+    apart: Collection[Statement],
+) -> str:
     """Return a title for the exchange.
 
     The title says that a plan was only proposed, or that a commit was refused. Another candidate gets its subject as a
@@ -192,7 +198,7 @@ def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: Touch
         return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
     if best.source is Source.COMMIT and not _commit_of(best, analysis).done:
         return f"{truncate(best.text, TITLE_MAX - len(_REFUSED))}{_REFUSED}"
-    return in_context(best, analysis, session_title, changed=bool(files.modified))
+    return in_context(best, analysis, session_title, changed=bool(files.modified), apart=apart)
 
 
 def _commit_of(best: TitleCandidate, analysis: ExchangeAnalysis) -> CommitMessage:

@@ -1,12 +1,13 @@
 """Context of a title: a subject before the title, or the labels of a list after the title."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import ExchangeAnalysis
 from .salience import CHANGED
+from .statements import Statement
 from .title_candidates import Source, TitleCandidate, title_candidates
 from .titles import GENERIC, REVIEW, score
 from .user_request import is_specific
@@ -42,22 +43,47 @@ _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
 _STATED = frozenset({Source.ANSWER, Source.FINDING})
 _TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
+_TOPICS = frozenset({Source.REQUEST, Source.SESSION})
+_TASK_MAX, _RESULT_MIN = 90, 0.9
+"""Maximum characters of a task before its result, and minimum score of the result as a title."""
 _PROBLEM_MAX, _SOLUTION_MIN = 112, 0.25
 """Maximum characters of a problem before its solution, and minimum score of the solution as a title."""
 _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
 """Minimum number of list labels, and maximum characters of the title to which they are appended."""
 
 
-def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str, *, changed: bool = False) -> str:
+def in_context(
+    best: TitleCandidate,
+    analysis: ExchangeAnalysis,
+    session_title: str,
+    *,
+    changed: bool = False,
+    apart: Collection[Statement] = (),
+) -> str:
     """Return the title with what a reader needs to understand it without the conversation.
 
     The name of a file has no folders, because the observation lists its files. `changed` is True if the exchange
-    changed files.
+    changed files. Statements in `apart` have an observation of their own.
     """
     if best.source is Source.COMMIT:
         return best.text
     title = _in_context(best, analysis, session_title)
+    if title == best.text and best.source in _TOPICS and changed:
+        title = _with_result(title, analysis, {each.raw for each in apart})
     return without_folders(_with_change(title, best, analysis) if changed else title)
+
+
+def _with_result(title: str, analysis: ExchangeAnalysis, apart: Collection[str]) -> str:
+    """Return a title that only names the task, followed by the best line of the answer.
+
+    A long title is returned unchanged.
+    """
+    stated = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and each.raw not in apart]
+    results = [each for each in stated if each.text[0].isalnum() and not _TESTS.search(each.text)]
+    result = max(results, key=lambda each: score(each, analysis), default=None)
+    if result is None or len(title) > _TASK_MAX or score(result, analysis) < _RESULT_MIN:
+        return title
+    return truncate(f"{title}: {result.text}", TITLE_MAX)
 
 
 def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
@@ -90,7 +116,7 @@ def without_folders(title: str) -> str:
 
 
 def _in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
-    is_topic = best.source in {Source.REQUEST, Source.SESSION}
+    is_topic = best.source in _TOPICS
     title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
     if is_topic or title != best.text:
         return title

@@ -162,3 +162,25 @@ def test_change_follows_the_problem(said: str, expected: str) -> None:
 
     assert in_context(best, analysis, "", changed=True) == expected
     assert in_context(best, analysis, "") == RESULT
+
+
+REPLACED = "Replaced `TokenStore.load` with `TokenStore.refresh`, because the login redirect read the old token"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (f"{REPLACED}.", f"Fix the login redirect: {REPLACED.replace('`', '')}"),
+        ("Done. All checks pass.", "Fix the login redirect"),
+        (f"{REPLACED} in all tests.", "Fix the login redirect"),
+    ],
+)
+def test_result_follows_the_task(said: str, expected: str) -> None:
+    """A title that only names the task is followed by the best line of the answer, if the exchange changed files."""
+    script = Script().asked("Fix the login redirect").said(said)
+    best = TitleCandidate("Fix the login redirect", Source.REQUEST, 0, "Fix the login redirect")
+    analysis = analyze_exchange(script.exchange)
+
+    assert in_context(best, analysis, "", changed=True) == expected
+    assert in_context(best, analysis, "") == best.text
+    assert in_context(best, analysis, "", changed=True, apart=analysis.conclusion) == best.text
