@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ...archiver.files.clipping import GAP
 from ...core.conversation import Speaker, Turn
 from ...core.sentences import sentences, strip_markdown, truncate
+from .phrase_patterns import at_start
 from .salience import CHANGED, CUT, NAMED, needs_context
 
 STATEMENT_MAX = 320
@@ -49,6 +50,10 @@ _SENTENCE = re.compile(
 """Pattern for sentences, to distinguish them from headings that only name a section."""
 
 
+_CONTINUES = at_start(
+    "(?:the )?same | previously | neither | either way | as a result | the (?:first|second|third|others?|former|latter)"
+)
+"""Pattern for the beginning of a sentence that refers to the previous sentence without a pronoun."""
 _BOLD, _INTRODUCTION = -2, -1
 """Depth of a label in bold type on its own line, and of a line that introduces a list."""
 
@@ -250,7 +255,8 @@ def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]
     """Append each sentence that depends on the previous sentence (`This means …`) to that sentence."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if joined and needs_context(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:
+        depends = needs_context(line[start:end]) or _CONTINUES.match(line[start:end])
+        if joined and depends and end - joined[-1][0] <= STATEMENT_MAX:
             joined[-1] = joined[-1][0], end
         else:
             joined.append((start, end))

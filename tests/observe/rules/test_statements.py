@@ -42,6 +42,14 @@ def test_dependent_sentence_is_joined() -> None:
     ]
 
 
+def test_sentence_about_another_item_is_joined() -> None:
+    """A sentence about the second item or the same thing is joined to the previous sentence."""
+    assert texts("Two keys were sent. The second one fails. Refunds work. Previously, they did not.") == [
+        "Two keys were sent. The second one fails.",
+        "Refunds work. Previously, they did not.",
+    ]
+
+
 def test_announcement_is_not_a_statement() -> None:
     """A line that ends in a colon is not a statement."""
     assert texts("The valid values are:\n- one\n- two") == ["one", "two"]
