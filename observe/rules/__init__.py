@@ -1,8 +1,8 @@
 """Extraction of observations by rules. It needs no API key or network access, and its results are reproducible.
 
-An exchange yields at most four kinds of observations: one outcome (request, actions, conclusion), one lesson (findings
-made while working), the user's own decisions, and failed commands with the commands that worked. An exchange that
-neither changes nor explains anything yields no observations.
+An exchange yields at most five kinds of observations: one outcome (request, actions, conclusion), its further results
+(other sections of the answer), one lesson (findings made while working), the user's own decisions, and failed commands
+with the commands that worked. An exchange that neither changes nor explains anything yields no observations.
 """
 
 from msgspec.structs import replace
