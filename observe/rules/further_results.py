@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from ...core.conversation import Exchange
 from ...core.observation import Observation, ObservationType
-from ...core.sentences import strip_markdown, truncate
+from ...core.sentences import truncate
+from .answer_headings import is_beside
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis
 from .filler import is_filler
-from .phrase_patterns import at_start
 from .salience import CAUSE, CHANGED, RULE, salience
 from .selection import evidence, observed_at, select
 from .statements import Statement
@@ -28,16 +28,6 @@ _TELLING, _TOLD = 8, 4
 """Minimum salience of a section that is a further result, and of the first section, which belongs to the outcome."""
 _CLEAR = 0.8
 """Minimum score of the title of a section. Of 120 sections of the train split, most below it state no result."""
-_BESIDE = at_start(
-    r"""
-    verif\w+ | (?:(?:new|unit|regression) )*tests? | testing | proof | check(?:s|ed)? | quality gates
-    | (?:what['’]s )?(?:next|left) | loose ends? | (?:one )?follow-?ups? | to-?do | remaining | open
-    | (?:your |valid |the )?(?:options?|values) | either | sources? | references? | usage | how to | if you
-    | questions? | before | after | (?:my )?(?:suggest\w+|propos\w+|plan) | you (?:have|can)
-    | [\w./-]*(?:[._](?:test|spec)\.\w+|/test_\w+) | (?:added|updated|extended|wrote|fixed)\b.{0,40}\btests?
-    """
-)
-"""Pattern for the heading or the title of a section beside the results: checks, next steps, options and sources."""
 
 
 class Section(Struct, frozen=True):
@@ -75,24 +65,19 @@ def _contains(statements: Sequence[Statement], title: TitleCandidate) -> bool:
     return any(title.raw in (each.raw, each.heading) for each in statements)
 
 
-def _heading(statements: Sequence[Statement]) -> str:
-    """Return the heading of a section without its Markdown and its number."""
-    return strip_markdown(statements[0].heading).lstrip("0123456789.) ")
-
-
 def _weight(statements: Sequence[Statement]) -> int:
     return sum(max(0, salience(each.raw)) for each in statements)
 
 
 def _section(statements: Sequence[Statement], analysis: ExchangeAnalysis) -> Section | None:
     """Return a section whose best line is a clear title, or None."""
-    if _BESIDE.match(_heading(statements)):
+    if is_beside(statements[0].heading):
         return None
     telling = [each for each in statements if salience(each.raw) > 0 and not (is_filler(each) or is_aside(each))]
     if _weight(telling) < _TELLING:
         return None
     title, best = max(section_candidates(telling), key=lambda pair: score(pair[0], analysis))
-    if score(title, analysis) < _CLEAR or _BESIDE.match(title.text):
+    if score(title, analysis) < _CLEAR or is_beside(title.text):
         return None
     return Section(title, best, tuple(statements))
 
