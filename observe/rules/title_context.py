@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Sequence
 
+from msgspec.structs import replace
+
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import ExchangeAnalysis
@@ -42,7 +44,8 @@ _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
 _STATED = frozenset({Source.ANSWER, Source.FINDING})
-_TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
+_NO_RESULT = re.compile(r"\btests?\b|^[^\w-]|^[0-9a-f]{7,40}\b", re.IGNORECASE)
+"""Pattern for lines about tests, and for lines that begin with a hash or a symbol."""
 _TOPICS = frozenset({Source.REQUEST, Source.SESSION})
 _TASK_MAX, _RESULT_MIN = 90, 0.9
 """Maximum characters of a task before its result, and minimum score of the result as a title."""
@@ -65,21 +68,19 @@ def in_context(
     The name of a file has no folders, because the observation lists its files. `changed` is True if the exchange
     changed files. Statements in `apart` have an observation of their own.
     """
-    if best.source is Source.COMMIT:
-        return best.text
-    title = _in_context(best, analysis, session_title)
-    if title == best.text and best.source in _TOPICS and changed:
+    title = best.text if best.source is Source.COMMIT else _in_context(best, analysis, session_title)
+    if title == best.text and best.source in {*_TOPICS, Source.COMMIT} and changed:
         title = _with_result(title, analysis, {each.raw for each in apart})
     return without_folders(_with_change(title, best, analysis) if changed else title)
 
 
 def _with_result(title: str, analysis: ExchangeAnalysis, apart: Collection[str]) -> str:
-    """Return a title that only names the task, followed by the best line of the answer.
+    """Return the title that names a task or a commit, followed by the best line of the answer.
 
     A long title is returned unchanged.
     """
     stated = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and each.raw not in apart]
-    results = [each for each in stated if each.text[0].isalnum() and not _TESTS.search(each.text)]
+    results = [replace(each, listed=False) for each in stated if not _NO_RESULT.search(each.text)]
     result = max(results, key=lambda each: score(each, analysis), default=None)
     if result is None or len(title) > _TASK_MAX or score(result, analysis) < _RESULT_MIN:
         return title
@@ -98,7 +99,7 @@ def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -
 
 
 def _is_change(text: str) -> bool:
-    return CHANGED.match(text) is not None and not _TESTS.search(text)
+    return CHANGED.match(text) is not None and not _NO_RESULT.search(text)
 
 
 def section_in_context(title: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:

@@ -1,6 +1,7 @@
 """A title can be understood without its conversation."""
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules.exchange_analysis import analyze_exchange
@@ -172,6 +173,7 @@ REPLACED = "Replaced `TokenStore.load` with `TokenStore.refresh`, because the lo
     [
         (f"{REPLACED}.", f"Fix the login redirect: {REPLACED.replace('`', '')}"),
         ("Done. All checks pass.", "Fix the login redirect"),
+        (f"- {REPLACED}\n- Done", f"Fix the login redirect: {REPLACED.replace('`', '')}"),
         (f"{REPLACED} in all tests.", "Fix the login redirect"),
     ],
 )
@@ -182,5 +184,6 @@ def test_result_follows_the_task(said: str, expected: str) -> None:
     analysis = analyze_exchange(script.exchange)
 
     assert in_context(best, analysis, "", changed=True) == expected
+    assert in_context(replace(best, source=Source.COMMIT), analysis, "", changed=True) == expected
     assert in_context(best, analysis, "") == best.text
     assert in_context(best, analysis, "", changed=True, apart=analysis.conclusion) == best.text
