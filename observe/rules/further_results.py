@@ -70,8 +70,9 @@ def _weight(statements: Sequence[Statement]) -> int:
 
 
 def _section(statements: Sequence[Statement], analysis: ExchangeAnalysis) -> Section | None:
-    """Return a section whose best line is a clear title, or None."""
-    if is_beside(statements[0].heading):
+    """Return a section with a heading whose best line is a clear title, or None."""
+    heading = statements[0].heading
+    if not heading or is_beside(heading):
         return None
     telling = [each for each in statements if salience(each.raw) > 0 and not (is_filler(each) or is_aside(each))]
     if _weight(telling) < _TELLING:

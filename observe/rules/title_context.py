@@ -70,21 +70,23 @@ def in_context(
     """
     title = best.text if best.source is Source.COMMIT else _in_context(best, analysis, session_title)
     if title == best.text and best.source in {*_TOPICS, Source.COMMIT} and changed:
-        title = _with_result(title, analysis, {each.raw for each in apart})
+        title = _with_result(best, analysis, {each.raw for each in apart})
     return without_folders(_with_change(title, best, analysis) if changed else title)
 
 
-def _with_result(title: str, analysis: ExchangeAnalysis, apart: Collection[str]) -> str:
+def _with_result(best: TitleCandidate, analysis: ExchangeAnalysis, apart: Collection[str]) -> str:
     """Return the title that names a task or a commit, followed by the best line of the answer.
 
-    A long title is returned unchanged.
+    A long title is returned unchanged, and so is the subject of a commit that this line repeats.
     """
+    title = best.text
     stated = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and each.raw not in apart]
     results = [replace(each, listed=False) for each in stated if not _NO_RESULT.search(each.text)]
     result = max(results, key=lambda each: score(each, analysis), default=None)
     if result is None or len(title) > _TASK_MAX or score(result, analysis) < _RESULT_MIN:
         return title
-    return truncate(f"{title}: {result.text}", TITLE_MAX)
+    repeats = best.source is Source.COMMIT and len(_stems(title) & _stems(result.text)) > 1
+    return title if repeats else truncate(f"{title}: {result.text}", TITLE_MAX)
 
 
 def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -> str:

@@ -50,6 +50,19 @@ def test_short_answer_has_one_observation() -> None:
     assert len(results("`Cart.total` now subtracts the voucher.\n\n## Note\n\nIt was `shop/cart.py`.")) == 1
 
 
+def test_list_without_heading_is_part_of_the_outcome() -> None:
+    """A list without a heading or an introduction, such as the options of a recommendation, is no further result."""
+    answer = (
+        "The cart can keep its total in two ways.\n\n"
+        "- **Cache**: `TotalCache` now keeps the total of every cart, because `Cart.total` is never slow to read then\n"
+        "- **Column**: `cart.total` now keeps it in the database, so that no cart of the shop is read twice\n\n"
+        "I recommend the column, because a voucher changes the total of a cart and `TotalCache` would never notice it."
+    )
+
+    assert len(results(answer, edits=())) == 1
+    assert len(results(answer.replace("in two ways.", "with:"), edits=())) == 2
+
+
 def test_number_of_results_is_limited() -> None:
     """An answer with many sections has a limited number of observations."""
     section = (

@@ -80,7 +80,7 @@ def test_a_single_observation_needs_no_summary() -> None:
 
 
 SECTIONS = (
-    "Added a footer to `page.py`, because every page needs the address.\n\n## Cache\n\n"
+    "## Footer\n\nAdded a footer to `page.py`, because every page needs the address.\n\n## Cache\n\n"
     "`PageCache.load` now compares the version of `page.py` for all pages of the shop, because its key contained "
     "only the path. `PageCache.clear` is removed, since no page without its footer stays in `PageCache`.\n"
 )

@@ -1,7 +1,6 @@
 """A title can be understood without its conversation."""
 
 import pytest
-from msgspec.structs import replace
 
 from palaver.core.sentences import TITLE_MAX
 from palaver.observe.rules.exchange_analysis import analyze_exchange
@@ -184,6 +183,15 @@ def test_result_follows_the_task(said: str, expected: str) -> None:
     analysis = analyze_exchange(script.exchange)
 
     assert in_context(best, analysis, "", changed=True) == expected
-    assert in_context(replace(best, source=Source.COMMIT), analysis, "", changed=True) == expected
     assert in_context(best, analysis, "") == best.text
     assert in_context(best, analysis, "", changed=True, apart=analysis.conclusion) == best.text
+
+
+@pytest.mark.parametrize(("subject", "followed"), [("Speed up the shop", True), ("Fix the old login redirect", False)])
+def test_result_follows_the_subject_of_a_commit(subject: str, *, followed: bool) -> None:
+    """The subject of a commit is followed by the best line of the answer, unless this line repeats it."""
+    script = Script().asked("Continue").said(f"{REPLACED}.")
+    best = TitleCandidate(subject, Source.COMMIT, 0, subject)
+    result = f"{subject}: {REPLACED.replace('`', '')}"
+
+    assert in_context(best, analyze_exchange(script.exchange), "", changed=True) == (result if followed else subject)
