@@ -10,6 +10,7 @@ from ...archiver.store.replacement_table import StoredReplacement
 from ...core.conversation import Exchange, Session
 from ...core.observation import Evidence, Observation
 from ..rules.committed_work import committed_work
+from ..rules.further_results import is_further_result
 from ..rules.replacements import find_replacements
 from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
@@ -17,7 +18,7 @@ from .repetition import fingerprint, is_repetition
 _READ = 100
 """Number of exchanges at the end of a session that its summary reads, in addition to the first exchange."""
 
-_EARLIER = 12
+_EARLIER = 24
 """Number of earlier observations of the session that a commit is compared with."""
 
 
@@ -91,7 +92,7 @@ def _link_replacements(
     Store these pairs and return the replaced observations.
     """
     places = {key: place for place, key in enumerate(exchanges)}
-    read = [part for part in parts if part.exchange in places]
+    read = [part for part in parts if part.exchange in places and not is_further_result(part.observation)]
     found = find_replacements([(places[part.exchange], part.observation) for part in read], [*exchanges.values()])
     links = [StoredReplacement(read[each.earlier].key, read[each.later].key, each.line) for each in found]
     store.replacements.put([part.key for part in read], links)

@@ -1,8 +1,9 @@
 """Extraction of observations by rules. It needs no API key or network access, and its results are reproducible.
 
-An exchange yields at most four kinds of observations:
+An exchange yields at most five kinds of observations:
 
 - one outcome: request, actions, conclusion
+- further results: other sections of the answer
 - one lesson: findings made while working
 - the user's own decisions
 - failed commands with the commands that worked
@@ -10,5 +11,5 @@ An exchange yields at most four kinds of observations:
 An exchange that neither changes nor explains anything yields no observations.
 """
 
-VERSION = "rules-12"
+VERSION = "rules-13"
 """Version of the rules. Increase it when the result for the same exchange changes."""

@@ -51,6 +51,23 @@ _UNFINISHED = re.compile(
 """Pattern for the end of a heading that the items below it complete."""
 
 
+_BESIDE = at_start(
+    r"""
+    verif\w+ | validat\w+ | (?:(?:new|unit|regression) )*tests? | testing | proof | check(?:s|ed)? | quality gates
+    | (?:what['’]s )?(?:next|left) | loose ends? | (?:one )?follow-?ups? | to-?do | remaining | open
+    | (?:your |valid |the )?(?:options?|values) | either | sources? | references? | usage | how to | if you
+    | questions? | before | after | (?:my )?(?:suggest\w+|propos\w+|plan) | you (?:have|can)
+    | [\w./-]*(?:[._](?:test|spec)\.\w+|/test_\w+) | (?:added|updated|extended|wrote|fixed)\b.{0,40}\btests?
+    """
+)
+"""Pattern for the heading of a section beside the results: checks, next steps, options and sources."""
+
+
+def is_beside(heading: str) -> bool:
+    """Return whether a section with this heading is beside the results. A number before the heading is ignored."""
+    return _BESIDE.match(strip_markdown(heading).lstrip("0123456789.) ")) is not None
+
+
 def stated_headings(found: Iterable[Heading]) -> list[tuple[str, Heading]]:
     """Return the headings that state a result, in order, each with its text."""
     plain = ((_plain(heading.raw), heading) for heading in found)

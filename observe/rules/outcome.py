@@ -1,7 +1,7 @@
 """Outcome of an exchange: one observation with the request, the actions and the result."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
@@ -10,6 +10,7 @@ from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
 from .filler import is_diagnosis, is_filler, is_guess
+from .further_results import further_results, observe_results
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
@@ -48,11 +49,14 @@ def extract_outcome(
     files: TouchedFiles,
     remarks: Sequence[Statement],
     session_title: str = "",
-) -> Observation | None:
-    """Return the outcome of an exchange, or None. `remarks` are findings that have no observation of their own."""
+) -> list[Observation]:
+    """Return the outcome of an exchange and its further results, or an empty list.
+
+    `remarks` are findings that have no observation of their own.
+    """
     changed = bool(files.modified or analysis.accepted_commits) or _claims_change(analysis)
     if not (changed or analysis.plan or _explains(analysis)):
-        return None
+        return []
     lead = _lead_statements(analysis)
     facts = _facts(analysis, lead, remarks)
     best = best_title(analysis, session_title)
@@ -60,20 +64,23 @@ def extract_outcome(
     if _is_trivial(analysis, [*facts, *lead, *analysis.findings, *analysis.statuses]) or (
         best and not written and _is_worthless(score(best, analysis), facts)
     ):
-        return None
+        return []
     facts = facts or select(analysis.request.reasons, count=_STEPS, least=_REASON)
     if not (facts or analysis.accepted_commits or analysis.plan or _is_ordered(analysis)) or _is_changelog(
         files, analysis
     ):
-        return None
-    title = _title(best, analysis, files, session_title)
+        return []
+    further = further_results(analysis, best)
+    apart = {each for section in further for each in section.statements}
+    facts = [each for each in _facts(analysis, lead, remarks, apart) if each not in apart] or facts
+    title = _title(best, analysis, files, session_title, apart)
     proofs = (
         *evidence(facts),
         *_request_evidence(analysis),
         *evidence([each for each in lead if each not in facts]),
         *_commit_evidence(analysis),
     )
-    return Observation(
+    outcome = Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
         subtitle=_subtitle(analysis, lead, title),
@@ -85,6 +92,7 @@ def extract_outcome(
         evidence=proofs or _edit_evidence(exchange),
         at=observed_at(exchange),
     )
+    return [outcome, *observe_results(further, exchange, analysis, files, outcome, session_title)]
 
 
 def _claims_change(analysis: ExchangeAnalysis) -> bool:
@@ -123,13 +131,21 @@ def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
     return [each for each in prose if each in best] or bodies[:2]
 
 
-def _facts(analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Sequence[Statement]) -> list[Statement]:
-    """Return the results of an exchange, or else its lead or the steps of its plan."""
-    concluded = _conclusion_statements(analysis)
+def _facts(
+    analysis: ExchangeAnalysis,
+    lead: Sequence[Statement],
+    remarks: Sequence[Statement],
+    apart: Collection[Statement] = (),
+) -> list[Statement]:
+    """Return the results of an exchange, or else its lead or the steps of its plan.
+
+    Statements in `apart` have an observation of their own.
+    """
+    concluded = [each for each in _conclusion_statements(analysis) if each not in apart]
     diagnosed = any(is_diagnosis(each) for each in analysis.conclusion)
     open_remarks = [each for each in remarks if not (diagnosed and is_diagnosis(each))]
     facts = select(each for each in (*concluded, *open_remarks) if each not in lead and not is_filler(each))
-    if len(facts) < 3:
+    if len(facts) < 3 and not apart:
         sure = [each for each in analysis.findings if each not in facts and not (is_filler(each) or is_guess(each))]
         facts += select(
             (each for each in sure if not (diagnosed and is_diagnosis(each))), count=4 - len(facts), least=4
@@ -165,7 +181,13 @@ def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:
     return only and not (own or analysis.request.plan)
 
 
-def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles, session_title: str) -> str:
+def _title(
+    best: TitleCandidate | None,
+    analysis: ExchangeAnalysis,
+    files: TouchedFiles,
+    session_title: str,
+    apart: Collection[Statement],
+) -> str:
     """Return a title for the exchange.
 
     The title says that a plan was only proposed, or that a commit was refused. Another candidate gets its subject as a
@@ -177,7 +199,7 @@ def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: Touch
         return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
     if best.source is Source.COMMIT and not _commit_of(best, analysis).done:
         return f"{truncate(best.text, TITLE_MAX - len(_REFUSED))}{_REFUSED}"
-    return in_context(best, analysis, session_title)
+    return in_context(best, analysis, session_title, changed=bool(files.modified), apart=apart)
 
 
 def _commit_of(best: TitleCandidate, analysis: ExchangeAnalysis) -> CommitMessage:

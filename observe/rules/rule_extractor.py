@@ -24,9 +24,10 @@ def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
     findings = extract_remarks(analysis)
     lessons, remarks = (findings, []) if len(findings) > 1 else ([], findings)
     rest = replace(analysis, findings=tuple(each for each in analysis.findings if each not in lessons))
-    main = extract_outcome(exchange, rest, changed_files, remarks, session.title)
+    outcomes = extract_outcome(exchange, rest, changed_files, remarks, session.title)
+    main = outcomes[0] if outcomes else None
     about = main.title if main and analysis.request.routine else analysis.request.title
     side_lesson = extract_lesson(exchange, analysis, changed_files, lessons, about)
-    learned = [observation for observation in (main, side_lesson) if observation is not None]
+    learned = [*outcomes, side_lesson] if side_lesson else outcomes
     every = (*learned, *extract_decisions(exchange, analysis), *extract_repairs(exchange, session))
     return verify(exchange, (trim_to_budget(replace(observation, extractor=rules.VERSION)) for observation in every))

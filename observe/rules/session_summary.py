@@ -18,6 +18,7 @@ from ...core.origin import Origin, least
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .choices import choices
 from .exchange_analysis import CHORE, accepted_commits, most_telling
+from .further_results import is_further_result
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes, failed_end
 from .outcome import PROPOSED
@@ -51,12 +52,13 @@ def build_summary(
     """Return the summary of a session, or None if it would be empty or only repeat the session's only observation.
 
     Args:
-        parts: Observations of the session, in order.
+        parts: Observations of the session, in order. Their further results are counted, but not repeated.
         session: The session.
         exchanges: The last exchanges of the session, in order.
         replaced: Observations that a later one replaces. They are not results of the session.
     """
-    parts = [part for part in parts if part.evidence]
+    count = len(parts)
+    parts = [part for part in parts if part.evidence and not is_further_result(part)]
     notes, origin = _verified(_notes(exchanges), exchanges)
     reported = next((note for note in notes if note.label is NoteLabel.OUTCOME), None)
     if not (parts or reported) or (len(parts) == 1 and not any(_is_new(note, parts[0]) for note in notes)):
@@ -81,7 +83,7 @@ def build_summary(
         Observation(
             type=ObservationType.GENERAL,
             title=f"{SUMMARY}{title}",
-            subtitle=_subtitle(parts, session),
+            subtitle=_subtitle(parts, count, session),
             facts=tuple(fact for fact, _ in facts),
             concepts=_frequent((concept for part in parts for concept in part.concepts), _CONCEPTS),
             files_read=_frequent((path for part in parts for path in part.files_read), _READ),
@@ -221,9 +223,9 @@ def _has_edits(exchange: Exchange) -> bool:
     return bool(exchange.writes)
 
 
-def _subtitle(parts: Sequence[Observation], session: Session) -> str:
+def _subtitle(parts: Sequence[Observation], count: int, session: Session) -> str:
     """Return the number of observations, their dates, and the title that the agent gave to the session."""
-    counted = f"Summary of {len(parts)} observation{'' if len(parts) == 1 else 's'}{_dates(parts)}"
+    counted = f"Summary of {count} observation{'' if count == 1 else 's'}{_dates(parts)}"
     return f"{counted}: {headline(session.title)}" if session.title else counted
 
 

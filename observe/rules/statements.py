@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ...archiver.files.clipping import GAP
 from ...core.conversation import Speaker, Turn
 from ...core.sentences import sentences, strip_markdown, truncate
+from .phrase_patterns import at_start
 from .salience import CHANGED, CUT, NAMED, needs_context
 
 STATEMENT_MAX = 320
@@ -36,9 +37,10 @@ _LEADING_ON = re.compile(
 )
 """Pattern for words at the end of a line that introduce a list."""
 _GENERIC = re.compile(
-    r"(?:summary|overview|result|change|new file|file|modified|what|here|backend|frontend|verification|key |"
-    r"main |all |done|the |implementation|context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)",
-    re.IGNORECASE,
+    r"""(?:two|three|four|five|several|a\ few|these|verified|proof|reasons?\b|from\ now|with\ |summary|overview|result
+    |change|new\ file|file|modified|what|here|backend|frontend|verification|key\ |main\ |all\ |done|the\ |implementation
+    |context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _SENTENCE = re.compile(
     r"(?:now|this|that|these|those|some|you|we|i|when|if|compare|both|it|there|so|as|before|after|but|and|then|use|run"
@@ -46,6 +48,14 @@ _SENTENCE = re.compile(
     re.IGNORECASE,
 )
 """Pattern for sentences, to distinguish them from headings that only name a section."""
+
+
+_CONTINUES = at_start(
+    "(?:the )?same | previously | neither | either way | as a result | the (?:first|second|third|others?|former|latter)"
+)
+"""Pattern for the beginning of a sentence that refers to the previous sentence without a pronoun."""
+_BOLD, _INTRODUCTION = -2, -1
+"""Depth of a label in bold type on its own line, and of a line that introduces a list."""
 
 
 class Statement(Struct, frozen=True):
@@ -64,12 +74,18 @@ class Statement(Struct, frozen=True):
     """True for an item of a list or a table, False for a sentence of a paragraph."""
     heading: str = ""
     """Nearest heading, label or parent list item above the statement."""
+    section: int = 0
+    """Number of headings, labels and introductions above the statement in its turn."""
 
 
 class _Outline(Struct):
-    """Headings and parent list items above the current line, outermost first."""
+    """Headings and parent list items above the current line, outermost first.
+
+    `sections` counts the headings so far. Their depth is negative, and that of list items is not.
+    """
 
     labels: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    sections: int = 0
 
     def leave(self, depth: int) -> None:
         while self.labels and self.labels[-1][0] >= depth:
@@ -78,6 +94,13 @@ class _Outline(Struct):
     def enter(self, depth: int, label: str) -> None:
         self.leave(depth)
         self.labels.append((depth, label))
+        self.sections += depth < 0
+
+    def leave_list(self) -> None:
+        """Leave a list, and the line that introduced it. The section continues below its heading."""
+        if self.labels and self.labels[-1][0] >= 0:
+            self.leave(_INTRODUCTION)
+            self.sections += 1
 
     def subject(self, text: str) -> str:
         """Return the subject of a line from its parents. The result is empty if the line contains its subject."""
@@ -93,7 +116,7 @@ def _name(label: str) -> str:
     """Return the name in a heading: a file, code, or a short phrase."""
     if len(label) > LABEL_MAX:
         return ""
-    code = re.search(r"`([^`]+)`", label)
+    code = re.search(r"`([^`]+)`", re.sub(r" \([^()]*\)", "", label))
     file = _CODE_FILE.search(code.group(1) if code else label)
     if file:
         return file.group().rsplit("/", 1)[-1]
@@ -115,7 +138,8 @@ def statements(turn: Turn) -> Iterator[Statement]:
             fenced = not fenced
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
             for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
-                yield replace(statement, heading=outline.labels[-1][1]) if outline.labels else statement
+                heading = outline.labels[-1][1] if outline.labels else ""
+                yield replace(statement, heading=heading, section=outline.sections)
 
 
 def _without_cut_sentences(lines: list[str]) -> list[str]:
@@ -175,7 +199,7 @@ def _from_line(turn: Turn, line: str, outline: _Outline, *, header: bool) -> Ite
         and len(strip_markdown(line)) <= 80
         and (line.rstrip(" *").endswith(":") or _is_label(line))
     ):
-        outline.enter(-1, line)
+        outline.enter(_BOLD, line)
     elif not _DRAWING.search(line):
         yield from _paragraph(turn, line, outline)
 
@@ -205,14 +229,14 @@ def _is_label(content: str) -> bool:
 
 
 def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
-    outline.leave(0)
+    outline.leave_list()
     spans = _joined(line, sentences(line))
     labelled = _LABELLED.match(line) is not None
     for start, end in spans:
         raw = line[start:end]
         if raw.endswith((":", ":**")):
             cells_with_text = list(_introduction(turn, raw))
-            outline.enter(-1, raw if len(raw) <= LABEL_MAX and not cells_with_text else "")
+            outline.enter(_INTRODUCTION, raw if len(raw) <= LABEL_MAX and not cells_with_text else "")
             yield from cells_with_text
             return
         text = strip_markdown(raw)
@@ -231,7 +255,8 @@ def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]
     """Append each sentence that depends on the previous sentence (`This means …`) to that sentence."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if joined and needs_context(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:
+        depends = needs_context(line[start:end]) or _CONTINUES.match(line[start:end])
+        if joined and depends and end - joined[-1][0] <= STATEMENT_MAX:
             joined[-1] = joined[-1][0], end
         else:
             joined.append((start, end))

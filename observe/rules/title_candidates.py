@@ -17,7 +17,7 @@ from .answer_headings import stated_headings, without_advice
 from .exchange_analysis import ExchangeAnalysis
 from .phrase_patterns import at_start
 from .salience import HOUSEKEEPING, salience
-from .statements import Statement
+from .statements import Heading, Statement
 
 _BOTTOM_LINE: Final = re.compile(
     r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
@@ -41,6 +41,7 @@ _LEAD_IN: Final = re.compile(
     |(?:got\ it|done|fixed|correct|confirmed|implemented)\ [—–-]\s
     |(?:short\ answer|in\ short|tl;?dr|summary|verdict|conclusion|bottom\ line)\s?[:,—–-]\s
     |the\ important\ (?:distinction|thing|point)\ is\ that\s
+    |that['’]s\ the\ fix(?:,\ \w+(?:\ \w+)?)?:\s
     |but\ (?=there)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -151,6 +152,24 @@ def _sentences(source: Source, statements: Sequence[Statement], most: int) -> It
 def finding_candidate(statement: Statement) -> TitleCandidate:
     """Return a finding as the candidate for the title of a lesson."""
     return _candidate(Source.FINDING, statement, 0)
+
+
+def section_candidates(statements: Sequence[Statement]) -> Iterator[tuple[TitleCandidate, Statement]]:
+    """Yield the candidates for the title of a section, each with its statement.
+
+    They are the heading, if it states a result, and all statements. In a list without sentences, being an item is no
+    disadvantage, and the name of a file stays as the subject.
+    """
+    heading = Heading(statements[0].heading, leads=False)
+    for text, _ in stated_headings([heading]):
+        yield TitleCandidate(headline(without_advice(bottom_line(text))), Source.HEADING, 0, heading.raw), statements[0]
+    only_items = all(each.listed for each in statements)
+    for place, each in enumerate(statements):
+        if each.listed:
+            text = headline(each.text)
+            yield TitleCandidate(text, Source.ANSWER, place, each.raw, not only_items, each.heading), each
+        else:
+            yield replace(_candidate(Source.ANSWER, each, place), opens=place == 0), each
 
 
 def _candidate(source: Source, statement: Statement, place: int) -> TitleCandidate:

@@ -1,12 +1,17 @@
 """Context of a title: a subject before the title, or the labels of a list after the title."""
 
 import re
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
 
 from ...core.sentences import TITLE_MAX, headline, truncate
 from .answer_headings import VERDICT, stated_headings
 from .exchange_analysis import ExchangeAnalysis
-from .title_candidates import Source, TitleCandidate
-from .titles import GENERIC, REVIEW
+from .salience import CHANGED
+from .statements import Statement
+from .title_candidates import Source, TitleCandidate, title_candidates
+from .titles import GENERIC, REVIEW, score
 from .user_request import is_specific
 
 _SUBJECT_MAX = 48
@@ -38,18 +43,72 @@ _LINE_NUMBER = re.compile(r"(?<!\S)([\w-]+\.[A-Za-z]{1,5}):\d+(?:[,–-]\d+)*(?=
 _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
+_STATED = frozenset({Source.ANSWER, Source.FINDING})
+_NO_RESULT = re.compile(r"\btests?\b|^[^\w-]|^[0-9a-f]{7,40}\b", re.IGNORECASE)
+"""Pattern for lines about tests, and for lines that begin with a hash or a symbol."""
+_TOPICS = frozenset({Source.REQUEST, Source.SESSION})
+_TASK_MAX, _RESULT_MIN = 90, 0.9
+"""Maximum characters of a task before its result, and minimum score of the result as a title."""
+_PROBLEM_MAX, _SOLUTION_MIN = 112, 0.25
+"""Maximum characters of a problem before its solution, and minimum score of the solution as a title."""
 _POINTS_MIN, _ANNOUNCED_MAX = 3, 90
 """Minimum number of list labels, and maximum characters of the title to which they are appended."""
 
 
-def in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
+def in_context(
+    best: TitleCandidate,
+    analysis: ExchangeAnalysis,
+    session_title: str,
+    *,
+    changed: bool = False,
+    apart: Collection[Statement] = (),
+) -> str:
     """Return the title with what a reader needs to understand it without the conversation.
 
-    The name of a file has no folders, because the observation lists its files.
+    The name of a file has no folders, because the observation lists its files. `changed` is True if the exchange
+    changed files. Statements in `apart` have an observation of their own.
     """
-    if best.source is Source.COMMIT:
-        return best.text
-    return without_folders(_in_context(best, analysis, session_title))
+    title = best.text if best.source is Source.COMMIT else _in_context(best, analysis, session_title)
+    if title == best.text and best.source in {*_TOPICS, Source.COMMIT} and changed:
+        title = _with_result(best, analysis, {each.raw for each in apart})
+    return without_folders(_with_change(title, best, analysis) if changed else title)
+
+
+def _with_result(best: TitleCandidate, analysis: ExchangeAnalysis, apart: Collection[str]) -> str:
+    """Return the title that names a task or a commit, followed by the best line of the answer.
+
+    A long title is returned unchanged, and so is the subject of a commit that this line repeats.
+    """
+    title = best.text
+    stated = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and each.raw not in apart]
+    results = [replace(each, listed=False) for each in stated if not _NO_RESULT.search(each.text)]
+    result = max(results, key=lambda each: score(each, analysis), default=None)
+    if result is None or len(title) > _TASK_MAX or score(result, analysis) < _RESULT_MIN:
+        return title
+    repeats = best.source is Source.COMMIT and len(_stems(title) & _stems(result.text)) > 1
+    return title if repeats else truncate(f"{title}: {result.text}", TITLE_MAX)
+
+
+def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
+    """Return a title that states a problem, followed by the change that solved it. Return a long title unchanged."""
+    if best.source not in _STATED or CHANGED.match(best.text) or len(title) > _PROBLEM_MAX:
+        return title
+    changes = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and _is_change(each.text)]
+    solution = max(changes, key=lambda each: score(each, analysis), default=None)
+    if solution is None or best.text in solution.raw or score(solution, analysis) < _SOLUTION_MIN:
+        return title
+    return truncate(f"{title}; {solution.text[:1].lower()}{solution.text[1:]}", TITLE_MAX)
+
+
+def _is_change(text: str) -> bool:
+    return CHANGED.match(text) is not None and not _NO_RESULT.search(text)
+
+
+def section_in_context(title: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
+    """Return the title of a section of an answer with its subject, or with the name of the review."""
+    if REVIEW.match(analysis.request.title):
+        return without_folders(_review_of([title.text], analysis))
+    return without_folders(_with_subject(title.text, analysis, session_title))
 
 
 def without_folders(title: str) -> str:
@@ -60,7 +119,7 @@ def without_folders(title: str) -> str:
 
 
 def _in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
-    is_topic = best.source in {Source.REQUEST, Source.SESSION}
+    is_topic = best.source in _TOPICS
     title = _with_points(best.text, analysis) if is_topic or _announces_list(best, analysis) else best.text
     if is_topic or title != best.text:
         return title
@@ -71,12 +130,17 @@ def _in_context(best: TitleCandidate, analysis: ExchangeAnalysis, session_title:
 
 
 def _of_review(best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
-    """Return the title of a review: what was reviewed, if a number names it, and the findings that headings state."""
-    number = _PULL_REQUEST.search(analysis.request.whole)
+    """Return the title of a review with the findings that headings state."""
     findings = [best.text]
     if best.source is Source.HEADING:
         headings = [each for each in analysis.headings if each.raw != best.raw and not each.raw.endswith((":", ":**"))]
         findings += [text for text, _ in stated_headings(headings)]
+    return _review_of(findings, analysis)
+
+
+def _review_of(findings: Sequence[str], analysis: ExchangeAnalysis) -> str:
+    """Return the findings after what was reviewed, if a number names it."""
+    number = _PULL_REQUEST.search(analysis.request.whole)
     about = f" of PR #{number[1] or number[2]}" if number else ""
     return truncate(f"Review{about}: {'; '.join(findings[:_FINDINGS_MAX])}", TITLE_MAX)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...core.sentences import strip_markdown
-from .answer_headings import RESULT_WORDS, VERDICT
+from .answer_headings import RESULT_WORDS, VERDICT, is_beside
 from .exchange_analysis import MINOR, ExchangeAnalysis
 from .phrase_patterns import QUESTION_WORDS, anywhere, at_start
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context
@@ -147,6 +147,7 @@ WEIGHTS: Final = {
     "inspection": -0.40,
     "listed": -0.46,
     "no subject": -0.50,
+    "beside the results": -0.50,
     "incomplete": -0.50,
     "intention": -0.50,
     "unchanged": -0.50,
@@ -212,6 +213,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("remark", source is Source.ANSWER and _REMARK.match(strip_markdown(candidate.raw))),
         ("description", source is Source.ANSWER and _describes(candidate, analysis)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
+        ("beside the results", source is Source.ANSWER and is_beside(candidate.heading)),
         ("listed", candidate.listed and not _is_labelled(candidate)),
         ("on the request", shared > 1),
         ("much on the request", shared > 3),

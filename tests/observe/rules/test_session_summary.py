@@ -79,6 +79,28 @@ def test_a_single_observation_needs_no_summary() -> None:
     assert said["Open"] == ["Question to the user: Do you want a footer in the print view too?"]
 
 
+SECTIONS = (
+    "## Footer\n\nAdded a footer to `page.py`, because every page needs the address.\n\n## Cache\n\n"
+    "`PageCache.load` now compares the version of `page.py` for all pages of the shop, because its key contained "
+    "only the path. `PageCache.clear` is removed, since no page without its footer stays in `PageCache`.\n"
+)
+
+
+def test_further_results_of_an_exchange_need_no_summary() -> None:
+    """A summary does not repeat the further results of the only exchange."""
+    assert len(parts_of(one_file(footer(SECTIONS)), session())) == 2
+    assert summary(footer(SECTIONS)) is None
+
+
+def test_further_results_are_counted() -> None:
+    """A summary counts all observations, but its outcomes are those of the exchanges."""
+    made = summary(footer(SECTIONS), search())
+
+    assert made is not None
+    assert made.subtitle.startswith("Summary of 3 observations")
+    assert len([fact for fact in made.facts if fact.startswith("Outcome: ")]) == 2
+
+
 def test_a_session_without_result_has_no_summary() -> None:
     """A greeting has no summary."""
     assert summary(Script().asked("hi").said("Hello, how can I help?")) is None

@@ -42,6 +42,14 @@ def test_dependent_sentence_is_joined() -> None:
     ]
 
 
+def test_sentence_about_another_item_is_joined() -> None:
+    """A sentence about the second item or the same thing is joined to the previous sentence."""
+    assert texts("Two keys were sent. The second one fails. Refunds work. Previously, they did not.") == [
+        "Two keys were sent. The second one fails.",
+        "Refunds work. Previously, they did not.",
+    ]
+
+
 def test_announcement_is_not_a_statement() -> None:
     """A line that ends in a colon is not a statement."""
     assert texts("The valid values are:\n- one\n- two") == ["one", "two"]
@@ -97,3 +105,27 @@ def test_headings_do_not_apply_after_a_gap() -> None:
     assert texts(markdown) == ["Design of carts: Keep totals", "Design of carts: Show the tax.", "Run the tests"]
     assert texts(f"{gap}\nhalf a line. Prices have two digits.") == ["Prices have two digits."]
     assert texts(f"Prices have two digits. Half a\n{gap}") == ["Prices have two digits."]
+
+
+def test_paragraph_after_a_list_leaves_its_introduction() -> None:
+    """A paragraph after a list starts a new section, and is not below the line that introduced the list."""
+    found = list(statements(turn("Two of the changes in `cart.py`:\n\n- Added totals\n\nThe page now shows a total.")))
+
+    assert [each.text for each in found] == ["cart.py: Added totals", "The page now shows a total."]
+    assert found[0].section != found[1].section
+    assert found[1].heading == ""
+
+
+def test_headings_and_introductions_start_sections() -> None:
+    """Statements below the same heading or introduction have the same section."""
+    markdown = "It works.\n\n## Cause\n\nThe cache was stale.\n\n**Changes:**\n- Added totals\n- Removed it"
+    found = [each.section for each in statements(turn(markdown))]
+
+    assert len(set(found)) == 3
+    assert found[-1] == found[-2]
+
+
+def test_counts_and_asides_are_no_subjects() -> None:
+    """An introduction that only counts the items, and code in parentheses, are not a prefix of the items."""
+    assert texts("Two new pages:\n- The cart shows totals") == ["The cart shows totals"]
+    assert texts("Logged (with `shop debug`):\n- The cart shows totals") != ["shop debug: The cart shows totals"]

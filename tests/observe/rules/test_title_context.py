@@ -141,3 +141,57 @@ def test_labels_above_lists_follow_a_short_title() -> None:
 def test_a_title_names_files_without_folders(title: str, expected: str) -> None:
     """The path of a file is shortened to its name. Addresses and commands with several paths are complete."""
     assert without_folders(title) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "The token was refreshed twice. Changed `login.py` to call `refresh_token` once per redirect.",
+            f"{RESULT}; changed login.py to call refresh_token once per redirect",
+        ),
+        ("The token was refreshed twice. Updated the tests of `login.py` for the redirect of the login.", RESULT),
+        ("The token was refreshed twice. The login page is served by `login.py`.", RESULT),
+    ],
+)
+def test_change_follows_the_problem(said: str, expected: str) -> None:
+    """A title that states only the problem is followed by the change, if the exchange changed files."""
+    script = Script().asked("Why is the token refreshed twice?").said(said)
+    best = TitleCandidate(RESULT, Source.ANSWER, 0, f"{RESULT}.")
+    analysis = analyze_exchange(script.exchange)
+
+    assert in_context(best, analysis, "", changed=True) == expected
+    assert in_context(best, analysis, "") == RESULT
+
+
+REPLACED = "Replaced `TokenStore.load` with `TokenStore.refresh`, because the login redirect read the old token"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (f"{REPLACED}.", f"Fix the login redirect: {REPLACED.replace('`', '')}"),
+        ("Done. All checks pass.", "Fix the login redirect"),
+        (f"- {REPLACED}\n- Done", f"Fix the login redirect: {REPLACED.replace('`', '')}"),
+        (f"{REPLACED} in all tests.", "Fix the login redirect"),
+    ],
+)
+def test_result_follows_the_task(said: str, expected: str) -> None:
+    """A title that only names the task is followed by the best line of the answer, if the exchange changed files."""
+    script = Script().asked("Fix the login redirect").said(said)
+    best = TitleCandidate("Fix the login redirect", Source.REQUEST, 0, "Fix the login redirect")
+    analysis = analyze_exchange(script.exchange)
+
+    assert in_context(best, analysis, "", changed=True) == expected
+    assert in_context(best, analysis, "") == best.text
+    assert in_context(best, analysis, "", changed=True, apart=analysis.conclusion) == best.text
+
+
+@pytest.mark.parametrize(("subject", "followed"), [("Speed up the shop", True), ("Fix the old login redirect", False)])
+def test_result_follows_the_subject_of_a_commit(subject: str, *, followed: bool) -> None:
+    """The subject of a commit is followed by the best line of the answer, unless this line repeats it."""
+    script = Script().asked("Continue").said(f"{REPLACED}.")
+    best = TitleCandidate(subject, Source.COMMIT, 0, subject)
+    result = f"{subject}: {REPLACED.replace('`', '')}"
+
+    assert in_context(best, analyze_exchange(script.exchange), "", changed=True) == (result if followed else subject)

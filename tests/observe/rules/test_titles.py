@@ -106,6 +106,21 @@ def test_a_remark_is_no_title() -> None:
     assert title(script) == "Store the exchange rates"
 
 
+@pytest.mark.parametrize("heading", ["Validation:", "**Verification**:", "## Next steps"])
+def test_checks_are_no_titles(heading: str) -> None:
+    """A line below a heading of checks or next steps is not the title, even if it names more."""
+    script = (
+        Script()
+        .asked("Why are the rates wrong?")
+        .said(
+            "Changed:\n- `rates.py`: `refresh` now clears the cache\n\n"
+            f"{heading}\n- Real refresh: `shop refresh --all` in `rates.db` read 412 rates in 3 s\n"
+        )
+    )
+
+    assert "refresh --all" not in title(script)
+
+
 def test_candidates_are_distinct() -> None:
     """A line that occurs in several parts of an exchange is one candidate."""
     script = (
@@ -155,6 +170,7 @@ def test_every_weight_belongs_to_a_property() -> None:
             "\n\n## Overview\n\nAdds exchange rates to the shop.\n\nThe page and the cart now share:\n\n- rates"
             "\n\nThe page and the cart now share exchange rates:\n\n- rates"
         ),
+        Script().asked("Is it slow?").said("Verification:\n\n- The exchange rates of `shop` are read once."),
         Script().asked("Is it slow?").said("Done — the exchange rates of the shop are read once."),
         Script()
         .asked("Is it slow?")

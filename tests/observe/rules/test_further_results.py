@@ -1,0 +1,107 @@
+"""A section of an answer that states a result of its own becomes an observation."""
+
+import pytest
+
+from palaver.core.observation import Observation
+from palaver.observe.rules.further_results import RESULTS_MAX
+from palaver.observe.rules.rule_extractor import observe
+
+from .exchange_script import Script, session
+
+CART = """The cart total ignored the voucher because `Cart.total` summed the items before the discount.
+
+## Cache
+
+`TotalCache` kept the total of the previous cart, since its key contained only the session. The key is now the cart \
+and its version, so a changed cart never reads an old total.
+
+## {heading}
+
+`make check` passes because `CartTest` and `VoucherTest` now create their own `Cart`, instead of sharing one.
+"""
+
+
+def results(answer: str, *, edits: tuple[str, ...] = ("shop/cart.py",)) -> list[Observation]:
+    script = Script().asked("Fix the wrong total in the cart after a voucher")
+    for path in edits:
+        script.edited(path)
+    return list(observe(script.said(answer).exchange, session()).observations)
+
+
+def test_section_has_its_own_title_and_facts() -> None:
+    """A section with another result has an observation of its own, and the outcome does not repeat its facts."""
+    outcome, cache = results(CART.format(heading="Verification"))
+
+    assert "voucher" in outcome.title
+    assert "TotalCache" in cache.title
+    assert cache.subtitle == f"Part of: {outcome.title}"
+    assert any("old total" in each for each in (cache.narrative, *cache.facts))
+    assert not any("TotalCache" in fact for fact in outcome.facts)
+
+
+@pytest.mark.parametrize("heading", ["Verification", "Next steps", "1. Tests", "Your options", "Open questions"])
+def test_checks_and_next_steps_are_no_results(heading: str) -> None:
+    """Sections about checks, options and next steps belong to the outcome."""
+    assert len(results(CART.format(heading=heading))) == 2
+
+
+def test_short_answer_has_one_observation() -> None:
+    """A section with little to say belongs to the outcome."""
+    assert len(results("`Cart.total` now subtracts the voucher.\n\n## Note\n\nIt was `shop/cart.py`.")) == 1
+
+
+def test_list_without_heading_is_part_of_the_outcome() -> None:
+    """A list without a heading or an introduction, such as the options of a recommendation, is no further result."""
+    answer = (
+        "The cart can keep its total in two ways.\n\n"
+        "- **Cache**: `TotalCache` now keeps the total of every cart, because `Cart.total` is never slow to read then\n"
+        "- **Column**: `cart.total` now keeps it in the database, so that no cart of the shop is read twice\n\n"
+        "I recommend the column, because a voucher changes the total of a cart and `TotalCache` would never notice it."
+    )
+
+    assert len(results(answer, edits=())) == 1
+    assert len(results(answer.replace("in two ways.", "with:"), edits=())) == 2
+
+
+def test_number_of_results_is_limited() -> None:
+    """An answer with many sections has a limited number of observations."""
+    section = (
+        "## Module {0}\n\n`module_{0}.py` silently ignored `option_{0}` because `read_{0}` was never called. It now "
+        "calls `read_{0}` for every request of the shop, instead of once at the start.\n"
+    )
+    answer = "\n".join(section.format(name) for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"))
+
+    assert len(results(answer)) == 1 + RESULTS_MAX
+
+
+def test_section_about_a_changed_file_has_the_type_of_the_outcome() -> None:
+    """A section that names a changed file is part of the change, and lists only this file."""
+    answer = (
+        "Fixed the total of the cart: the voucher was applied twice because `Cart.total` called `discount` again.\n\n"
+        "**Changes:**\n"
+        "- `shop/voucher.py`: a voucher now remembers the cart that used it, so `discount` never runs twice\n"
+        "- `shop/voucher.py`: `Voucher.used` replaced the flag `applied` in the session\n"
+    )
+    outcome, voucher = results(answer, edits=("shop/cart.py", "shop/voucher.py"))
+
+    assert voucher.type == outcome.type
+    assert voucher.files_modified == ("shop/voucher.py",)
+
+
+def test_finding_of_a_review_names_the_review() -> None:
+    """Each finding of a review has a title that begins with the reviewed pull request."""
+    script = (
+        Script()
+        .asked("Review this PR: https://example.com/shop/pull/12")
+        .said(
+            "## Findings\n\n### 1. The cache key ignores the voucher\n\n`TotalCache.key` is built from the session, so "
+            "a total is stale after `add_voucher` because nothing clears it.\n\n"
+            "### 2. The discount is applied twice\n\n`Cart.total` calls `discount` although `Voucher.apply` did so "
+            "already, which means a voucher of 10 % reduces the total by 19 %.\n"
+        )
+    )
+    titles = [each.title for each in observe(script.exchange, session()).observations]
+
+    assert len(titles) == 2
+    assert all(title.startswith("Review of PR #12: ") for title in titles)
+    assert "Voucher.apply" in titles[1]
