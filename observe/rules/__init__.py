@@ -17,7 +17,7 @@ from .touched_files import touched_files
 from .trimming import trim_to_budget
 from .verification import VerifiedObservations, verify
 
-VERSION = "rules-12"
+VERSION = "rules-13"
 """Version of the rules. Increase it when the result for the same exchange changes."""
 
 
