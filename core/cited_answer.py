@@ -98,12 +98,13 @@ class AnswerReceipt(Struct, frozen=True):
 
 
 class CitedAnswer(Struct, frozen=True):
-    """Answer to a question. Without findings and text, nothing was found.
+    """Answer to a question. `findings` and `text` are both empty if nothing was found.
 
     Attributes:
         findings: The first finding is the best answer.
-        weak: True if the score of the best entry is low, so that it is probably about something else.
-        newest: True if the question names only a time or a project. The findings are its newest entries.
+        weak: True if the score of the best entry is so low that the entry probably does not answer the question.
+        newest: True if the question names only a time or a project. The findings are then the newest entries of that
+            time or project.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from .conversation import Milliseconds
 
 UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
-"""Kinds of units in the order of equally good matches."""
+"""Kinds of units. Among equally good matches, kinds that are earlier in this tuple come first."""
 
 
 class SymbolMatch(StrEnum):
@@ -110,10 +110,10 @@ class CodeStatus(Struct, frozen=True):
 
 
 class EditBasis(StrEnum):
-    """Evidence that an exchange edited a unit. Line numbers are no evidence, because they change.
+    """Evidence that an exchange edited a unit. Line numbers are not used as evidence, because they change.
 
     `TEXT`: the exchange wrote a line that only this unit of the file contains. `NAME`: the exchange wrote the
-    declaration of the unit, but none of the lines that it wrote remains.
+    declaration of the unit, but the unit contains none of the other lines that the exchange wrote.
     """
 
     TEXT = "text"

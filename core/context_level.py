@@ -12,7 +12,7 @@ from .memory_types import Family
 
 
 class ContextLevel(StrEnum):
-    """Level of a memory. Memories of `SESSION_STATE` expire."""
+    """Level of a memory: it concerns the user, a project or one session. Memories of `SESSION_STATE` expire."""
 
     USER_PREFERENCE = "USER_PREFERENCE"
     PROJECT_CONTEXT = "PROJECT_CONTEXT"
@@ -20,7 +20,7 @@ class ContextLevel(StrEnum):
 
 
 class Category(StrEnum):
-    """Category of a memory."""
+    """Category of a memory: the kind of its content, such as a preference or a workflow."""
 
     PREFERENCE = "preference"
     FACT = "fact"

@@ -66,7 +66,10 @@ class Turn(NamedTuple):
 
 
 class Fact(StrEnum):
-    """Kind of note about a session. A later note replaces an earlier one, unless stated otherwise for its kind."""
+    """Kind of note about a session.
+
+    A later note replaces earlier notes of its kind, unless the description of the kind states another rule.
+    """
 
     SESSION = "session"
     PARENT = "parent"
@@ -168,7 +171,7 @@ class Exchange(Struct, frozen=True):
 
 
 class SessionKind(StrEnum):
-    """Origin of a transcript."""
+    """Kind of a session: a main session, or the session of a sub-agent."""
 
     MAIN = "main"
     SUBAGENT = "subagent"

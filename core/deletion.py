@@ -180,7 +180,7 @@ class RestoreResult(Struct, frozen=True):
 
 
 class DeletionSummary(Struct, frozen=True):
-    """Number of items that a deletion removed. `projects` is stored only while the deletion can be undone."""
+    """Numbers of items that a deletion removed. `projects` is stored only while the deletion can be undone."""
 
     sessions: int = 0
     exchanges: int = 0

@@ -127,7 +127,7 @@ class Memory(Struct, frozen=True):
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Return the memory. Add an expiry time if it is a session memory that is not pinned and has no expiry time."""
+        """Return the memory. If it is an unpinned session memory without an expiry time, set the expiry time."""
         if self.layer == 1:
             of_session = True
         elif self.level:
@@ -312,7 +312,8 @@ def valid_namespace(namespace: str) -> str:
 def project_namespace(project: str) -> str:
     """Return the namespace of a project by its name or folder, or `global` for an empty name.
 
-    Two projects of the same name get the same namespace. `ProjectTable` adds a number to distinguish them.
+    For two projects of the same name, this function returns the same namespace. `ProjectTable` adds a number to make
+    their namespaces different.
     """
     name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"

@@ -229,7 +229,7 @@ class ReplacedBy(Struct, frozen=True):
 
 
 class SessionEntry(NamedTuple):
-    """Observation of a session."""
+    """Observation in the details of a session: its public ID, type and title."""
 
     id: str
     type: str

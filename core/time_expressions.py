@@ -302,7 +302,7 @@ _DURING: Final = "(?:(?:during|from|of|since) )?"
 
 
 class _Form(NamedTuple):
-    """Form of time expressions.
+    """One form of time expressions, such as `N days ago`.
 
     Attributes:
         pattern: Pattern of the whole expression.
@@ -361,7 +361,7 @@ _FORMS: Final = (
         ),
     ),
 )
-"""All forms. The first form that matches is used."""
+"""Forms of time expressions. The first form whose pattern matches is used."""
 
 _TRIGGER: Final = re.compile(
     rf"day\b|\b(?:days|{_UNIT_NAMES}|quarter|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
