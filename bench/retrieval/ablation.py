@@ -79,7 +79,7 @@ Ranking: TypeAlias = Callable[[Findings], tuple[Found, Weights]]
 
 
 def rankings() -> Mapping[str, Ranking]:
-    """Return the rankings by the name of the missing part."""
+    """Return each ranking by the name of the part that it omits."""
     without = {f"no {name.replace('_', ' ')}": Weights()._replace(**{name: 0.0}) for name in Weights._fields}
     return {
         "nothing": lambda found: (found.every, Weights()),

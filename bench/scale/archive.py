@@ -51,7 +51,7 @@ class ArchiveWriter:
             progress(min(items, (number + 1) * 2 * _PER_SESSION))
 
     def questions(self, count: int) -> Iterator[FilteredQuery]:
-        """Yield the questions of the material in turn, each with different filters of all kinds."""
+        """Yield `count` queries: the questions of the material in rotation, each with different filters."""
         for words in islice(cycle(self._material.questions), count):
             pick: list[int] = self._random.integers(0, 1 << 30, size=4).tolist()
             after = int(self._random.integers(0, DAYS // 2))
