@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and the exchange that answers it."""
+    """Question, and the exchange that answers it. `passage` contains the prompt, `SEPARATOR` and the outcome."""
 
     query: str
     kind: str

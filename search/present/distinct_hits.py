@@ -44,9 +44,10 @@ class DistinctHits:
                 yield each
 
     def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
-        """Yield the hits, but of the first `_COMPARED` those whose title or whose session's title equals `title` first.
+        """Yield the hits, with exact title matches first.
 
-        The words of a title can match another hit better, for example if the title names the project.
+        Among the first `_COMPARED` hits, those with this title come first, followed by those of sessions with this
+        title. The words of a title can match another hit better, for example if the title names the project.
         """
         first, wanted = list(islice(representatives, _COMPARED)), title.strip()
         numbers = [self._session(each) for each in first]

@@ -51,7 +51,7 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """Event, and the keys of those of its observations that satisfy the filters.
+    """Event, with the keys of its observations that satisfy the filters.
 
     Attributes:
         exchange_passes: True if the exchange itself satisfies the filters.
@@ -72,16 +72,16 @@ class Representatives:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """Yield a representative of each event with an item that satisfies the filters, in the order of the events."""
+        """Yield the representatives of the events that have an item that satisfies the filters, in the same order."""
         left = self._satisfying(events, filters, at_a_time)
         while batch := list(islice(left, at_a_time)):
             yield from self._choose(batch)
 
     def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
-        """Return one representative per session: its summary, if the summary satisfies the filters.
+        """Return one representative per session, in the order of `representatives`.
 
-        Otherwise, it is the first representative of the session. Memories and documents are left out, because they have
-        no session.
+        The first representative of a session is chosen. If the summary of the session satisfies the filters, the
+        summary replaces its observation. Memories and documents are left out, because they have no session.
         """
         every = [each for each in representatives if each.standalone is None]
         items = self._store.items.load([each.event.key for each in every])

@@ -78,7 +78,7 @@ class Sessions:
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
     def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:
-        """Return the description and the first observations of a session with these exchanges."""
+        """Return an observation that describes a session, and its first observations. `keys` are its exchanges."""
         learned = self._store.summaries.summarised(keys)
         summary = self._store.summaries.of_session(number)
         observation = summary.observation if summary else self._without_summary(keys[0], learned)

@@ -75,7 +75,7 @@ class UnitHistory:
         self._store, self._raw, self._names = store, raw, SessionNames(store)
 
     def linked(self, details: Sequence[Detail]) -> tuple[Detail, ...]:
-        """Return details: those of exchanges with the units that they edited, and those of units with their edits."""
+        """Add the edited units to the details of exchanges, and the edits to the details of units."""
         return tuple(map(self._linked, details))
 
     def _linked(self, detail: Detail) -> Detail:
@@ -148,7 +148,7 @@ class UnitHistory:
 
 
 def _is_same(edit: Edit, paths: Iterable[Path]) -> bool:
-    """Return whether a file with these present and former paths was edited."""
+    """Return whether an edit changed a file at one of these paths: the present and former paths of the file."""
     return edit.absolute_path in map(str, paths)
 
 

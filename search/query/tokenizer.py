@@ -35,7 +35,7 @@ _LATIN = bytes(range(256)).decode("latin-1")
 _CLASSES = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
 """Translation table of Latin-1 to character classes: `a` and `A` for ASCII letters, and a space for whitespace."""
 _COMPOUND = (b"aA", b"AAa", b"_")
-"""Character-class patterns of words in which `_MIXED` or `_SNAKE` may match."""
+"""Character-class patterns of the words that the regular expressions `_MIXED` and `_SNAKE` may match."""
 
 
 def analyzer() -> tantivy.TextAnalyzer:
@@ -55,7 +55,7 @@ _ANALYZER = analyzer()
 
 
 def stems(text: str) -> list[str]:
-    """Return the terms of a text in order. Compound names are split only in a text returned by `expand`."""
+    """Return the stemmed terms of a text in order. To split compound names, pass the result of `expand`."""
     return _ANALYZER.analyze(text)
 
 

@@ -290,7 +290,7 @@ class Engine:
         )
 
     def _in_places(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Search for the concept of `found` in every item of these conversations, and return the matching events."""
+        """Search for the concept of `found` in all items of these places, and return the matching events."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]

@@ -26,7 +26,13 @@ _REMEMBERED = 64
 
 
 class _Key(NamedTuple):
-    """Cache key: phrases, roles (empty for all), True to search preceding text too, and last change in the snapshot."""
+    """Cache key of the matches of phrases.
+
+    Attributes:
+        roles: Roles whose text is searched, or empty for all roles.
+        with_context: True if the preceding text that the index adds to short exchanges is searched too.
+        seq: Last change that the snapshot contained.
+    """
 
     phrases: tuple[str, ...]
     roles: tuple[str, ...]

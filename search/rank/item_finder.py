@@ -234,5 +234,5 @@ def _admitted(
 
 
 def _filters(wanted: MemoryFilter) -> Filters:
-    """Return the conditions of the filter that the engine supports. `admits` checks the other conditions."""
+    """Return the conditions of a memory filter that the engine supports. The caller checks the other conditions."""
     return Filters(projects=wanted.namespaces, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))
