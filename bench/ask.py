@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SetMissing as missing:
         print(missing, file=sys.stderr)
         return 1
-    ours = Ours(corpus, chosen.keep)  # The home is removed when this object is.
+    ours = Ours(corpus, chosen.keep)  # Deleting this object removes the home.
     with ArchiveSearch(ours.home) as archive:
         asked = ask_all(archive, corpus.questions)
         text = "\n\n".join([_by_kind(asked), _worth(archive, asked)])

@@ -1,4 +1,4 @@
-"""Answers to questions about past conversations, whose findings cite observations and transcript lines."""
+"""Answers to questions about past conversations. Their findings cite observations and transcript lines."""
 
 from enum import StrEnum
 
@@ -81,7 +81,7 @@ class AnswerReceipt(Struct, frozen=True):
         transcript_tokens: Tokens of the cited conversations, with tool calls and shortened tool results.
         searches: Number of searches. `details` is the number of entries read in full, and `reads` the number of
             excerpts read from transcripts.
-        cost: Money spent on a language model, including the maximum cost of calls without an answer.
+        cost: Money spent on a language model, including the highest possible cost of calls that returned no answer.
         model: Name of the language model. Empty if none was used.
         model_tokens: Tokens that the model read and wrote in all its calls.
     """

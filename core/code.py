@@ -1,4 +1,4 @@
-"""Results of code search: symbols, lines, and the conversations that edited a unit."""
+"""Results of code search: symbols, lines, and the conversations that edited a unit of code, such as a function."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,7 @@ class SymbolMatch(StrEnum):
 
 
 class Symbol(Struct, frozen=True):
-    """Named unit of code.
+    """Named unit of code, such as a function or a class.
 
     Attributes:
         id: ID of the first chunk of the unit.

@@ -119,7 +119,7 @@ class ErasureCheck(Struct):
     """Verification of an erasure: a search for samples of the erased text in every file and in the index.
 
     Attributes:
-        samples: Number of distinctive texts that were searched.
+        samples: Number of distinctive pieces of erased text that the check searched for.
         files: Number of files that were read.
         size: Number of bytes that were read.
         searches: Number of index searches.

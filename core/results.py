@@ -130,7 +130,7 @@ class OutputMatches(Struct, frozen=True):
     """Matches of a text in tool output. Matches in the most recently changed transcripts come first.
 
     Attributes:
-        text: Text that was searched.
+        text: Text that was searched for.
         unread: Number of transcripts that were not searched within the time limit.
         limited: True if the search stopped at the requested number of matches.
     """

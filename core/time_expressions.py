@@ -274,7 +274,7 @@ _FLAGS: Final = re.ASCII | re.IGNORECASE
 _UNIT_NAMES: Final = "|".join(_UNITS)
 _SPELLINGS: Final = (
     (r"^(?:in|within|over|during) the (?:last|past) ", "past "),
-    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # This is the range up to today, unlike `last week`.
+    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # `past week` extends up to today, unlike `last week`.
     (r"^(?:on|in|during) ", ""),
     (r"^the ", ""),
     (r"(?<=[a-z])\.", ""),

@@ -169,7 +169,7 @@ class CodeSearch:
 
     def _lines(self, text: str, wanted: DocumentFilter, context: int) -> Iterator[CodeLine]:
         done: tuple[Path, str, int] | None = None
-        # A file in several namespaces has its lines once.
+        # Return each line of a file once, even if the file is in several namespaces.
         rows: dict[tuple[Path, int, int, str], str] = {}
         for stored in self._store.documents.containing(text, wanted):
             for number, row in _numbered(stored):

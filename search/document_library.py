@@ -78,9 +78,9 @@ class DocumentLibrary(Closing):
     def namespace_of(self, path: Path) -> str:
         """Return the namespace of the project that contains a path, and reserve it for this project.
 
-        Memories of the project have the same namespace. If the path is a folder that an earlier version watches in the
-        namespace `default`, the folder is watched in the project's namespace instead. Its documents in `default` are
-        deleted, because the archiver indexes them again.
+        Memories of the project have the same namespace. If an earlier version of Palaver started to watch
+        this folder in the namespace `default`, the folder is watched in the project's namespace instead. Its documents
+        in `default` are deleted, because the archiver indexes them again.
 
         Raises:
             DocumentNotFound: The path does not exist.

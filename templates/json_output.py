@@ -231,7 +231,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget:
         "ranking_limit": results.ranking_limit and not cut,
         "weak": [] if results.hits else hits,
     }
-    # A query can have any length, and so can the words and phrases that are repeated from it.
+    # Shorten the facts, because they repeat words and phrases of the query, which can have any length.
     return with_tokens({**found, **fit_json(facts, budget // 2)})
 
 

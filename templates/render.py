@@ -234,7 +234,7 @@ class Renderer:
         limit = None if single else result_limit(transcript.exchanges, self._budget)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
-        # The caller of a tool has the path, and these facts about the program cost as many tokens as a paragraph.
+        # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.
         program = (
             ("Path", transcript.path),
             ("Agent", f"{transcript.agent} {transcript.version}".strip()),

@@ -17,7 +17,7 @@ MIN_BUDGET: Final = 500
 CHARS_PER_TOKEN: Final = 8
 """Upper bound of characters per token, for texts long enough to be truncated."""
 _ENTRY: Final = 40
-"""A truncated tuple keeps one entry for each such number of characters in the length limit."""
+"""Characters per kept entry: a tuple that is shortened to n characters keeps its first n / 40 entries."""
 _NOTE: Final = 60
 """Minimum length in characters of a text that gets a note about omitted characters."""
 _UNTOUCHED: Final = frozenset(

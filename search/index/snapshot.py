@@ -113,7 +113,7 @@ class Snapshot:
         """Return (instant, event key) pairs, newest first, and True if the list is complete. Undated events come last.
 
         At most `limit` entries are read per index, and an event can have several entries. If an index has more entries,
-        events as old as the last entry read are left out, because unread entries could belong before them.
+        events that are not newer than its last entry read are left out, because unread entries could precede them.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:

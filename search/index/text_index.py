@@ -146,7 +146,7 @@ class TextIndex:
         return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), best)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
-        """Return (instant, event key) of the newest `limit` entries that satisfy the filters, undated entries last."""
+        """Return (instant, event key) of up to `limit` entries that satisfy the filters, newest first, undated last."""
         query = self._restricted([], filters, hidden)
         found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
         ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))

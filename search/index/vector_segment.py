@@ -28,7 +28,7 @@ _SCAN_OR_WALK = 20
 _SPARE = 1.5
 """Number of candidates to request for a filtered search, as a multiple of the number that is needed on average."""
 _LIKELY = 1.1
-"""Size of the first batch of candidates to filter, as the same multiple. This batch usually has enough results."""
+"""Size of the first batch of candidates to filter, as a multiple of the same number. This batch usually suffices."""
 _TEXTS = 16
 """Maximum number of texts per item that late interaction compares."""
 

@@ -72,7 +72,8 @@ class Representatives:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """Yield the representatives of the events that have an item that satisfies the filters, in the same order."""
+        """Yield the representative of each event in which any item satisfies the filters, in the order of the events.
+        """
         left = self._satisfying(events, filters, at_a_time)
         while batch := list(islice(left, at_a_time)):
             yield from self._choose(batch)
@@ -80,8 +81,9 @@ class Representatives:
     def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
         """Return one representative per session, in the order of `representatives`.
 
-        The first representative of a session is chosen. If the summary of the session satisfies the filters, the
-        summary replaces its observation. Memories and documents are left out, because they have no session.
+        It is the first representative of the session in `representatives`. If the session has a summary that satisfies
+        the filters, the representative shows this summary. Memories and documents are left out, because they have no
+        session.
         """
         every = [each for each in representatives if each.standalone is None]
         items = self._store.items.load([each.event.key for each in every])

@@ -76,7 +76,7 @@ class ZeroResultExplainer:
         if not all(each.conversations for each in present):
             return present, ()
         pairs = combinations(concepts, 2)
-        # The empty result shows that all concepts together do not occur, so a pair of all concepts is not searched.
+        # If there are only two concepts, the empty result already shows that they do not occur together.
         return present, tuple(
             pair for pair in pairs if pair == concepts or not self._having(query, query.filters, *pair)
         )

@@ -57,7 +57,7 @@ def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
 
 
 def _begins(term: str, stem: str) -> bool:
-    """Return whether a stem, or a misspelling of it, is the beginning of a term, and at least half of the term."""
+    """Return whether a term begins with a stem or a misspelled stem of at least half its length."""
     if 2 * len(stem) < len(term):
         return False
     begun = stem.removesuffix("i")  # the stem of a word that ends with "y"

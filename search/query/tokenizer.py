@@ -100,7 +100,7 @@ def literal_pattern(phrase: str) -> re.Pattern[str]:
     """
     letter = rf"[^\W_{_IDEOGRAPHS}]"
     said = r"\s+".join(map(re.escape, composed(phrase).split()))
-    # Keyboards have only a straight apostrophe.
+    # Users type straight apostrophes, but texts can contain curly ones.
     said = re.sub("['’]", "['’]", said)
     # Only the phrase ignores case: compiling case-insensitive character ranges would take 10 ms.
     return re.compile(rf"(?<!{letter}(?={letter}))(?i:{said})(?!(?<={letter}){letter})")
@@ -139,7 +139,7 @@ def pairs(run: str) -> list[str]:
 
 
 def label(value: str) -> str:
-    """Return a type, concept or project in the form that the index stores."""
+    """Return a type, concept or project as the index stores it: in lower case, without surrounding spaces."""
     return readable(value).strip().lower().rstrip("/")
 
 

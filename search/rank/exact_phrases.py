@@ -92,7 +92,7 @@ class _PhraseMatches:
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
-        # Few inexact candidates contain the longest word of a phrase, so this fast check comes first.
+        # Check the longest word of each phrase first. This is fast, and few inexact candidates contain it.
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in key.phrases]
         self._items, self._spans = set[int](), set[Span]()
 
