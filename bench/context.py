@@ -46,7 +46,7 @@ _BUDGET: Final = 1_500
 _EARLIER_MIN: Final = 3
 _CHECKPOINT, _EVALUATED = ".entire-meta.json", "copilot"
 _OPENING: Final = 200
-"""Number of characters at the beginning of a prompt that mark repeated prompts, such as those of a review command."""
+"""Prompts that share this number of characters at their beginning count as repetitions, such as a review command."""
 _SHOWN: Final = 700
 """Characters of a prompt that `--show` prints."""
 

@@ -205,7 +205,7 @@ class Session(Struct):
 
 
 class ResumePoint(Struct):
-    """Position from which parsing resumes after a file grew: the start of the last exchange, which may have grown."""
+    """Position at which parsing resumes when a file has grown: the start of the last exchange, which can be partial."""
 
     line: int = 1
     byte: int = 0

@@ -35,7 +35,7 @@ PROJECT, SESSION = "project:", "session:"
 """Prefix of the namespaces of projects, and prefix of the namespaces of sessions."""
 _NAME_MAX = 200
 _PLAIN_MAX = 180
-"""Maximum number of characters of a session ID in the namespace of the session."""
+"""Maximum characters of a session ID in a namespace. A hash replaces the rest of a longer ID."""
 _NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 

@@ -18,7 +18,7 @@ from .corpus import Corpus, Passage, Ranked, Searcher
 
 
 class Ours(Searcher):
-    """Search in a new home, with the maximum number of hits.
+    """Palaver's search in a new home.
 
     The transcripts of a corpus are archived as usual, and the items are their sessions. In a corpus without
     transcripts, each passage is stored as the prompt of an exchange, and each project is a session.

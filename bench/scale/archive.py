@@ -25,7 +25,7 @@ _PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
 _TOKENS = 10, 210
 """Minimum and maximum number of tokens of a text. Real prompts and observations have 110 tokens on average."""
 _SPREAD = 0.6
-"""Factor of the noise in a vector. The noise is the difference of two other vectors."""
+"""Factor of the noise that is added to a real vector. The noise is the difference of two other vectors."""
 
 
 class FilteredQuery(Struct, frozen=True):

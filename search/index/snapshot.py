@@ -40,7 +40,7 @@ _LISTED, _OF_ALL = 500, 200
 There must be at most `_LISTED` such entries, or at most one among `_OF_ALL` entries of the index.
 """
 _FEW = 5
-"""Minimum number of entries with a query term, summed over all terms. Below this number, spelling is corrected."""
+"""Spelling is corrected if fewer entries than this contain a query term, summed over all terms."""
 _PER_SPELLING = 5
 """Maximum number of items to read for each similar term, in order to find the full word of a correction."""
 _LARGE = 1_000

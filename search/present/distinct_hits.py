@@ -13,11 +13,10 @@ _COMPARED = 10
 
 
 class DistinctHits:
-    """Filter that drops hits beyond the maximum per session, hits with the title of a better hit, and copied chunks.
+    """Filter that drops hits beyond the maximum per session, hits that repeat a better hit's title, and copied chunks.
 
-    A file in several namespaces has copies of its chunks.
-
-    For a hit, `repeated_in` returns the sessions of worse hits that were dropped because of the same title.
+    If a file is in several namespaces, only one copy of each of its chunks is kept. `repeated_in` returns the sessions
+    of the hits that were dropped because they repeat the title of a hit.
     """
 
     def __init__(self, store: Store, per_session: int) -> None:

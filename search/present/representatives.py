@@ -72,8 +72,7 @@ class Representatives:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """Yield the representative of each event in which any item satisfies the filters, in the order of the events.
-        """
+        """Yield the representative of each event in which any item satisfies the filters, in the same order."""
         left = self._satisfying(events, filters, at_a_time)
         while batch := list(islice(left, at_a_time)):
             yield from self._choose(batch)

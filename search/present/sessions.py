@@ -24,7 +24,7 @@ _ENTRIES = 8
 _TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _NO_SUMMARY = 6, 45
-"""Tokens of the ID and type of a listed observation, and tokens to subtract for a session without a summary."""
+"""Tokens of the ID and type of a listed observation, and tokens that a session without a summary costs less."""
 
 
 class Sessions:

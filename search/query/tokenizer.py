@@ -156,7 +156,8 @@ def project_labels(names: Iterable[str]) -> Iterator[str]:
 def path_label(path: str, folder: str = "") -> str:
     """Return a path as stored in the index: its names in reverse order, so that a prefix finds the end of a path.
 
-    A relative path is resolved against `folder`. The label of an absolute path ends with a slash.
+    For example, `/src/app.py` becomes `app.py/src/`. A relative path is resolved against `folder`. The label of an
+    absolute path ends with a slash.
     """
     plain = posixpath.normpath(posixpath.join(*(label(part).replace("\\", "/") for part in (folder, path))))
     return "/".join(reversed(plain.split("/")))

@@ -63,7 +63,7 @@ class Engine:
     """
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
-        """Open the index. With `dated`, a time expression such as "yesterday" is a date range."""
+        """Open the index. With `dated`, time expressions in queries, such as "yesterday", become date ranges."""
         self._store, self._dated = store, dated
         self.snapshot = Snapshot(store, generations, embedder)
         """View of the archive at the time of the last search."""

@@ -161,7 +161,7 @@ class MemoryFinder(_ItemFinder):
     ) -> Iterator[FoundMemory]:
         """Yield memories that match the query and satisfy the filter, best first.
 
-        Without `weak`, memories are yielded only if at least one is relevant. `depth` is that of `Engine.find`.
+        Without `weak`, memories are yielded only if at least one is relevant. `depth` is passed to `Engine.find`.
         """
         load, admits = self._store.memories.load, wanted.admits
         found = self._found(query, mode, _filters(wanted), load, admits, weak=weak, depth=depth)
