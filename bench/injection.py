@@ -263,7 +263,7 @@ def summary(found: Replayed) -> str:
 
 
 def _starts(found: Replayed) -> Iterator[tuple[str, ...]]:
-    """Yield the rows about the starts of sessions: each split, and all sessions."""
+    """Yield the table rows about session starts, with a column for each split and one for all sessions."""
     parts = [
         [start for session, start in found.starts.items() if split is None or split_of(session) == split]
         for split in (*_SPLITS, None)

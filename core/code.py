@@ -137,7 +137,7 @@ class UnitEdit(Struct, frozen=True):
 
 
 class EditedUnit(Struct, frozen=True):
-    """Unit of code that an exchange edited. `id` is the ID of its first chunk, if the file is still indexed."""
+    """Unit of code that an exchange edited. `id` is the ID of the unit's first chunk."""
 
     id: str
     name: str

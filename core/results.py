@@ -275,7 +275,7 @@ class Detail(Struct, frozen=True):
         replaced_by: Later observation that replaces this one, or None if there is none.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
         entries: First observations of a session, if the detail describes a session.
-        units: Indexed units of code that the exchange edited, if the detail is part of a conversation.
+        units: Indexed units of code that the exchange edited, if the detail describes an exchange or observation.
         edits: Exchanges that edited the unit, newest first, if the detail describes a unit of code.
         short_session_id: First characters of `session_id` that identify the session in this archive.
     """

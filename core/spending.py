@@ -61,7 +61,7 @@ class Estimate(Struct, frozen=True):
 
     @property
     def calls(self) -> int:
-        """Number of calls."""
+        """Number of calls: one for each exchange and each session to send."""
         return self.exchanges + self.sessions
 
 

@@ -183,7 +183,7 @@ class Renderer:
         return self._fit(page(fit_timeline(timeline, lambda part: count(page(part)), self._budget)))
 
     def sessions(self, page: SessionPage) -> str:
-        """Return a list of sessions."""
+        """Return one page of a list of sessions."""
         return self.render(
             "sessions", sessions=page.sessions, cursor=page.cursor, name_budget=_NAME, text_tokens=_UNLIMITED
         )

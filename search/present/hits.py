@@ -152,7 +152,10 @@ class Hits:
         return answer, tuple(islice(nearest, _WEAK))
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Return the hits, with each replaced observation moved after its replacement. Cursors stay in order."""
+        """Return the hits, with each replaced observation moved after its replacement.
+
+        The cursors keep their positions, so that the next page is the same.
+        """
         keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
