@@ -234,7 +234,7 @@ def _rows(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def summary(found: Replayed) -> str:
-    """Return the tables of all hooks."""
+    """Return the Markdown tables of all hooks."""
     lines = [line for _, each in found.starts.values() for line in each]
     sections = {name: [line for line in lines if line.section == name] for name in dict.fromkeys(map(_section, lines))}
     by_section = [(name, str(len(some)), _share(some), _baseline(some)) for name, some in sections.items()]

@@ -13,7 +13,7 @@ UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "con
 
 
 class SymbolMatch(StrEnum):
-    """Similarity of the name of a unit to the searched name, best first.
+    """Degree to which the name of a unit matches the searched name, best first.
 
     Case and underscores are ignored, so `parseArgs` also finds `parse_args`. Exact matches with the same spelling come
     first. `PART` and `SIMILAR` matches are searched only if there are no `EXACT` or `PREFIX` matches.

@@ -18,7 +18,7 @@ _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
 
 
 PROVIDERS: Final = ("anthropic", "openai", "command")
-"""Values of the setting `llm`."""
+"""Allowed values of the setting `llm`."""
 
 
 class Config(Struct, frozen=True):

@@ -60,5 +60,5 @@ def level_of(level: str, category: Category) -> ContextLevel:
 
 
 def families_of(category: Category) -> tuple[Family, ...]:
-    """Return the families of which this category is the default (see `CATEGORY_OF`)."""
+    """Return the families that have this category as their default (see `CATEGORY_OF`)."""
     return tuple(family for family, each in CATEGORY_OF.items() if each is category)

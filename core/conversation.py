@@ -28,7 +28,7 @@ class Speaker(StrEnum):
 
 
 class Kind(StrEnum):
-    """Kinds of turns."""
+    """Kind of a turn, such as a prompt or a tool call."""
 
     PROMPT = "prompt"
     """Input of a user, or the task that a parent agent gave to a sub-agent (speaker `host`)."""
@@ -97,7 +97,7 @@ class Fact(StrEnum):
 
 
 class Note(Struct, frozen=True):
-    """Information about the session itself, as opposed to the conversation."""
+    """Information about a session, such as its title or its working folder."""
 
     line: int
     fact: Fact

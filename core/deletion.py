@@ -172,7 +172,7 @@ class RestoreResult(Struct, frozen=True):
 
     Attributes:
         not_restored: IDs of memories that stay deleted because a newer memory has the same content.
-        unobserved: Number of exchanges from which the next ingest run extracts observations.
+        unobserved: Number of exchanges without observations, which the next ingest run extracts.
     """
 
     not_restored: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ class MemoryState(StrEnum):
 
 
 class Relation(StrEnum):
-    """Relation between two memories."""
+    """Relation of a memory to another, such as `supersedes`."""
 
     RELATES_TO = "relates_to"
     SUPERSEDES = "supersedes"

@@ -28,7 +28,7 @@ _ENDS = ".…,:; "
 
 
 class ObservationType(StrEnum):
-    """Types of observations."""
+    """Type of an observation, such as a decision."""
 
     DECISION = "decision"
     BUG_FIX = "bug-fix"

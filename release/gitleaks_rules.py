@@ -148,7 +148,7 @@ def _allowed(allowed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _masked(pattern: str) -> str:
-    """Return an equivalent pattern in which scanners do not find a literal secret."""
+    """Return an equivalent pattern that secret scanners do not mistake for a secret."""
     return f"[{pattern[0]}]{pattern[1:]}" if _LITERAL.fullmatch(pattern) else pattern
 
 

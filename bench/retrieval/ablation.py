@@ -71,7 +71,7 @@ class Words(Protocol):
     """Function that searches all entries, or the entries of given items."""
 
     def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> TextMatches:
-        """Return the best `limit` entries."""
+        """Return the best `limit` entries. `among` restricts the search to these items."""
         ...
 
 

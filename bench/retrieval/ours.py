@@ -51,7 +51,7 @@ class Ours(Searcher):
         return store.sessions.load(stored.session).native_id
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return distinct items, best first."""
+        """Return up to `limit` distinct items, best first."""
         best: dict[str, float] = {}
         for hit in self.find(query, min(limit, LIMIT_MAX), project):
             best.setdefault(self.item(hit), hit.score)

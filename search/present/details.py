@@ -157,7 +157,7 @@ def memory_observation(stored: StoredMemory) -> Observation:
 
 
 def chunk_observation(stored: StoredChunk) -> Observation:
-    """Return a chunk as an observation."""
+    """Return an observation with the content of a chunk."""
     chunk = stored.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
     declared = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _MUCH_BETTER = 2.0
-"""Minimum text score of an exchange that is shown instead of its observation, as a multiple of the latter's score."""
+"""An exchange is shown instead of its observation if its text score is more than this multiple of the observation's."""
 _SUMMARY = 0.5
 """Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
 _REPLACED = 0.5

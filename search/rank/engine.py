@@ -32,7 +32,7 @@ _DEEP = 1_600
 A single conversation can contain more matching entries than `DEPTH`.
 """
 _COMPLETED = 50
-"""Maximum number of events found only by vector search for which text scores are computed."""
+"""Maximum number of events for which text scores are computed although only vector search found the events."""
 _THRESHOLD, _SHORT_QUERY = 0.088, 0.25
 """Relevance threshold of `Event.plain`, and factor by which the shortness of a query raises this threshold.
 
@@ -172,7 +172,7 @@ class Engine:
     def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
         """Return the best event of each conversation that contains all concepts, sorted by mean score.
 
-        An item outside conversations must contain all concepts itself.
+        A memory or document chunk must contain all concepts itself.
         """
         found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
         places = [self._by_place(each) for each in found]
