@@ -101,7 +101,7 @@ class ConceptHits(NamedTuple):
 
 
 class OutputMatch(Struct, frozen=True):
-    """Text in the output of a tool call.
+    """Match of a text in the output of a tool call.
 
     Attributes:
         id: ID of the exchange with the tool call.

@@ -85,7 +85,7 @@ class ArchiveSearch(Closing):
         return tuple(word for word in distinct if (found := terms(word)) and not any(map(entries_with, found)))
 
     def sessions(self, query: Query) -> SessionPage:
-        """Return a page of the sessions that match a query with `Grouping.SESSION`."""
+        """Return a page of the sessions that match a query. Its grouping must be `Grouping.SESSION`."""
         found = self.find(query, snippets=False)
         return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
 

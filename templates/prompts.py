@@ -12,7 +12,7 @@ from .render import Renderer
 class ExtractionPrompts:
     """Prompts that request the observations of an exchange. Users can replace the templates.
 
-    `name` is the first part of the names of the templates.
+    The names of the templates begin with `name`, as in `observe_system`.
     """
 
     def __init__(self, renderer: Renderer, name: str = "observe") -> None:

@@ -135,7 +135,7 @@ class Snapshot:
         return bool(published or self._read_tail().newest(filters, 1))
 
     def correction(self, word: str) -> Correction | None:
-        """Return a similar known word for an unknown word, or None without a similar word."""
+        """Return a similar known word for an unknown word, or None if no known word is similar."""
         for plain in WORD.findall(word):
             found = terms(plain)
             if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):

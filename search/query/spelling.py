@@ -9,7 +9,7 @@ from rapidfuzz.distance import OSA
 from ...core.text import similar_names
 
 _STEM_SIMILARITY = 60
-"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low because the term can still have its ending."""
+"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low, because the term may have an extra ending."""
 _SHORTEST, _TWO = 4, 8
 """Minimum length of a word that is corrected with one edit, and of a word that is corrected with two edits."""
 _ENDING, _STEMS, _CLOSE = 7, 5, 20
