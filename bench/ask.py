@@ -31,7 +31,7 @@ _SAMPLE, _OPENED = 40, 5
 
 
 class Asked(Struct, frozen=True):
-    """Answer to a question."""
+    """Question of the development set, and the answer of `palaver ask`."""
 
     question: Question
     answer: CitedAnswer
@@ -48,7 +48,7 @@ class Asked(Struct, frozen=True):
 
 
 class Costs(Struct, frozen=True):
-    """Outcome of a client for one question.
+    """Cost and correctness of the answer of one client to one question.
 
     Attributes:
         tokens: Tokens in the context of the client.
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SetMissing as missing:
         print(missing, file=sys.stderr)
         return 1
-    ours = Ours(corpus, chosen.keep)  # The home is removed when this object is.
+    ours = Ours(corpus, chosen.keep)  # Deleting this object removes the home.
     with ArchiveSearch(ours.home) as archive:
         asked = ask_all(archive, corpus.questions)
         text = "\n\n".join([_by_kind(asked), _worth(archive, asked)])
@@ -123,7 +123,10 @@ def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
 
 
 def _worth(archive: ArchiveSearch, asked: Sequence[Asked]) -> str:
-    """Compare the answer with scripted clients that call the tools, on a fixed sample of the test split."""
+    """Return a table that compares `palaver ask` with scripted clients of the tools.
+
+    The questions are a fixed sample of the test split.
+    """
     answerable = [each for each in asked if each.question.gains and each.question.split == "test"]
     sample = sorted(answerable, key=lambda each: hashlib.sha256(f"ask {each.question.id}".encode()).digest())[:_SAMPLE]
     tools = ConversationContext(archive, Renderer())
@@ -144,7 +147,10 @@ def _worth(archive: ArchiveSearch, asked: Sequence[Asked]) -> str:
 
 
 def _naive(archive: ArchiveSearch, tools: ConversationContext, asked: Asked, *, whole: bool) -> Costs:
-    """Search, open the first five hits, and read their conversations or the lines of their evidence."""
+    """Simulate a client that searches and opens the first five hits.
+
+    The client then reads the lines of their evidence or, with `whole`, their conversations.
+    """
     question = asked.question.text
     tokens = count(search(tools, question).text)
     hits: tuple[Hit, ...] = archive.find(Query.parse(question), snippets=False).hits[:_OPENED]

@@ -20,19 +20,27 @@ from palaver.core.conversation import Exchange
 
 _INFORMATION_MIN: Final = 0.4
 _FILES_MIN: Final = 0.5
-"""Both minima were chosen on the training split of the rated lines."""
+"""Minimum shares of the information and of the cited files of a line that bears.
+
+Both were chosen on the training split of the rated lines.
+"""
 _WORD: Final = re.compile(r"[^\W\d_][\w.-]{3,}")
 
 
 class Followed(Struct, frozen=True):
-    """Work that followed a line: the touched files, as their last two path parts, and the words of the conversation."""
+    """Work of a session after a line was injected.
+
+    Attributes:
+        files: Last two path parts of each touched file.
+        words: Words of the prompts and final answers.
+    """
 
     files: frozenset[tuple[str, ...]]
     words: frozenset[str]
 
 
 class BearingJudge:
-    """Judge that knows in how many sessions each word occurs."""
+    """Judge of injected lines. It weights each word by the number of sessions in which the word occurs."""
 
     def __init__(self, sessions: Iterable[Sequence[Exchange]]) -> None:
         self._sessions, self._with = 0, Counter[str]()
@@ -74,7 +82,7 @@ def _tail(path: str) -> tuple[str, ...]:
 
 
 def _is_same(path: str, file: tuple[str, ...]) -> bool:
-    """Return whether a path, which may be relative, names a file of which the last two parts are known."""
+    """Return whether a path can be that of a file. `file` contains the last two parts of the file's path."""
     parts = _tail(path)
     length = min(len(parts), len(file))
     return parts[-length:] == file[-length:]

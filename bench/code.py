@@ -73,7 +73,7 @@ def _until_searchable(tree: Path, place: Place) -> TreeRun:
     """Run `palaver index` until the first index is published, then kill it.
 
     Raises:
-        RuntimeError: The program ended before.
+        RuntimeError: The program ended before that.
     """
     found, started = TreeRun(), time.perf_counter()
     command = (*PALAVER, "index", str(tree))
@@ -97,7 +97,7 @@ def _family(number: int) -> Iterator[int]:
         for children in Path(f"/proc/{number}/task").glob("*/children"):
             for child in children.read_text().split():
                 yield from _family(int(child))
-    except OSError:  # It ended.
+    except OSError:  # The process has ended.
         return
 
 

@@ -46,7 +46,7 @@ _BUDGET: Final = 1_500
 _EARLIER_MIN: Final = 3
 _CHECKPOINT, _EVALUATED = ".entire-meta.json", "copilot"
 _OPENING: Final = 200
-"""Number of characters at the beginning of a prompt that mark repeated prompts, such as those of a review command."""
+"""Prompts that share this number of characters at their beginning count as repetitions, such as a review command."""
 _SHOWN: Final = 700
 """Characters of a prompt that `--show` prints."""
 
@@ -69,7 +69,7 @@ class Line(NamedTuple):
 
 
 class Replay(Struct, frozen=True):
-    """Context at the time of a prompt."""
+    """Context that a session would have had at its first prompt."""
 
     prompt: Prompt
     tokens: int
@@ -77,7 +77,7 @@ class Replay(Struct, frozen=True):
 
 
 class DatedTranscript(Struct, frozen=True):
-    """Transcript with the end of its session."""
+    """Transcript with the time at which its session ended."""
 
     ended: Milliseconds
     transcript: Transcript
@@ -132,7 +132,7 @@ def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
 
 
 def real_samples() -> list[Path]:
-    """Return the sample sessions of people. They have a checkpoint beside them, unlike runs of an evaluation."""
+    """Return the sample sessions of real users. Unlike evaluation runs, they have a checkpoint file beside them."""
     checkpoints = samples().rglob(f"*{_CHECKPOINT}")
     named = [each.with_name(each.name.removesuffix(_CHECKPOINT) + ".jsonl") for each in checkpoints]
     return sorted(each for each in named if each.exists() and each.parent.name != _EVALUATED)
@@ -210,9 +210,9 @@ def first_prompts(store: Store) -> Iterator[Prompt]:
 
 
 def chosen_prompts(prompts: Iterator[Prompt], most: int = PROMPTS) -> list[Prompt]:
-    """Return up to `most` distinct prompts, from each project in turn.
+    """Return up to `most` distinct prompts, taking one from each project in turn.
 
-    They are ordered by the hash of the session, so that all versions use the same prompts.
+    Prompts of a project are sorted by the hash of the session, so that all versions of Palaver use the same prompts.
     """
     turns = Counter[str]()
     ranked: list[tuple[int, str, Prompt]] = []

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def samples() -> Iterator[tuple[str, list[str]]]:
-    """Yield texts with their description."""
+    """Yield (description, texts) for each sample."""
     try:
         yield "embedded texts of 98 sessions", _archived()
         yield "passages of 98 sessions", [passage.text for passage in coding_sessions().passages]

@@ -1,9 +1,9 @@
 """Measure how long the hooks take, as subprocesses with the command lines of the plugin: `python -m bench.hook_times`.
 
 The times include the start of the shell and of the interpreter. `python -c pass` is measured alternately, so that the
-ratios of CPU time hold on other machines. The archive has the 98 sessions. The end of a session only appends a line and
-starts `palaver` in the background; here, a program that does nothing stands in for it, so that it slows down no other
-run.
+ratios of CPU time hold on other machines. The archive has the 98 sessions. The hook at
+the end of a session only appends a line to a file and starts `palaver` in the background. The benchmark replaces
+`palaver` with a program that does nothing, so that it does not slow down other runs.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Replay real sessions with the hooks, and measure how often injected lines bear on what followed.
 
-For each session, only the sessions that ended before it are archived. The hooks then get its start, its prompts, its
-shell commands and its edits. The recorded session never saw the injected text, so the figures say whether the lines
-are about what the session did, not whether they helped it.
+For each session, only the sessions that ended before it are archived. The benchmark then runs the hooks for its start,
+prompts, shell commands and edits. The recorded session never saw the injected text, so the figures say whether the
+lines are about what the session did, not whether they helped it.
 
 `bearing.py` judges if a line at the start or for a prompt *bears* on the rest of the session. The baseline draws random
 observations from the same archived project instead.
@@ -72,7 +72,10 @@ _LINE: Final = re.compile(r"- (.*) \[((?:obs|ex)-\d+), [^]]*\]$")
 
 
 class Line(NamedTuple):
-    """Injected line, or a line of the baseline, with its strength and whether it bears on the rest."""
+    """Injected line with its score, and the judgements of the line and of its baseline.
+
+    `bears` is true if the line bears on the rest of the session, and `base` if a random observation does.
+    """
 
     session: str
     item: str
@@ -84,7 +87,10 @@ class Line(NamedTuple):
 
 
 class Replayed(Struct):
-    """Results of all replayed sessions. The totals of commands and edits are the baselines of the lines before them."""
+    """Results of all replayed sessions.
+
+    `all_commands` and `all_edits` are the baselines of the lines before commands and before edits.
+    """
 
     starts: dict[str, tuple[int, list[Line]]] = field(default_factory=dict[str, tuple[int, list[Line]]])
     prompts: list[Line] = field(default_factory=list[Line])
@@ -186,7 +192,7 @@ def _is_failed_check(run: ShellRun) -> bool:
 
 
 class _Lines:
-    """Judgement of lines about an archived project, each with that of a random observation of the same project."""
+    """Judge of the lines of one session. It compares each line with a random observation of the same project."""
 
     def __init__(
         self, archive: Store, sessions: Sequence[int], judge: BearingJudge, drawn: random.Random, session: Session
@@ -198,7 +204,7 @@ class _Lines:
         )
 
     def shown(self, section: str, text: str, item: str, after: Followed) -> Line:
-        """Return a line at the start of a session."""
+        """Judge a line that a session got at its start."""
         if section == FILES_TITLE:
             bears = file_bears(text.partition(" (")[0], after)
         else:
@@ -206,7 +212,7 @@ class _Lines:
         return Line(self._session, item, 0.0, bears, self._random_bears(after), section=section)
 
     def hit(self, hit: Hit, after: Followed) -> Line:
-        """Return a line for a prompt."""
+        """Judge a line that a session got for a prompt."""
         bears = self._judge.bears(hit.title, cited_files(self._archive, hit.id), after)
         return Line(self._session, hit.id, hit.score, bears, self._random_bears(after), count(hit.title) + 20)
 
@@ -228,7 +234,7 @@ def _rows(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def summary(found: Replayed) -> str:
-    """Return the tables of all hooks."""
+    """Return the Markdown tables of all hooks."""
     lines = [line for _, each in found.starts.values() for line in each]
     sections = {name: [line for line in lines if line.section == name] for name in dict.fromkeys(map(_section, lines))}
     by_section = [(name, str(len(some)), _share(some), _baseline(some)) for name, some in sections.items()]
@@ -257,7 +263,7 @@ def summary(found: Replayed) -> str:
 
 
 def _starts(found: Replayed) -> Iterator[tuple[str, ...]]:
-    """Yield the rows about the starts of sessions: each split, and all sessions."""
+    """Yield the table rows about session starts, with a column for each split and one for all sessions."""
     parts = [
         [start for session, start in found.starts.items() if split is None or split_of(session) == split]
         for split in (*_SPLITS, None)
@@ -274,7 +280,7 @@ def _starts(found: Replayed) -> Iterator[tuple[str, ...]]:
 
 
 def _choices(found: Replayed) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each choice: the lines that bear in the sessions of each split."""
+    """Yield a table row for each choice of lines, such as a minimum score: the shares that bear, by split."""
     starts = [line for _, each in found.starts.values() for line in each]
     sections = dict.fromkeys(map(_section, starts))
     choices = {
@@ -319,7 +325,7 @@ def _prompts(found: Replayed) -> str:
 
 
 def _by(lines: Sequence[Line], least: Sequence[float]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each threshold."""
+    """Yield a table row for each minimum strength, about the lines of at least this strength."""
     for each in least:
         # A session gets a line once, at the first call for which it is strong enough.
         first = {(line.session, line.item): line for line in reversed(lines) if line.strength >= each}

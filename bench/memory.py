@@ -104,7 +104,7 @@ def _measured(core: MemoryCore, chance: random.Random) -> Iterator[Row]:
 
 
 def _contexts(home: Home, chance: random.Random) -> Iterator[Row]:
-    """Yield the measures of the tools of the toolset fabric that a session begins with."""
+    """Yield the measures of the `fabric` tools that agents call at the start of a session."""
     project = home.root.parent / "p1"
     project.mkdir()
     fabric = FabricContext(ServerConfig(home, None, Renderer(), (project,), project))

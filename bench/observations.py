@@ -116,7 +116,7 @@ class Observed(Searcher):
         self._layers = ArchiveSearch(home)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return distinct items, best first."""
+        """Return up to `limit` distinct items, best first."""
         projects = (project,) if project else ()
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, kinds=("observation",))
         best: dict[str, float] = {}

@@ -29,7 +29,8 @@ _WARM_UP = 5
 def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query]) -> Mapping[str, list[Took]]:
     """Return the times of each phase, one per query. Each query has one concept.
 
-    The time of a filter is part of the phase that applies it. The last queries also run first, as a warm-up.
+    The time of a filter is part of the phase that applies it. As a warm-up, the last queries also run once before the
+    measurement.
     """
     engine = Engine(store, Generations(home.index), embedder)
     hits, choices, renderer = Hits(store, engine), Representatives(store, engine), Renderer()

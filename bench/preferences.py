@@ -1,4 +1,4 @@
-"""Measure the proposals of stated preferences by language: `python -m bench.preferences FILE`.
+"""Measure how well stated preferences are proposed as memories, by language: `python -m bench.preferences FILE`.
 
 FILE is a JSON list of {"language", "prompt", "preference"}. An empty preference means that nothing may be proposed.
 Each prompt is archived as a separate session, and the proposals for review are compared with the preference.

@@ -24,7 +24,7 @@ def took(work: Callable[[], object]) -> Took:
 
 @contextmanager
 def stopwatch(taken: defaultdict[str, list[Took]], name: str) -> Generator[None]:
-    """Add the times of the block to a named entry."""
+    """Measure the block, and append its times to the list `taken[name]`."""
     started, begun = time.perf_counter(), time.process_time()
     yield
     taken[name].append(Took(time.perf_counter() - started, time.process_time() - begun))

@@ -31,7 +31,7 @@ _HEADER = ["query", "names", "first", "in the first 10", "median", "99th percent
 
 
 class _Variant(NamedTuple):
-    """Kind of query: its label, and the query for a qualified name."""
+    """Kind of query: its label, and the function that returns the query for a qualified name."""
 
     label: str
     query: Callable[[str], str]

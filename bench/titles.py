@@ -34,7 +34,13 @@ _SHRINKAGE, _STEPS, _RATE = 0.03, 800, 0.5
 
 
 class Rated(Struct):
-    """Exchange with rated candidates, the title in use without its context, and the split of its session."""
+    """Exchange whose title candidates were rated.
+
+    Attributes:
+        split: Split of the session.
+        title: Text of the best title candidate.
+        ratings: Ratings of both readers, by the digest of the candidate.
+    """
 
     split: str
     title: str
@@ -49,7 +55,7 @@ class Rated(Struct):
 
 
 def digest(text: str) -> str:
-    """Return the key of a line in the file of ratings. The file contains no text of the sessions."""
+    """Return the hash that identifies a line in the file of ratings, which contains no text of the sessions."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

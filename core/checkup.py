@@ -27,7 +27,7 @@ class ConsistencyReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True if no unrepaired problem remains."""
+        """True if there was no problem, or if all problems were repaired."""
         return all(problem.repaired for problem in self.problems)
 
 

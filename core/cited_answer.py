@@ -1,4 +1,4 @@
-"""Answers to questions about past conversations, whose findings cite observations and transcript lines."""
+"""Answers to questions about past conversations. Their findings cite observations and transcript lines."""
 
 from enum import StrEnum
 
@@ -81,7 +81,7 @@ class AnswerReceipt(Struct, frozen=True):
         transcript_tokens: Tokens of the cited conversations, with tool calls and shortened tool results.
         searches: Number of searches. `details` is the number of entries read in full, and `reads` the number of
             excerpts read from transcripts.
-        cost: Money spent on a language model, including the maximum cost of calls without an answer.
+        cost: Money spent on a language model, including the highest possible cost of calls that returned no answer.
         model: Name of the language model. Empty if none was used.
         model_tokens: Tokens that the model read and wrote in all its calls.
     """
@@ -98,12 +98,13 @@ class AnswerReceipt(Struct, frozen=True):
 
 
 class CitedAnswer(Struct, frozen=True):
-    """Answer to a question. Without findings and text, nothing was found.
+    """Answer to a question. `findings` and `text` are both empty if nothing was found.
 
     Attributes:
         findings: The first finding is the best answer.
-        weak: True if the score of the best entry is low, so that it is probably about something else.
-        newest: True if the question names only a time or a project. The findings are its newest entries.
+        weak: True if the score of the best entry is so low that the entry probably does not answer the question.
+        newest: True if the question names only a time or a project. The findings are then the newest entries of that
+            time or project.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.

@@ -9,9 +9,9 @@ _CLAUSE = re.compile(
 )
 """Pattern for the start of a clause, such as ` because `, a comma or a dash."""
 _RELATIVE = re.compile(r"\s(?:that|which|who|whose|where|when|if)\s", re.IGNORECASE)
-"""Pattern for the start of a clause that completes the words before it, as in `the part that …`."""
+"""Pattern for the start of a clause that depends on the words before it, such as ` that ` in `the part that failed`."""
 _COMPLETE = 4
-"""Minimum words of a clause that ends before a relative clause."""
+"""A text may end before a relative clause only if its own clause has more words than this."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
 """Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
 _DANGLING = frozenset(
@@ -25,7 +25,7 @@ _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
 def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) -> str:
-    """Return the beginning of a text that ends before its last clause, or else before its last phrase.
+    """Shorten a text to end before its last clause, or else before its last phrase.
 
     Function words and punctuation at the end are removed.
 
@@ -33,7 +33,8 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
         text: A text that is too long, or its beginning.
         end: Position at which the text ends if no clause or phrase begins there. It is between two words.
         least: Earliest position at which the text may end.
-        lowest: Earlier position, from which a clause may begin if nothing begins at or after `least`.
+        lowest: Lower limit for a last attempt: if nothing begins at or after `least`, the text ends before the last
+            clause that begins at or after `lowest`. None for no such attempt.
     """
     for starts, earliest in ((_clauses(text), least), (_starts(_PHRASE, text), least), (_clauses(text), lowest)):
         if earliest is not None and (found := [start for start in starts if start >= earliest]):
@@ -42,7 +43,10 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
 
 
 def _clauses(text: str) -> list[int]:
-    """Return the positions before which a text can end. Relative clauses count only after a long enough clause."""
+    """Return the positions before which a text may end: the starts of its clauses.
+
+    The start of a relative clause counts only if more than `_COMPLETE` words of the enclosing clause precede it.
+    """
     clauses = _starts(_CLAUSE, text)
     relative = [
         start

@@ -1,4 +1,4 @@
-"""Results of code search: symbols, lines, and the conversations that edited a unit."""
+"""Results of code search: symbols, lines, and the conversations that edited a unit of code, such as a function."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,11 +9,11 @@ from msgspec import Struct
 from .conversation import Milliseconds
 
 UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
-"""Kinds of units in the order of equally good matches."""
+"""Kinds of units. Among equally good matches, kinds that are earlier in this tuple come first."""
 
 
 class SymbolMatch(StrEnum):
-    """Similarity of the name of a unit to the searched name, best first.
+    """Degree to which the name of a unit matches the searched name, best first.
 
     Case and underscores are ignored, so `parseArgs` also finds `parse_args`. Exact matches with the same spelling come
     first. `PART` and `SIMILAR` matches are searched only if there are no `EXACT` or `PREFIX` matches.
@@ -26,7 +26,7 @@ class SymbolMatch(StrEnum):
 
 
 class Symbol(Struct, frozen=True):
-    """Named unit of code.
+    """Named unit of code, such as a function or a class.
 
     Attributes:
         id: ID of the first chunk of the unit.
@@ -110,10 +110,10 @@ class CodeStatus(Struct, frozen=True):
 
 
 class EditBasis(StrEnum):
-    """Evidence that an exchange edited a unit. Line numbers are no evidence, because they change.
+    """Evidence that an exchange edited a unit. Line numbers are not used as evidence, because they change.
 
     `TEXT`: the exchange wrote a line that only this unit of the file contains. `NAME`: the exchange wrote the
-    declaration of the unit, but none of the lines that it wrote remains.
+    declaration of the unit, but the unit contains none of the other lines that the exchange wrote.
     """
 
     TEXT = "text"
@@ -137,7 +137,7 @@ class UnitEdit(Struct, frozen=True):
 
 
 class EditedUnit(Struct, frozen=True):
-    """Unit of code that an exchange edited. `id` is the ID of its first chunk, if the file is still indexed."""
+    """Unit of code that an exchange edited. `id` is the ID of the unit's first chunk."""
 
     id: str
     name: str

@@ -21,7 +21,7 @@ class Remedy(StrEnum):
 
 
 class KnownFix(Struct, frozen=True):
-    """Failed command and what repaired it.
+    """Failed command, and the command, edit or repetition that repaired the failure.
 
     Attributes:
         id: ID of the newest exchange with this fix.

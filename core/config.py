@@ -18,7 +18,7 @@ _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
 
 
 PROVIDERS: Final = ("anthropic", "openai", "command")
-"""Values of the setting `llm`."""
+"""Allowed values of the setting `llm`."""
 
 
 class Config(Struct, frozen=True):
@@ -64,7 +64,10 @@ class Config(Struct, frozen=True):
     """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
     """
     hooks: tuple[str, ...] = (HookEvent.SESSION_START,)
-    """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`. Written on one line."""
+    """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`.
+
+    Write the list on one line. The hooks' shell script then skips disabled events without starting Palaver.
+    """
     hooks_off: tuple[str, ...] = ()
     """Names or folders of projects into whose sessions no hook injects text."""
 

@@ -12,7 +12,7 @@ from .memory_types import Family
 
 
 class ContextLevel(StrEnum):
-    """Level of a memory. Memories of `SESSION_STATE` expire."""
+    """Level of a memory: it concerns the user, a project or one session. Memories of `SESSION_STATE` expire."""
 
     USER_PREFERENCE = "USER_PREFERENCE"
     PROJECT_CONTEXT = "PROJECT_CONTEXT"
@@ -20,7 +20,7 @@ class ContextLevel(StrEnum):
 
 
 class Category(StrEnum):
-    """Category of a memory."""
+    """Category of a memory: the kind of its content, such as a preference or a workflow."""
 
     PREFERENCE = "preference"
     FACT = "fact"
@@ -60,5 +60,5 @@ def level_of(level: str, category: Category) -> ContextLevel:
 
 
 def families_of(category: Category) -> tuple[Family, ...]:
-    """Return the families of which this category is the default (see `CATEGORY_OF`)."""
+    """Return the families that have this category as their default (see `CATEGORY_OF`)."""
     return tuple(family for family, each in CATEGORY_OF.items() if each is category)

@@ -28,7 +28,7 @@ class Speaker(StrEnum):
 
 
 class Kind(StrEnum):
-    """Kinds of turns."""
+    """Kind of a turn, such as a prompt or a tool call."""
 
     PROMPT = "prompt"
     """Input of a user, or the task that a parent agent gave to a sub-agent (speaker `host`)."""
@@ -66,7 +66,10 @@ class Turn(NamedTuple):
 
 
 class Fact(StrEnum):
-    """Kind of note about a session. A later note replaces an earlier one, unless stated otherwise for its kind."""
+    """Kind of note about a session.
+
+    A later note replaces earlier notes of its kind, unless the description of the kind states another rule.
+    """
 
     SESSION = "session"
     PARENT = "parent"
@@ -94,7 +97,7 @@ class Fact(StrEnum):
 
 
 class Note(Struct, frozen=True):
-    """Information about the session itself, as opposed to the conversation."""
+    """Information about a session, such as its title or its working folder."""
 
     line: int
     fact: Fact
@@ -168,7 +171,7 @@ class Exchange(Struct, frozen=True):
 
 
 class SessionKind(StrEnum):
-    """Origin of a transcript."""
+    """Kind of a session: a main session, or the session of a sub-agent."""
 
     MAIN = "main"
     SUBAGENT = "subagent"
@@ -202,7 +205,7 @@ class Session(Struct):
 
 
 class ResumePoint(Struct):
-    """Position from which parsing resumes after a file grew: the start of the last exchange, which may have grown."""
+    """Position at which parsing resumes when a file has grown: the start of the last exchange, which can be partial."""
 
     line: int = 1
     byte: int = 0

@@ -119,7 +119,7 @@ class ErasureCheck(Struct):
     """Verification of an erasure: a search for samples of the erased text in every file and in the index.
 
     Attributes:
-        samples: Number of distinctive texts that were searched.
+        samples: Number of distinctive pieces of erased text that the check searched for.
         files: Number of files that were read.
         size: Number of bytes that were read.
         searches: Number of index searches.
@@ -172,7 +172,7 @@ class RestoreResult(Struct, frozen=True):
 
     Attributes:
         not_restored: IDs of memories that stay deleted because a newer memory has the same content.
-        unobserved: Number of exchanges from which the next ingest run extracts observations.
+        unobserved: Number of exchanges without observations, which the next ingest run extracts.
     """
 
     not_restored: tuple[str, ...] = ()
@@ -180,7 +180,7 @@ class RestoreResult(Struct, frozen=True):
 
 
 class DeletionSummary(Struct, frozen=True):
-    """Number of items that a deletion removed. `projects` is stored only while the deletion can be undone."""
+    """Numbers of items that a deletion removed. `projects` is stored only while the deletion can be undone."""
 
     sessions: int = 0
     exchanges: int = 0

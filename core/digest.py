@@ -29,7 +29,7 @@ class DigestLine(Struct, frozen=True):
 
     @property
     def all_text(self) -> str:
-        """All texts of the line, to estimate its tokens."""
+        """All texts of the line in one string, for an estimate of its tokens."""
         return " ".join((self.text, *self.notes))
 
 

@@ -34,7 +34,7 @@ class Chunk(Struct, frozen=True):
         name: Qualified name of the unit, such as `Store.open`.
         signature: Declaration of the unit.
         doc: Documentation comment of the unit. If a unit is split, only its first chunk has it.
-        unit_start: First line of the whole unit with its children. `unit_end` is its last line.
+        unit_start: First line of the whole unit, including nested units. `unit_end` is its last line.
     """
 
     text: str

@@ -141,7 +141,7 @@ class UnknownProject(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Error: these IDs do not exist. `gone` contains the IDs that may have belonged to deleted items."""
+    """Error: these IDs do not exist. `gone` lists those that may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
@@ -162,7 +162,7 @@ class TooManyIds(InvalidInput):
 
 
 class PathOutsideArchive(InvalidInput):
-    """Error: the path is not a file of the archive. All causes have one message, so that callers cannot probe files."""
+    """Error: the path is not a file of the archive. The message hides the cause, so that callers cannot probe files."""
 
     hint = "Use an ID from search results, a path, or at least 4 characters of a session ID."
 

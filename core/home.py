@@ -22,7 +22,10 @@ _NOT_READ_ONLY: Final = frozenset({"", "0", "f", "false", "n", "no", "off"})
 
 
 def is_read_only_mode() -> bool:
-    """Return whether PALAVER_READ_ONLY is set to anything but a word for no. The hooks' script has the same rule."""
+    """Return whether PALAVER_READ_ONLY is set to a value other than `0`, `no`, `false` and similar words.
+
+    The shell script of the hooks, `palaver-hook.sh`, applies the same rule.
+    """
     return os.environ.get("PALAVER_READ_ONLY", "").lower() not in _NOT_READ_ONLY
 
 

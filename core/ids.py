@@ -1,4 +1,4 @@
-"""Public IDs, which consist of a prefix for the kind of item and the key of the item in the archive.
+"""Public IDs, such as `obs-1042`: a prefix for the kind of item, and the key of the item in the archive.
 
 Keys are decimal because decimal keys cost language models the fewest tokens: about one token per three digits. Callers
 treat IDs as opaque and look them up.
@@ -39,5 +39,5 @@ def key(public: str, kind: str = "") -> int | None:
 
 
 def key_without_prefix(typed: str) -> int | None:
-    """Return the key in a number without a prefix, such as 24, or None for other text."""
+    """Return the key that a user typed without a prefix, such as 24, or None for other text."""
     return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 19 else None

@@ -1,4 +1,4 @@
-"""Local times: instants in a time zone, and time expressions with a future, such as `next monday`.
+"""Local times: instants in a time zone, and time expressions that may be in the future, such as `next monday`.
 
 Time zones are those of the system's database. Expressions about days use the grammar of `time_expressions.py`.
 """
@@ -121,7 +121,10 @@ def show_duration(milliseconds: int) -> str:
 
 
 def _days(expression: str, today: date) -> DateRange:
-    """Return the date range of an expression in the future, such as `next week`, or else as parsed by `date_range`."""
+    """Return the date range of an expression.
+
+    Recognise expressions about the future, such as `next week`, and all expressions that `date_range` parses.
+    """
     for pattern, meaning in _FUTURE:
         if found := re.fullmatch(pattern, expression):
             return meaning(found, today)
@@ -179,7 +182,7 @@ def _milliseconds(moment: datetime) -> Milliseconds:
 
 
 def _system_zone() -> str:
-    """Return the IANA name of the system's time zone: of `TZ`, or of the file that /etc/localtime links to."""
+    """Return the IANA name of the system's time zone, from `TZ` or from the target of the link /etc/localtime."""
     named = os.environ.get("TZ", "").removeprefix(":")
     if named and not named.startswith("/"):
         try:

@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 class Memo(dict[Key, Value]):
-    """Cache from arguments to values with at most `most` entries. A full cache is emptied.
+    """Cache of computed values by key, with at most `most` entries. A full cache is emptied.
 
     Unlike `lru_cache`, this cache does not keep a reference to a bound method, so its owner is freed without garbage
     collection.

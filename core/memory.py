@@ -35,7 +35,7 @@ PROJECT, SESSION = "project:", "session:"
 """Prefix of the namespaces of projects, and prefix of the namespaces of sessions."""
 _NAME_MAX = 200
 _PLAIN_MAX = 180
-"""Maximum number of characters of a session ID in the namespace of the session."""
+"""Maximum characters of a session ID in a namespace. A hash replaces the rest of a longer ID."""
 _NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 
@@ -52,7 +52,7 @@ class MemoryState(StrEnum):
 
 
 class Relation(StrEnum):
-    """Relation between two memories."""
+    """Relation of a memory to another, such as `supersedes`."""
 
     RELATES_TO = "relates_to"
     SUPERSEDES = "supersedes"
@@ -127,7 +127,7 @@ class Memory(Struct, frozen=True):
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Return the memory. Add an expiry time if it is a session memory that is not pinned and has no expiry time."""
+        """Return the memory. If it is an unpinned session memory without an expiry time, set the expiry time."""
         if self.layer == 1:
             of_session = True
         elif self.level:
@@ -312,7 +312,8 @@ def valid_namespace(namespace: str) -> str:
 def project_namespace(project: str) -> str:
     """Return the namespace of a project by its name or folder, or `global` for an empty name.
 
-    Two projects of the same name get the same namespace. `ProjectTable` adds a number to distinguish them.
+    For two projects of the same name, this function returns the same namespace. `ProjectTable` adds a number to make
+    their namespaces different.
     """
     name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"

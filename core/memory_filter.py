@@ -29,11 +29,11 @@ class MemoryFilter(Struct, frozen=True):
     An empty field is not a condition.
 
     Attributes:
-        projects: Projects with which memories were stored. Memories in the namespace of a project always match.
+        projects: Values of `Memory.project`. Memories in a namespace `project:NAME` match regardless of this condition.
         protected: True for protected memories only, False for other memories only.
         states: States of the memories.
-        valid_at: Time at which the memories must be valid. If it is None, lists and counts use the current time, unless
-            `states` differs from the default. Then expired memories match too.
+        valid_at: Time at which the memories must be valid. None also admits expired memories, except that lists and
+            counts with the default `states` then use the current time.
     """
 
     namespaces: tuple[str, ...] = ()

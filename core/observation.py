@@ -28,7 +28,7 @@ _ENDS = ".…,:; "
 
 
 class ObservationType(StrEnum):
-    """Types of observations."""
+    """Type of an observation, such as a decision."""
 
     DECISION = "decision"
     BUG_FIX = "bug-fix"
@@ -121,7 +121,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @cached_property
     def new_quotes(self) -> tuple[Evidence, ...]:
-        """Quotes that do not repeat other text of the observation word for word."""
+        """Pieces of `quotes` that do not repeat other text of the observation word for word."""
         if not self.quotes:
             return ()
         text = _normalized("\n".join((self.title, self.lead, self.narrative, *self.facts)))
@@ -136,7 +136,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def source_lines(self) -> tuple[int, ...]:
-        """Start lines of the quotes that repeat other text of the observation, in ascending order."""
+        """Start lines of the pieces of `quotes` that repeat other text of the observation, in ascending order."""
         return tuple(
             sorted({proof.start_line for proof in self.quotes} - {proof.start_line for proof in self.new_quotes})
         )

@@ -15,7 +15,7 @@ class Trust(IntEnum):
 class Origin(StrEnum):
     """Author of a text, from the most trusted to the least trusted.
 
-    `tool` is output of a program on this machine. `external` is text from outside, such as the web or another server.
+    `tool` is output of a program on this machine. `external` is text from other machines, such as a web page.
     """
 
     HUMAN = "human"

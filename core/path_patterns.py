@@ -29,7 +29,7 @@ def _name_fits(pattern: str, name: str) -> bool:
 def _fits(pattern: Sequence[_T], parts: Sequence[_T], star: _T, equal: Callable[[_T, _T], bool]) -> bool:
     """Return whether the parts match a pattern in which `star` matches any number of parts.
 
-    After a mismatch, the function returns only to the last star. Its time is therefore at most proportional to the
+    After a mismatch, the function backtracks only to the last star. Its time is therefore at most proportional to the
     product of both lengths.
     """
     place, part, last_star, resumed = 0, 0, -1, 0

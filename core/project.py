@@ -15,7 +15,7 @@ _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
 
 
 def root_of(folder: Path) -> Path:
-    """Return the nearest folder, from this one upwards, with memory files or a repository.
+    """Return the nearest folder that contains memory files or a repository: this folder or one of its parents.
 
     If there is none, return this folder.
     """

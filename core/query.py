@@ -24,7 +24,7 @@ CONTEXT_MAX = 10
 
 
 class Mode(StrEnum):
-    """Search engines to use."""
+    """Search engines to use: text search, vector search or both."""
 
     VECTOR = "vector"
     TEXT = "text"

@@ -65,7 +65,7 @@ def is_own_folder(folder: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_own_tool(name: str) -> bool:
-    """Return whether a name is that of a tool of Palaver's server, as any supported agent writes it."""
+    """Return whether a tool belongs to Palaver's server, such as `mcp__palaver__search` of Claude Code."""
     return _TOOL.match(name) is not None
 
 

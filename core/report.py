@@ -151,7 +151,7 @@ class Holder(Struct, frozen=True):
 
 
 class LineCount(NamedTuple):
-    """Raw copy with lines that are neither parsed nor skipped. `accounted` is the number of its other lines."""
+    """Raw copy with unaccounted lines. `accounted` is the number of its parsed, repeated and skipped lines."""
 
     path: str
     lines: int
@@ -192,7 +192,7 @@ class Status(Struct, frozen=True):
         index: Description of the index.
         index_lag: Number of changes that are not in the published index. They are searched too.
         index_usable: False if search does not use the index.
-        unaccounted: Raw copies that violate the equation.
+        unaccounted: Raw copies for which this equation does not hold.
         problems: Files that could not be read at the last attempt.
         refused: Number of extracted facts that were refused because they have no evidence.
         watcher: Background archiver, or None if it is not running.

@@ -101,7 +101,7 @@ class ConceptHits(NamedTuple):
 
 
 class OutputMatch(Struct, frozen=True):
-    """Text in the output of a tool call.
+    """Match of a text in the output of a tool call.
 
     Attributes:
         id: ID of the exchange with the tool call.
@@ -130,7 +130,7 @@ class OutputMatches(Struct, frozen=True):
     """Matches of a text in tool output. Matches in the most recently changed transcripts come first.
 
     Attributes:
-        text: Text that was searched.
+        text: Text that was searched for.
         unread: Number of transcripts that were not searched within the time limit.
         limited: True if the search stopped at the requested number of matches.
     """
@@ -229,7 +229,7 @@ class ReplacedBy(Struct, frozen=True):
 
 
 class SessionEntry(NamedTuple):
-    """Observation of a session."""
+    """Observation in the details of a session: its public ID, type and title."""
 
     id: str
     type: str
@@ -275,7 +275,7 @@ class Detail(Struct, frozen=True):
         replaced_by: Later observation that replaces this one, or None if there is none.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
         entries: First observations of a session, if the detail describes a session.
-        units: Indexed units of code that the exchange edited, if the detail is part of a conversation.
+        units: Indexed units of code that the exchange edited, if the detail describes an exchange or observation.
         edits: Exchanges that edited the unit, newest first, if the detail describes a unit of code.
         short_session_id: First characters of `session_id` that identify the session in this archive.
     """

@@ -54,7 +54,7 @@ def _unmarked(text: str) -> str:
 
 
 def _is_ornament(char: str) -> bool:
-    if char == "\ufe0f":  # It selects the coloured form of the character before it.
+    if char == "\ufe0f":  # Variation selector for the coloured form of the preceding character.
         return True
     return "\u2600" <= char <= "\u27bf" or "\u2b00" <= char <= "\u2bff" or "\U0001f300" <= char <= "\U0001faff"
 

@@ -61,12 +61,12 @@ class Estimate(Struct, frozen=True):
 
     @property
     def calls(self) -> int:
-        """Number of calls."""
+        """Number of calls: one for each exchange and each session to send."""
         return self.exchanges + self.sessions
 
 
 class Extraction(Struct):
-    """Result of one run of the language model stage.
+    """Result of one run of the extraction with a language model.
 
     `learned` counts exchanges with new observations, `nothing` counts exchanges without any, `summarised` counts
     sessions with a new summary, and `refused` counts facts without evidence. `stopped` is the error that ended the run

@@ -274,7 +274,7 @@ _FLAGS: Final = re.ASCII | re.IGNORECASE
 _UNIT_NAMES: Final = "|".join(_UNITS)
 _SPELLINGS: Final = (
     (r"^(?:in|within|over|during) the (?:last|past) ", "past "),
-    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # This is the range up to today, unlike `last week`.
+    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # `past week` extends up to today, unlike `last week`.
     (r"^(?:on|in|during) ", ""),
     (r"^the ", ""),
     (r"(?<=[a-z])\.", ""),
@@ -302,7 +302,7 @@ _DURING: Final = "(?:(?:during|from|of|since) )?"
 
 
 class _Form(NamedTuple):
-    """Form of time expressions.
+    """One form of time expressions, such as `N days ago`.
 
     Attributes:
         pattern: Pattern of the whole expression.
@@ -361,7 +361,7 @@ _FORMS: Final = (
         ),
     ),
 )
-"""All forms. The first form that matches is used."""
+"""Forms of time expressions. The first form whose pattern matches is used."""
 
 _TRIGGER: Final = re.compile(
     rf"day\b|\b(?:days|{_UNIT_NAMES}|quarter|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",

@@ -49,14 +49,17 @@ def count(text: str) -> int:
 
 @lru_cache(_CACHE_SIZE)
 def _cost_of_character(character: str) -> int:
-    """Return the hundredths of a token of a character outside ASCII.
+    """Return the cost of a non-ASCII character, in hundredths of a token.
 
-    This compares characters, because compiling regular expressions would take longer than most estimates.
+    The function compares characters, because compiling regular expressions would take longer than most estimates.
     """
     return sum(cost for ranges, cost in _OTHER if any(r[0] <= character <= r[2] for r in ranges.split(" ")))
 
 
 @lru_cache(_CACHE_SIZE)
 def _cost_of_word(word: str) -> int:
-    """Return the hundredths of a token of the ASCII characters of a word. Most words recur, so results are cached."""
+    """Return the cost of the ASCII characters of a word, in hundredths of a token.
+
+    Most words recur, so results are cached.
+    """
     return sum(cost * len(pattern.findall(word)) for pattern, cost in _WORDS)

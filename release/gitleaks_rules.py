@@ -40,13 +40,19 @@ KEYWORDS = {
     "twilio-api-key": ["sk[0-9a-f]{6}"],
     "vault-service-token": [r"hvs\.", r"\bs\.[a-z0-9]{6}"],
 }
-"""Patterns that replace very common keywords. Every match of the rule contains a match of the pattern."""
+"""Patterns by rule. They replace keywords of the rule that are very common.
+
+Every match of the rule contains a match of one of its patterns.
+"""
 
 NARROWER = {
     # Matches any commit hash in every text with the name of the company.
     "sourcegraph-access-token": ("|[a-fA-F0-9]{40})", ")"),
 }
-"""Parts of patterns that match too much without a file name, and their replacements."""
+"""Replacements in the patterns of rules: (part of the pattern, new part) by rule.
+
+The original part matches too much in text whose file name is unknown.
+"""
 
 EXCEPTED = {
     # These are forms of names in programs. Everything that the rule found in 60 MB of source code had one of these
@@ -61,7 +67,7 @@ EXCEPTED = {
         ]
     },
 }
-"""Additional exceptions by rule."""
+"""Additional patterns by rule. A match of the rule that also matches one of them is not a secret."""
 
 _END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 _OUR_END = r"""(?:[\x60'"\s;,)\]}<]|\\|\.\s|\.?$)"""
@@ -142,7 +148,7 @@ def _allowed(allowed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _masked(pattern: str) -> str:
-    """Return an equivalent pattern in which scanners do not find a literal secret."""
+    """Return an equivalent pattern that secret scanners do not mistake for a secret."""
     return f"[{pattern[0]}]{pattern[1:]}" if _LITERAL.fullmatch(pattern) else pattern
 
 

@@ -17,7 +17,7 @@ _EFFECTS = {
 
 
 def tools_page() -> str:
-    """Return the text of the page."""
+    """Return the Markdown of docs/tools.md."""
     toolsets = [find_toolset(name) for name in TOOLSETS]
     total = sum(len(each.tools) for each in toolsets)
     head = [
@@ -33,7 +33,7 @@ def tools_page() -> str:
 
 
 def _section(toolset: Toolset) -> list[str]:
-    """Return the rows of a toolset. Its tokens include the instructions."""
+    """Return the Markdown lines of a toolset. Its number of tokens includes the server instructions."""
     title = f"## {toolset.name.capitalize()}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens"
     title += f", output schemas {toolset.output_tokens:,}" if toolset.output_tokens else ""
     return [

@@ -79,13 +79,13 @@ class ArchiveSearch(Closing):
         return self._store
 
     def unknown_words(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the words that occur in no entry of the index in any form, without duplicates."""
+        """Return the distinct words that the index does not contain, not even in another form such as the plural."""
         entries_with = self._engine.snapshot.entries_with
         distinct = dict.fromkeys(words)
         return tuple(word for word in distinct if (found := terms(word)) and not any(map(entries_with, found)))
 
     def sessions(self, query: Query) -> SessionPage:
-        """Return a page of the sessions that match a query with `Grouping.SESSION`."""
+        """Return a page of the sessions that match a query. Its grouping must be `Grouping.SESSION`."""
         found = self.find(query, snippets=False)
         return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
 
@@ -166,7 +166,7 @@ class ArchiveSearch(Closing):
         return found
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
-        """Return the details of the known IDs, and an error for the unknown IDs or None.
+        """Return the details of the IDs that exist, and an error that lists the other IDs, or None if all exist.
 
         The details of exchanges and observations include the units of code that they edited. The details of a unit
         include its edits.

@@ -20,7 +20,7 @@ from .model.embedder import DEFAULT_MODEL, load
 from .rank.item_finder import DocumentFinder, FoundChunk
 
 _SEPARATORS: Final = ("::", "->", "#", "/")
-"""Separators of qualified names that are replaced with a point, as in `Store::open` and `Store#open`."""
+"""Separators in qualified names that are replaced with `.`, such as `::` in `Store::open`."""
 _PACKAGE_FILES: Final = frozenset({"__init__", "index", "mod"})
 """Names of files that add no name to the module path. For example, the module of `json/__init__.py` is `json`."""
 _PART_MIN: Final = 3
@@ -105,7 +105,7 @@ class CodeSearch:
         return list(islice(self._finder().find(query, _of_code(wanted), mode), limit))
 
     def _found(self, plain: str, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units with the best kind of match: by qualified name, by last name, or else by similar name.
+        """Return the units of the best kind of match that exists: by qualified name, by last name, or by similar name.
 
         If the best kind of match exists only outside the filter, return no units. A filter therefore never adds
         results.
@@ -126,7 +126,7 @@ class CodeSearch:
     def _named(self, plain: str, wanted: DocumentFilter, limit: int, *, qualified: bool = False) -> list[Symbol]:
         """Return the units with the normalised name, followed by units whose name begins with it.
 
-        The second group is left out if more than `limit` units have the name itself.
+        The second group is left out if more than `limit` units have exactly this name.
 
         With `qualified`, return only units of the module or class in the name, such as `json` in `json.dumps`.
         """
@@ -169,7 +169,7 @@ class CodeSearch:
 
     def _lines(self, text: str, wanted: DocumentFilter, context: int) -> Iterator[CodeLine]:
         done: tuple[Path, str, int] | None = None
-        # A file in several namespaces has its lines once.
+        # Return each line of a file once, even if the file is in several namespaces.
         rows: dict[tuple[Path, int, int, str], str] = {}
         for stored in self._store.documents.containing(text, wanted):
             for number, row in _numbered(stored):
@@ -214,7 +214,7 @@ def _of_code(wanted: DocumentFilter | None) -> DocumentFilter:
 
 
 def _normalised(name: str) -> str:
-    """Return a qualified name with points as separators and without `()`, such as `Store.open` for `Store::open()`."""
+    """Return a qualified name with `.` as separator and without `()`, such as `Store.open` for `Store::open()`."""
     name = name.strip().removesuffix("()")
     for separator in _SEPARATORS:
         name = name.replace(separator, ".")
@@ -230,7 +230,10 @@ def _within(wanted: str, each: Symbol) -> bool:
 
 
 def _rank(wanted: str, each: Symbol) -> tuple[object, ...]:
-    """Return the sort key of a match. Matches of kind `PART` or `SIMILAR` keep their order among each other."""
+    """Return the sort key of a match.
+
+    All matches of kind `PART` have the same key, so sorting keeps their order. The same applies to `SIMILAR`.
+    """
     order = tuple(SymbolMatch).index(each.match)
     if each.match in {SymbolMatch.PART, SymbolMatch.SIMILAR}:
         return (order,)

@@ -76,10 +76,15 @@ class DocumentLibrary(Closing):
         return documents
 
     def namespace_of(self, path: Path) -> str:
-        """Return the namespace of the project of a path, as memories have it, and reserve it.
+        """Return the namespace of the project that contains a path, and reserve it for this project.
 
-        The documents of a folder that is watched in `default`, as by earlier versions, move to the namespace. Raises
-        `DocumentNotFound` and `DocumentOutsideRoots`.
+        Memories of the project have the same namespace. If an earlier version of Palaver started to watch
+        this folder in the namespace `default`, the folder is watched in the project's namespace instead. Its documents
+        in `default` are deleted, because the archiver indexes them again.
+
+        Raises:
+            DocumentNotFound: The path does not exist.
+            DocumentOutsideRoots: The path is outside the folders that may be indexed.
         """
         plain, _ = self._roots.find(path)
         namespace = self._store.projects.claim(plain if plain.is_dir() else plain.parent)
@@ -135,9 +140,9 @@ class DocumentLibrary(Closing):
             self._store.document_folders.add(DocumentFolder(plain, checked_namespace(namespace), recursive))
 
     def watched_above(self, path: str | Path, namespace: str | None = None) -> Path | None:
-        """Return the watched folder above a path, or None.
+        """Return the watched folder that contains a path, or None.
 
-        After documents below a watched folder are deleted from the library, the archiver indexes them again.
+        If documents in a watched folder are deleted from the library, the archiver indexes them again.
         """
         plain = _plain(path)
         folders = [each for each in self._store.document_folders.all() if namespace in {None, each.namespace}]

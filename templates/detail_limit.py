@@ -1,4 +1,4 @@
-"""Detail limit: the least important parts of an observation are omitted, so that it costs at most 500 tokens."""
+"""Detail limit: an observation in layer 2 has at most 500 tokens. Its least important parts are omitted."""
 
 import re
 from collections import Counter
@@ -39,7 +39,10 @@ def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
 
 
 def _by_importance(whole: Observation) -> list[str]:
-    """Return the field of each part, with the most important part first."""
+    """Return the name of the field of each part, with the most important part first.
+
+    A field with several parts, such as `facts`, occurs once per part.
+    """
     ends = _ends(whole.narrative)
     early = sum(end <= _NARRATIVE for end in ends)
     ranked = (
@@ -58,7 +61,10 @@ def _by_importance(whole: Observation) -> list[str]:
 
 
 def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
-    """Return the observation with the given number of parts of each field."""
+    """Return the observation with only the first parts of each field.
+
+    `parts` maps the name of a field to the number of parts to keep.
+    """
     ends = _ends(whole.narrative)
     narrative = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
     some = replace(

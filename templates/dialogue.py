@@ -15,7 +15,7 @@ RESULTS_MAX: Final = 4_000
 A user who chooses a larger budget wants to see more, so a larger budget allows twice as many characters per token.
 """
 RESULT_MIN: Final = 200
-"""Minimum characters for each tool result, regardless of their number."""
+"""Minimum characters that are shown of each tool result, however many results there are."""
 _ASIDE_MAX: Final = 500
 """Maximum characters of injected text and of thinking, which readers seldom need."""
 

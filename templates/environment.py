@@ -119,7 +119,7 @@ def _excerpt(part: TurnText, *, is_code: bool = False) -> str:
 
 
 def _beside(part: TurnText) -> str:
-    """Return a tool call or its output, to be placed beside a label, or below the label if it has several lines."""
+    """Format a tool call or its output. A single line follows its label, several lines are placed below the label."""
     text = _excerpt(part, is_code=True)  # A code fence is only recognised at the beginning of a line.
     return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
 

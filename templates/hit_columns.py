@@ -28,6 +28,6 @@ def brief_columns(hits: Sequence[Hit]) -> list[str]:
 
 
 def _joined(hit: Hit, day: str, session: str) -> str:
-    if hit.kind == "session":  # the ID and the type of such a hit are those of its session
+    if hit.kind == "session":  # its ID already is that of the session
         return f"{hit.id} {day}"
     return " ".join(filter(None, (hit.id, day, brief(session, _SESSION), label(hit))))

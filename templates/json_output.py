@@ -179,7 +179,7 @@ _PLAIN: Final = ObjectFormat()
 
 @cache
 def _conversions(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
-    """Return a conversion for each field that contains instants or amounts of money."""
+    """Map each field that contains instants or amounts of money to the function that converts its values."""
     found: dict[str, Callable[[Any], object]] = {}
     for name, kind in get_type_hints(cast("type[Any]", of), include_extras=True).items():
         markers = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]
@@ -231,7 +231,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget:
         "ranking_limit": results.ranking_limit and not cut,
         "weak": [] if results.hits else hits,
     }
-    # A query can have any length, and so can the words and phrases that are repeated from it.
+    # Shorten the facts, because they repeat words and phrases of the query, which can have any length.
     return with_tokens({**found, **fit_json(facts, budget // 2)})
 
 
@@ -257,7 +257,10 @@ def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
 
 
 def symbols_json(found: Symbols, *, budget: int = BUDGET) -> Object:
-    """Return units of code with a name, as many as the budget allows. `limited` is true if there are more."""
+    """Return the units of code found by name, as many as the budget allows.
+
+    `limited` is true if there are more.
+    """
 
     def shown(some: tuple[Symbol, ...]) -> Object:
         return with_tokens(to_json(replace(found, symbols=some, limited=found.limited or some != found.symbols)))
@@ -266,7 +269,7 @@ def symbols_json(found: Symbols, *, budget: int = BUDGET) -> Object:
 
 
 def code_lines_json(found: CodeLines, *, budget: int = BUDGET) -> Object:
-    """Return lines of code, as many as the budget allows. `limited` is true if there may be more."""
+    """Return the matching lines of code, as many as the budget allows. `limited` is true if there may be more."""
 
     def shown(some: tuple[CodeLine, ...]) -> Object:
         return with_tokens(to_json(replace(found, lines=some, limited=found.limited or some != found.lines)))
@@ -312,7 +315,7 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
 
 
 def _first_items(items: tuple[_Item, ...], shown: Callable[[tuple[_Item, ...]], Object], budget: int) -> Object:
-    """Call `shown` with as many of the first items as the budget allows, and return the resulting object."""
+    """Call `shown` with as many of the first items as the budget allows, and return its result."""
     whole = shown(items)
     if whole["tokens"] <= budget:
         return whole

@@ -12,7 +12,7 @@ from .render import Renderer
 class ExtractionPrompts:
     """Prompts that request the observations of an exchange. Users can replace the templates.
 
-    `name` is the first part of the names of the templates.
+    The names of the templates begin with `name`, as in `observe_system`.
     """
 
     def __init__(self, renderer: Renderer, name: str = "observe") -> None:
@@ -30,7 +30,7 @@ class ExtractionPrompts:
         return sha256(sources.encode()).hexdigest()[:8]
 
     def system(self) -> str:
-        """Return the system prompt."""
+        """Return the system prompt: the rules for the extraction and the format of the reply."""
         return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK)
 
     def request(self, excerpt: object, nonce: str, known: Sequence[str]) -> str:
@@ -45,7 +45,7 @@ class JudgingPrompts:
         self._renderer = renderer
 
     def system(self) -> str:
-        """Return the system prompt."""
+        """Return the system prompt: the possible relations and the format of the reply."""
         return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
 
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
@@ -60,7 +60,7 @@ class QuestionPrompts:
         self._renderer, self._instructions = renderer, instructions
 
     def system(self) -> str:
-        """Return the system prompt."""
+        """Return the system prompt: the agent's instructions, marked as a prompt of Palaver."""
         return f"{OWN_PROMPT_MARK}\n{self._instructions}\n"
 
     def request(self, question: str, here: str, evidence: Sequence[str]) -> str:

@@ -98,7 +98,7 @@ def brief(text: str, tokens: int) -> str:
     if 2 * count(head) < tokens:
         head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
     shortened = end_at_clause(head, len(head), round(len(head) * _CLAUSE_MIN))
-    # A text that ends at a colon is only the subject of the result after it.
+    # Do not end before a colon, because the statement follows the colon.
     whole_words = len(shortened) < len(head) * _TEXT_MIN or whole.startswith(":", len(shortened))
     return f"{head.rstrip(_SEPARATORS) if whole_words else shortened}…"
 

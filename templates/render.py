@@ -45,13 +45,16 @@ _NOTES: Final = 3
 _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
-"""Token limit of titles and names at a terminal. It truncates only the few titles that are longer."""
+"""Token limit of titles and names on a terminal, so high that few titles are truncated."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
 _ANSWER_TITLE: Final = 24
 """Maximum tokens of the titles in an answer."""
 _TRIALS: Final = 4
-"""Number of times an answer is rendered. It contains its own number of tokens, which rarely changes after two times."""
+"""Maximum number of times an answer is rendered until the token count that it states is correct.
+
+The count rarely changes after the second time.
+"""
 _TOKENS: Final = "\0"
 """Placeholder for a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
@@ -153,7 +156,7 @@ class Renderer:
         return self._first_items(found.matches, page)
 
     def symbols(self, found: Symbols, *, filtered: bool) -> str:
-        """Return units of code with a name, one line each with their declaration. `filtered` is true with filters."""
+        """Return the units of code found by name, one line each. `filtered` is true if filters applied."""
 
         def page(some: tuple[Symbol, ...]) -> str:
             part = replace(found, symbols=some, limited=found.limited or len(some) < len(found.symbols))
@@ -180,7 +183,7 @@ class Renderer:
         return self._fit(page(fit_timeline(timeline, lambda part: count(page(part)), self._budget)))
 
     def sessions(self, page: SessionPage) -> str:
-        """Return a list of sessions."""
+        """Return one page of a list of sessions."""
         return self.render(
             "sessions", sessions=page.sessions, cursor=page.cursor, name_budget=_NAME, text_tokens=_UNLIMITED
         )
@@ -231,7 +234,7 @@ class Renderer:
         limit = None if single else result_limit(transcript.exchanges, self._budget)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
-        # The caller of a tool has the path, and these facts about the program cost as many tokens as a paragraph.
+        # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.
         program = (
             ("Path", transcript.path),
             ("Agent", f"{transcript.agent} {transcript.version}".strip()),
@@ -260,7 +263,7 @@ class Renderer:
         return self.render("cited_answer", answer=answer, name_budget=_NAME, title_budget=_ANSWER_TITLE)
 
     def with_answer_tokens(self, answer: CitedAnswer) -> CitedAnswer:
-        """Return the answer with the tokens of its page in the receipt. The page includes this number."""
+        """Return the answer with the token count of its page in the receipt. The page itself states this number."""
         for _ in range(_TRIALS):
             tokens = count(self.cited_answer(answer))
             if tokens == answer.receipt.tokens:
@@ -335,9 +338,9 @@ def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
 
 
 def _removable(filters: Filters) -> str:
-    """Return the names of the filters that could be removed to find more hits.
+    """Return the word for the filters that the user could remove to find more hits.
 
-    The result is empty if there are none.
+    The result is `date filters` if only dates are set, `filters` if other filters are set, or empty without filters.
     """
     others = replace(filters, after=None, before=None)
     return "filters" if others else "date filters" if filters else ""

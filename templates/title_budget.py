@@ -10,7 +10,7 @@ from .hit_columns import complete_columns
 from .quote import brief, line
 
 _PER_HIT: Final = 30
-"""Average tokens of a hit, including its share of heading and footer. Short lists raise the average."""
+"""Average tokens of a hit, including its share of heading and footer. In short lists, the average is higher."""
 _FULL_LIST: Final = 10
 """Number of hits in a list of default length."""
 _FRAME: Final = 50
@@ -46,7 +46,7 @@ def title_budget(hits: Sequence[Hit]) -> int:
 
 
 def titles(hits: Sequence[Hit], columns: Sequence[str], frame: int = 0) -> list[str]:
-    """Return the truncated title of each hit. Tokens that truncated titles do not use go to the best hits first.
+    """Return the truncated title of each hit. If tokens are left, the best of the truncated titles are lengthened.
 
     `columns` is the text before each title, and `frame` the number of additional tokens in the footer.
     """

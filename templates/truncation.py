@@ -17,7 +17,7 @@ MIN_BUDGET: Final = 500
 CHARS_PER_TOKEN: Final = 8
 """Upper bound of characters per token, for texts long enough to be truncated."""
 _ENTRY: Final = 40
-"""Characters reserved for each entry of a truncated tuple."""
+"""Characters per kept entry: a tuple that is shortened to n characters keeps its first n / 40 entries."""
 _NOTE: Final = 60
 """Minimum length in characters of a text that gets a note about omitted characters."""
 _UNTOUCHED: Final = frozenset(
@@ -43,7 +43,7 @@ def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
 
 
 def fit_items(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int], budget: int) -> tuple[_Item, ...]:
-    """Return the first items that fit.
+    """Return as many of the first items as have a total cost within the budget.
 
     If no item fits, shorten the texts of the first item. If even this item is too large, return an empty result.
     """
@@ -69,7 +69,10 @@ def fit_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: in
 def fit_transcript(
     transcript: TranscriptExcerpt, cost: Callable[[TranscriptExcerpt], int], budget: int
 ) -> TranscriptExcerpt:
-    """Return the first lines that fit. If no line fits, return the first line with shortened texts."""
+    """Return the transcript with as many of its first lines as fit into the budget.
+
+    If no line fits, return the first line with shortened texts.
+    """
     if cost(transcript) <= budget:
         return transcript
     lines = sorted({turn.line for exchange in transcript.exchanges for turn in exchange.turns})

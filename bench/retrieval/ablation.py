@@ -71,7 +71,7 @@ class Words(Protocol):
     """Function that searches all entries, or the entries of given items."""
 
     def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> TextMatches:
-        """Return the best `limit` entries."""
+        """Return the best `limit` entries. `among` restricts the search to these items."""
         ...
 
 
@@ -79,7 +79,7 @@ Ranking: TypeAlias = Callable[[Findings], tuple[Found, Weights]]
 
 
 def rankings() -> Mapping[str, Ranking]:
-    """Return the rankings by the name of the missing part."""
+    """Return each ranking by the name of the part that it omits."""
     without = {f"no {name.replace('_', ' ')}": Weights()._replace(**{name: 0.0}) for name in Weights._fields}
     return {
         "nothing": lambda found: (found.every, Weights()),

@@ -10,7 +10,7 @@ from .corpus import Corpus
 
 
 class BenchHome:
-    """Folder with the home of a corpus: a temporary folder, or a folder in `kept` for later runs."""
+    """Folder with the home of a corpus: a temporary folder, or a folder in `kept` that later runs reuse."""
 
     def __init__(self, corpus: Corpus, kept: Path | None) -> None:
         if kept is None:

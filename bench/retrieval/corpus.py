@@ -75,7 +75,7 @@ class Searcher(Protocol):
     """Engine that has indexed a corpus."""
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return distinct items, best first."""
+        """Return up to `limit` distinct items, best first."""
         ...
 
 

@@ -31,7 +31,7 @@ class OurDocuments(Searcher):
         return self._items[held.source_file.name] if held else None
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:  # noqa: ARG002 - one project
-        """Return distinct items, best first."""
+        """Return up to `limit` distinct items, best first."""
         best: dict[str, float] = {}
         for found in self._documents.search(query, limit=limit):
             best.setdefault(self._items[found.stored.source_file.name], found.score)

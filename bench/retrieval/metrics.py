@@ -62,7 +62,7 @@ def rejectable(answerable: Sequence[tuple[float, float]], negatives: Sequence[fl
     budget = cost * len(answerable) + 1e-9
     threshold, spent = -math.inf, 0.0
     for score, value in sorted(answerable):
-        threshold = score  # loses answers with a lower score, but not this one
+        threshold = score  # rejects lower scores, but not this one
         spent += value
         if spent > budget:
             break

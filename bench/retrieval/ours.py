@@ -18,7 +18,7 @@ from .corpus import Corpus, Passage, Ranked, Searcher
 
 
 class Ours(Searcher):
-    """Search in a new home, with the maximum number of hits.
+    """Palaver's search in a new home.
 
     The transcripts of a corpus are archived as usual, and the items are their sessions. In a corpus without
     transcripts, each passage is stored as the prompt of an exchange, and each project is a session.
@@ -51,7 +51,7 @@ class Ours(Searcher):
         return store.sessions.load(stored.session).native_id
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return distinct items, best first."""
+        """Return up to `limit` distinct items, best first."""
         best: dict[str, float] = {}
         for hit in self.find(query, min(limit, LIMIT_MAX), project):
             best.setdefault(self.item(hit), hit.score)

@@ -1,4 +1,4 @@
-"""Effect of other wordings: paraphrases and negatives alone, with one and with three rewordings."""
+"""Effect of rewordings: questions are searched alone, with one rewording, and with three rewordings."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def has_rewordings(corpus: Corpus) -> bool:
 def reworded(corpus: Corpus, ours: Ours) -> str:
     """Return a table with a row per number of rewordings and split.
 
-    With one rewording, each of the three is used once, and the values are means.
+    For one rewording, each question is searched once with each of its three rewordings, and the values are means.
     """
     ours.find("warm up", _PAGE)
     rows: list[list[str]] = []

@@ -26,7 +26,7 @@ _RANKS: Mapping[str, Metric] = {
 _GAINS: Mapping[str, Metric] = {"nDCG@10": ndcg_at(10), "recall@10": recall_at(10)}
 
 _REWORDINGS = Path(__file__).with_name("rewordings.json")
-"""Three other wordings of each paraphrase and each negative, by ID of the question."""
+"""Path of the JSON file with three other wordings of each paraphrase and each negative, by the ID of the question."""
 
 
 def coding_sessions() -> Corpus:

@@ -25,7 +25,7 @@ _PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
 _TOKENS = 10, 210
 """Minimum and maximum number of tokens of a text. Real prompts and observations have 110 tokens on average."""
 _SPREAD = 0.6
-"""Factor of the noise in a vector. The noise is the difference of two other vectors."""
+"""Factor of the noise that is added to a real vector. The noise is the difference of two other vectors."""
 
 
 class FilteredQuery(Struct, frozen=True):
@@ -51,7 +51,7 @@ class ArchiveWriter:
             progress(min(items, (number + 1) * 2 * _PER_SESSION))
 
     def questions(self, count: int) -> Iterator[FilteredQuery]:
-        """Yield the questions of the material in turn, each with different filters of all kinds."""
+        """Yield `count` queries: the questions of the material in rotation, each with different filters."""
         for words in islice(cycle(self._material.questions), count):
             pick: list[int] = self._random.integers(0, 1 << 30, size=4).tolist()
             after = int(self._random.integers(0, DAYS // 2))

@@ -35,7 +35,7 @@ class Material(Struct, frozen=True, eq=False):
 
     @classmethod
     def real(cls, embedder: Embedder) -> "Material":
-        """Load the material of the 98 sessions. Raises `SetMissing`."""
+        """Load words, vectors and questions of the 98 sessions. Raises `SetMissing`."""
         corpus = coding_sessions()
         texts = [passage.text for passage in corpus.passages]
         every = max(1, len(texts) // _VECTORS)
@@ -45,7 +45,7 @@ class Material(Struct, frozen=True, eq=False):
 
     @classmethod
     def invented(cls, embedder: Embedder) -> "Material":
-        """Return small synthetic material with numbered words."""
+        """Return small synthetic texts of numbered words, with their vectors."""
         random = np.random.default_rng(7)
         drawn = random.zipf(1.3, size=(_TEXTS, _LENGTH)) % _WORDS
         texts = [" ".join(f"w{rank}" for rank in row) for row in drawn.tolist()]

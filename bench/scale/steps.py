@@ -17,7 +17,7 @@ from .row import Row
 
 _QUESTIONS = 200
 Step: TypeAlias = Callable[[Path, int], Sequence[Row]]
-"""Function of the archive's folder and its number of items. Raises `SetMissing`."""
+"""Function that takes the folder of an archive and its number of items, and returns rows. Raises `SetMissing`."""
 
 
 def run(steps: Sequence[Step], folder: Path, items: int) -> list[Row]:

@@ -27,7 +27,7 @@ class Draft(Closing):
         self._useful = store.changes.last() == 0
 
     def follow(self) -> None:
-        """Write the changes since the last call. After a failed write, the draft is unusable."""
+        """Write the changes of the store since the last call. After a failed write, the draft is unusable."""
         if self._useful:
             try:
                 self._follow()

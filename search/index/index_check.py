@@ -27,8 +27,8 @@ class IndexDifferences(Struct, frozen=True):
         entries: Number of entries in the text index.
         vectors: Number of vectors in the vector index.
         differences: Descriptions of the differences.
-        mismatched_vectors: Keys of items with missing or superfluous vectors in the store. Each text to embed must have
-            one vector.
+        mismatched_vectors: Keys of items whose vectors in the store do not match their texts. Each text to embed must
+            have exactly one vector.
     """
 
     entries: int
@@ -110,9 +110,9 @@ class IndexCheck:
         return [] if same else [f"vectors differ: {len(theirs)} in the index, {len(ours)} in the archive"]
 
     def _of_other_models(self, indexed: Segment, stored: Segment) -> Integers:
-        """Return the items whose vectors in the store were already computed by a new model.
+        """Return the keys of items that were already embedded again with a new model.
 
-        Until all items are re-embedded, the index keeps the vectors of the old model.
+        The index keeps the vectors of the old model until all items are embedded again.
         """
         gone = np.setdiff1d(indexed.rows[0], stored.rows[0])
         alive = self._store.items.load(gone.tolist())

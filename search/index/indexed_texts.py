@@ -32,7 +32,7 @@ _BATCH = 500
 
 
 class TextWindow(Struct, frozen=True):
-    """Text of consecutive turns, with its first and last line. `said` contains (role, text): the text of each role."""
+    """Text of consecutive turns, with its first and last line. `said` contains (role, text) pairs: the text by role."""
 
     text: str
     start_line: int

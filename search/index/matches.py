@@ -59,7 +59,10 @@ class TextMatch(NamedTuple):
 
 
 class TextMatches(Struct, frozen=True, eq=False, dict=True):
-    """Text entries that match a query. `numbers`, shape (7, n), holds the fields of `TextMatch` before `fraction`."""
+    """Text entries that match a query.
+
+    Each column of `numbers`, shape (7, n), contains the fields of one `TextMatch` except `fraction`, in their order.
+    """
 
     numbers: Integers
     fraction: Floats

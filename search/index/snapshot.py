@@ -33,18 +33,21 @@ from .vector_segment import ALL_PARTS, Array, PartFilter
 _FILTERS_KEPT = 64
 """Maximum number of filters whose matching items are cached. Each filter takes one byte per item."""
 _LIST_OR_FILTER = 2
-"""Cost of filtering one search candidate, relative to the cost of listing one item that satisfies the filters."""
+"""Time for filtering one search candidate, divided by the time for listing one item that satisfies the filters."""
 _LISTED, _OF_ALL = 500, 200
-"""Limits for also listing the entries when the entries that satisfy a filter are counted.
+"""Limits up to which the entries that satisfy a filter are listed and cached when they are counted.
 
-They are listed if there are at most `_LISTED`, or at most as many as all entries divided by `_OF_ALL`.
+There must be at most `_LISTED` such entries, or at most one among `_OF_ALL` entries of the index.
 """
 _FEW = 5
-"""Minimum number of entries with a query term, summed over all terms. Below this number, spelling is corrected."""
+"""Spelling is corrected if fewer entries than this contain a query term, summed over all terms."""
 _PER_SPELLING = 5
 """Maximum number of items to read for each similar term, in order to find the full word of a correction."""
 _LARGE = 1_000
-"""Minimum number of entries of a large archive. In a smaller one, short queries raise the relevance threshold less."""
+"""Minimum number of entries of a large archive.
+
+In a smaller archive, short queries raise the relevance threshold less.
+"""
 
 
 class Snapshot:
@@ -89,7 +92,7 @@ class Snapshot:
         """Return the query with the attributes that depend on the index, such as spelling corrections.
 
         A name that occurs in the index becomes a phrase. If few entries contain the terms, unknown words are corrected.
-        Filters have no effect.
+        The whole index is used, regardless of the filters of the search.
         """
         if query.name and any(index.contains_phrase(query.name) for index in self._texts):
             query = replace(query, phrases=(query.name,))
@@ -112,8 +115,8 @@ class Snapshot:
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Return (instant, event key) pairs, newest first, and True if the list is complete. Undated events come last.
 
-        At most `limit` entries are read per index, and an event can have several entries. Events whose position depends
-        on further entries are left out.
+        At most `limit` entries are read per index, and an event can have several entries. If an index has more entries,
+        events that are not newer than its last entry read are left out, because unread entries could precede them.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
@@ -135,7 +138,7 @@ class Snapshot:
         return bool(published or self._read_tail().newest(filters, 1))
 
     def correction(self, word: str) -> Correction | None:
-        """Return a similar known word for an unknown word, or None without a similar word."""
+        """Return a similar known word for an unknown word, or None if no known word is similar."""
         for plain in WORD.findall(word):
             found = terms(plain)
             if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):
@@ -162,7 +165,7 @@ class Snapshot:
         return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
 
     def adjacent_terms(self, pairs: Pairs, items: Integers) -> Floats:
-        """Return the weight of the term pairs that are adjacent in the best entry of each item, 0 to 1."""
+        """Return, for each item, the summed weight of the term pairs that are adjacent in its best entry, 0 to 1."""
         wanted = set(items.tolist())
         found = self._read_tail().adjacent_terms(pairs, sorted(wanted))
         if self._text is not None:
@@ -209,7 +212,7 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, flags)
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return two exact cosines for each item of these events: of its prompt, and the best of its other texts."""
+        """Return two exact cosines per item of these events: that of its prompt, and the best of its other texts."""
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:
@@ -335,7 +338,7 @@ def _flags_of(keys: Integers) -> Flags:
 
 
 def _lengthened(flags: Flags, last: int) -> Flags:
-    """Return a copy of the flags, extended to all keys up to `last`."""
+    """Return a copy of the flags, extended with False to all keys up to `last`."""
     longer = np.zeros(max(len(flags), 1 + last), dtype=bool)
     longer[: len(flags)] = flags
     return longer

@@ -34,7 +34,7 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
-    """Return the texts to embed of the memories and chunks among these items, by text number for each item key."""
+    """Map the key of each memory and chunk among these items to its texts to embed, by text number."""
     memories = {key: memory_parts(stored.memory) for key, stored in store.memories.load(keys).items()}
     chunks = store.documents.load(keys).items()
     return memories | {key: dict(enumerate(pieces(_chunk_text(chunk), WINDOW))) for key, chunk in chunks}

@@ -18,7 +18,7 @@ NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_co
 BODY = "body"
 DIGEST = "digest"
 EVERY = "every"
-"""Field that contains the same term in every entry. Its document frequency is the number of entries."""
+"""Field that contains the same term in every entry. The document frequency of this term is the number of entries."""
 ROLE_TEXT, SOLE_ROLE = "said by ", "wholly by"
 """Prefix of the fields that contain the text of one role, and field for entries that one role wrote alone.
 
@@ -143,7 +143,7 @@ def document(entry: TextEntry) -> tantivy.Document:
 
 
 class TextWriter:
-    """Writer of changes to an index. `finish` makes all changes visible at once. Otherwise, they are discarded."""
+    """Writer of changes to an index. `finish` makes all changes visible at once. Without it, they are discarded."""
 
     def __init__(self, index: tantivy.Index) -> None:
         self._schema = index.schema

@@ -28,9 +28,9 @@ _SINGLY = 2_000
 _ENTRIES = 50
 """Number of entries to read per item in order to find the best entry of each item."""
 _SPARSE, _CHAINED = 300, 64
-"""Limits for scoring the entries that satisfy the filters, instead of the entries that contain a query term.
+"""Limits for reading the entries that satisfy the filters, instead of the entries that contain a query term.
 
-This is faster if at most one entry in `_SPARSE` satisfies the filters and the query has at most `_CHAINED` terms.
+This is faster if at most one of `_SPARSE` entries satisfies the filters and the query has at most `_CHAINED` terms.
 """
 _COUNTED = 4_096
 """Maximum number of terms whose entry counts are cached."""
@@ -146,7 +146,7 @@ class TextIndex:
         return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), best)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
-        """Return (instant, event key) of the entries that satisfy the filters, newest first, undated entries last."""
+        """Return (instant, event key) of up to `limit` entries that satisfy the filters, newest first, undated last."""
         query = self._restricted([], filters, hidden)
         found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
         ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
@@ -161,7 +161,7 @@ class TextIndex:
         return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
-        """Return the weight of adjacent-term pairs in each item's best entry, 0 to 1. Omit items without pairs."""
+        """Return, for each item with adjacent pairs, the summed weight of the pairs in its best entry, 0 to 1."""
         known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
         if not known or not items:
             return {}
@@ -209,7 +209,7 @@ class TextIndex:
         return tantivy.Query.term_query(self._schema, field, term, "freq")
 
     def _phrase(self, phrase: str) -> tantivy.Query:
-        """Return a query for the terms of a phrase. Compound names are not split: the index appends their parts."""
+        """Return a query for a phrase. Compound names stay whole, because entries have their parts only at the end."""
         words = stems(spaced(phrase))
         if not words:
             return tantivy.Query.all_query()

@@ -55,7 +55,10 @@ class TokenBits(Struct, frozen=True, eq=False):
         return cls(bits, starts)
 
     def save(self, folder: Path, shared: Path | None = None) -> None:
-        """Write the files, or link to the equal files in the folder `shared`. Without tokens, write nothing."""
+        """Write the files to a folder, or link to the files of the folder `shared`.
+
+        The files in `shared` must have the same content. Without tokens, nothing is written.
+        """
         if not len(self.bits):
             return
         for name, content in ((_BITS, self.bits), (_STARTS, self.starts)):

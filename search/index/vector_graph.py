@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXPANSION = 64
 """Number of candidates per vector while the graph is built, and minimum number per query. The recall is 0.996."""
 _SMALL = 25_000
-"""Number of indexed vectors from which the number of candidates of a search is calculated.
+"""Reference size of an index in vectors, from which the number of candidates of a search is calculated.
 
 A search among n vectors examines max(1, log2(n / `_SMALL`)) candidates per requested result, but at least `_EXPANSION`.
 """

@@ -18,7 +18,7 @@ from .vector_segment import ALL_PARTS, Array, ItemFilter, PartFilter, Segment
 EXACT_UP_TO = 20_000
 """Maximum number of vectors for an exact scan. The scan of float16 rows takes 1-2 ms."""
 _ALWAYS = 1_000
-"""Maximum number of vectors of a segment that every update merges with the new vectors."""
+"""Maximum size of a segment, in vectors, that every update merges with the new vectors."""
 _STALE = 0.25
 """Maximum share of deleted rows in a segment. A segment with more deleted rows is rewritten."""
 
@@ -105,10 +105,7 @@ class VectorIndex:
         return VectorMatches.concatenated(whole).best(limit) if len(whole) == len(found) else None
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return two exact cosines for each item of these events.
-
-        These are the cosine of its prompt, and the best cosine of its other texts.
-        """
+        """Return two exact cosines per item of these events: that of its prompt, and the best of its other texts."""
         return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
@@ -128,7 +125,7 @@ class VectorIndex:
 
 
 def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]) -> list[Segment]:
-    """Merge small segments, among those that `is_mergeable` accepts, and remove empty segments.
+    """Merge the small segments that `is_mergeable` accepts, and remove empty segments.
 
     A segment is merged with all smaller segments if it has at most as many vectors as they have together. Therefore,
     the number of segments, and the number of times that a vector is rewritten, grow with the logarithm of the number of

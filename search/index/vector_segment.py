@@ -24,11 +24,11 @@ Array: TypeAlias = npt.NDArray[np.float32]
 _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
 _ITEM, _EVENT, _PART = range(3)
 _SCAN_OR_WALK = 20
-"""Number of rows that an exact scan reads in the time that the graph needs for one candidate."""
+"""Number of rows that an exact scan reads in the time in which a search in the graph examines one candidate."""
 _SPARE = 1.5
-"""Number of graph candidates per expected result of a filtered search."""
+"""Number of candidates to request for a filtered search, as a multiple of the number that is needed on average."""
 _LIKELY = 1.1
-"""Number of candidates per expected result in the first filtered batch. This batch is usually large enough."""
+"""Size of the first batch of candidates to filter, as a multiple of the same number. This batch usually suffices."""
 _TEXTS = 16
 """Maximum number of texts per item that late interaction compares."""
 
@@ -201,7 +201,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return scores
 
     def _nearest_texts(self, places: Integers, vector: Array) -> Integers:
-        """Return the `_TEXTS` rows of each item that are nearest to a unit vector, in ascending order."""
+        """Return up to `_TEXTS` of these rows per item, the nearest to a unit vector, in ascending order."""
         order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
         _, first = distinct(self.rows[_ITEM, places[order]])
         ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))

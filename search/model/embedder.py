@@ -27,7 +27,10 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
 """Name of the packaged model."""
 
 _PIPELINE, _PACKAGED_PIPELINE = 1, 2
-"""Versions of the two embedding pipelines. They are part of an embedder's name, so a new one re-embeds all items."""
+"""Versions of the pipelines of `SentenceTransformerEmbedder` and of `PackagedEmbedder`.
+
+The version is part of an embedder's name, so after a new version, all items are embedded again.
+"""
 _REINSTALL = "Reinstall Palaver."
 _CHOOSE = "Give the absolute path of a model folder, or download one with `palaver model use NAME`."
 _LOAD_ERRORS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)

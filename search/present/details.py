@@ -157,7 +157,7 @@ def memory_observation(stored: StoredMemory) -> Observation:
 
 
 def chunk_observation(stored: StoredChunk) -> Observation:
-    """Return a chunk as an observation."""
+    """Return an observation with the content of a chunk."""
     chunk = stored.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
     declared = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
@@ -202,7 +202,7 @@ def _chunk_title(stored: StoredChunk) -> str:
 
 
 def _asked(prompt: str) -> str:
-    """Return the prompt, or the heading of the plan that the prompt contains."""
+    """Return the heading of the plan that a prompt contains, or the prompt itself if there is no such heading."""
     heading = heading_of(plan_in(prompt) or "")
     return heading[1] if heading else prompt
 

@@ -13,11 +13,10 @@ _COMPARED = 10
 
 
 class DistinctHits:
-    """Filter that drops hits beyond the maximum per session, hits with the title of a better hit, and copied chunks.
+    """Filter that drops hits beyond the maximum per session, hits that repeat a better hit's title, and copied chunks.
 
-    A file in several namespaces has copies of its chunks.
-
-    For a hit, `repeated_in` returns the sessions of worse hits that were dropped because of the same title.
+    If a file is in several namespaces, only one copy of each of its chunks is kept. `repeated_in` returns the sessions
+    of the hits that were dropped because they repeat the title of a hit.
     """
 
     def __init__(self, store: Store, per_session: int) -> None:
@@ -44,9 +43,10 @@ class DistinctHits:
                 yield each
 
     def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
-        """Yield the hits. Among the first `_COMPARED`, hits whose title or session title is `title` come first.
+        """Yield the hits, with exact title matches first.
 
-        The words of a title can match another hit better, for example if the title names the project.
+        Among the first `_COMPARED` hits, those with this title come first, followed by those of sessions with this
+        title. The words of a title can match another hit better, for example if the title names the project.
         """
         first, wanted = list(islice(representatives, _COMPARED)), title.strip()
         numbers = [self._session(each) for each in first]

@@ -134,7 +134,7 @@ class Hits:
         return Timeline("", hits, hits[0].session_id, source.archived if source else hits[0].path)
 
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """Return the page, and the nearest hits, which the zero-result explanation shows if the page is empty."""
+        """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
         events = found.events if query.weak else found.listed
         distinct = DistinctHits(self._store, _per_session(query))
         page, further = self._page(query, events if query.concepts else self._newest(query.filters), distinct)
@@ -165,7 +165,10 @@ class Hits:
         return answer, tuple(islice(nearest, _WEAK))
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Return the hits, with each replaced observation moved after its replacement. Cursors stay in order."""
+        """Return the hits, with each replaced observation moved after its replacement.
+
+        The cursors keep their positions, so that the next page is the same.
+        """
         keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
@@ -293,13 +296,13 @@ class Hits:
         )
 
     def _session_hit(self, hit: Hit, number: int) -> Hit:
-        """Return the hit, changed to represent its whole session."""
+        """Return a hit for the whole session of this hit: with the ID, the title and the token cost of the session."""
         title = hit.session_title or hit.title.removeprefix(SUMMARY)
         cost = self._sessions.tokens(number)
         return replace(hit, id=hit.short_session_id, kind="session", type="session", title=title, tokens=cost)
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
-        """Return the hit with the matching text of the exchange, or with the fact that matches best."""
+        """Return the hit with a snippet: the matching text of the exchange, or the fact that matches best."""
         match, snippet = event.best_match, ""
         untitled = hit.kind == "observation" and not (terms.phrases or terms.words(hit.title))
         own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text))) if untitled else ""

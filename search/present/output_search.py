@@ -83,7 +83,7 @@ class OutputSearch:
         session = replace(session, title=SessionNames(self._store).title(source.session))
         exchange_of = cache(partial(self._lines_with_output, keys))
         lines = (line for line in self._candidates(source, search) if line in exchange_of())
-        # Reading a line means parsing what precedes it, so near lines of an exchange are read together.
+        # To read a line, the lines before it are parsed, so neighbouring lines of an exchange are read together.
         for _, together in groupby(lines, lambda line: (exchange_of()[line], line // _TOGETHER)):
             for key, turn in self._outputs(source, list(together)):
                 if key in keys and (match := _match(turn, key, source, session, search)):

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _MUCH_BETTER = 2.0
-"""Minimum text score of an exchange that is shown instead of its observation, as a multiple of the score of the
-observation."""
+"""An exchange is shown instead of its observation if its text score is more than this multiple of the observation's."""
 _SUMMARY = 0.5
 """Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
 _REPLACED = 0.5
@@ -52,7 +51,7 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """Event, and the keys of its observations that satisfy the filters.
+    """Event, with the keys of its observations that satisfy the filters.
 
     Attributes:
         exchange_passes: True if the exchange itself satisfies the filters.
@@ -73,16 +72,17 @@ class Representatives:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """Yield a representative of each event with an item that satisfies the filters, in the order of the events."""
+        """Yield the representative of each event in which any item satisfies the filters, in the same order."""
         left = self._satisfying(events, filters, at_a_time)
         while batch := list(islice(left, at_a_time)):
             yield from self._choose(batch)
 
     def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
-        """Return one representative per session: its summary, if the summary satisfies the filters.
+        """Return one representative per session, in the order of `representatives`.
 
-        Otherwise, it is the first representative of the session. Memories and documents are left out, because they have
-        no session.
+        It is the first representative of the session in `representatives`. If the session has a summary that satisfies
+        the filters, the representative shows this summary. Memories and documents are left out, because they have no
+        session.
         """
         every = [each for each in representatives if each.standalone is None]
         items = self._store.items.load([each.event.key for each in every])

@@ -35,12 +35,15 @@ class SessionNames:
         }
 
     def title(self, number: int) -> str:
-        """Return the title of a session's summary, or else the agent's title of the session."""
+        """Return the title of a session's summary, or else the title that the agent gave to the session."""
         return self.of_all([number])[number].title or self._store.sessions.load(number).title
 
 
 def session_title(session: Session, summary: StoredObservation | None) -> str:
-    """Return the title of a session's summary, or else the session's own title unless it is a question."""
+    """Return the title of a session's summary, or else the title that the agent gave to the session.
+
+    A title of the agent that is a question is not used.
+    """
     if summary is not None:
         return summary.observation.title.removeprefix(SUMMARY)
     return "" if session.title.endswith("?") else session.title

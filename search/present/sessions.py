@@ -24,7 +24,7 @@ _ENTRIES = 8
 _TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _NO_SUMMARY = 6, 45
-"""Tokens of the ID and type of a listed observation, and tokens to subtract for a session without a summary."""
+"""Tokens of the ID and type of a listed observation, and tokens that a session without a summary costs less."""
 
 
 class Sessions:
@@ -78,7 +78,7 @@ class Sessions:
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
     def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:
-        """Return the description and the first observations of a session with these exchanges."""
+        """Return an observation that describes a session, and its first observations. `keys` are its exchanges."""
         learned = self._store.summaries.summarised(keys)
         summary = self._store.summaries.of_session(number)
         observation = summary.observation if summary else self._without_summary(keys[0], learned)

@@ -106,7 +106,7 @@ def _common_prefix(word: str) -> str:
 
 
 def _beginning(text: str, position: int) -> int:
-    """Return where an excerpt around `position` starts, at a word if the text contains spaces."""
+    """Return the start of an excerpt around `position`. It is the start of a word if the text contains spaces."""
     early = position - _BEFORE
     if early <= 0:
         return 0

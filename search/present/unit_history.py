@@ -75,7 +75,7 @@ class UnitHistory:
         self._store, self._raw, self._names = store, raw, SessionNames(store)
 
     def linked(self, details: Sequence[Detail]) -> tuple[Detail, ...]:
-        """Add links between exchanges and code units to details: its units to an exchange, its edits to a unit."""
+        """Return the details, with edited units added to those of exchanges, and edits added to those of units."""
         return tuple(map(self._linked, details))
 
     def _linked(self, detail: Detail) -> Detail:
@@ -118,7 +118,7 @@ class UnitHistory:
         for edit in edits:
             name, same = Path(edit.absolute_path).name, {path for path in paths if _is_same(edit, paths[path])}
             named = [path for path, known in paths.items() if any(each.name == name for each in known)]
-            # Without the file itself, a copy such as another clone of the repository is compared.
+            # If the edited file is not indexed, compare files of the same name, such as those of another clone.
             for path in same or named:
                 units = self._units(path)
                 edited = units.edited_by(self._lines(edit), same_file=path in same)
@@ -148,7 +148,7 @@ class UnitHistory:
 
 
 def _is_same(edit: Edit, paths: Iterable[Path]) -> bool:
-    """Return whether a file with these present and former paths was edited."""
+    """Return whether an edit changed a file at one of these paths: the present and former paths of the file."""
     return edit.absolute_path in map(str, paths)
 
 

@@ -18,7 +18,10 @@ from ..rank.engine import Engine
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Maximum number of known names that are all checked for entries. If there are more, only suggestions are checked."""
+"""Maximum number of known names for which every name is checked for entries.
+
+Among more names, only those to suggest are checked.
+"""
 _FEW = 5
 """Maximum number of words of a query whose missing words are reported."""
 _MOST, _WORDS = 5, 50
@@ -73,7 +76,7 @@ class ZeroResultExplainer:
         if not all(each.conversations for each in present):
             return present, ()
         pairs = combinations(concepts, 2)
-        # The empty result shows that all concepts together do not occur, so a pair of all concepts is not searched.
+        # If there are only two concepts, the empty result already shows that they do not occur together.
         return present, tuple(
             pair for pair in pairs if pair == concepts or not self._having(query, query.filters, *pair)
         )
@@ -96,7 +99,7 @@ class ZeroResultExplainer:
             yield label_, self._count(replace(query, filters=_without_filters(query.filters, names)))
 
     def _dates(self, filters: Filters, events: Sequence[int]) -> tuple[int | None, int | None]:
-        """Return the times of the last event before the date range and of the first event after it, each or None."""
+        """Return the time of the last event before the date range or None, and of the first event after it or None."""
         after, before = filters.after, filters.before
         items = self._store.items.load(events)
         at = sorted(item.at for item in items.values() if item.at is not None)

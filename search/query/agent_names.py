@@ -16,7 +16,7 @@ def check_agents(names: Sequence[str], archived: Iterable[str]) -> None:
     """Check that each name is that of a supported agent, or of an agent with entries.
 
     Raises:
-        InvalidInput: A name is neither. The hint names the most similar agent.
+        InvalidInput: A name belongs to no such agent. The hint names the most similar agent.
     """
     known = dict.fromkeys((*AGENTS, *archived))
     for name in names:

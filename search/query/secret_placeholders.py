@@ -39,7 +39,7 @@ def redacted(text: str, home: Home) -> str:
 
 
 def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
-    """Return these names in the redacted form that the archive stores."""
+    """Return names as the archive stores them: with placeholders instead of secrets."""
     return tuple(_redacted(name, home).text if name_may_contain_secret(name) else name for name in names)
 
 

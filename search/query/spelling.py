@@ -9,7 +9,7 @@ from rapidfuzz.distance import OSA
 from ...core.text import similar_names
 
 _STEM_SIMILARITY = 60
-"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low because the term can still have its ending."""
+"""Minimum similarity of a stem to an unknown term, 0 to 100. It is low, because the term may have an extra ending."""
 _SHORTEST, _TWO = 4, 8
 """Minimum length of a word that is corrected with one edit, and of a word that is corrected with two edits."""
 _ENDING, _STEMS, _CLOSE = 7, 5, 20
@@ -57,7 +57,7 @@ def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
 
 
 def _begins(term: str, stem: str) -> bool:
-    """Return whether a term begins with a stem or a misspelling of it. The rest is at most half of the term."""
+    """Return whether a term begins with a stem or a misspelled stem of at least half its length."""
     if 2 * len(stem) < len(term):
         return False
     begun = stem.removesuffix("i")  # the stem of a word that ends with "y"

@@ -35,7 +35,7 @@ _LATIN = bytes(range(256)).decode("latin-1")
 _CLASSES = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
 """Translation table of Latin-1 to character classes: `a` and `A` for ASCII letters, and a space for whitespace."""
 _COMPOUND = (b"aA", b"AAa", b"_")
-"""Character-class patterns of words in which `_MIXED` or `_SNAKE` may match."""
+"""Character-class patterns of the words that the regular expressions `_MIXED` and `_SNAKE` may match."""
 
 
 def analyzer() -> tantivy.TextAnalyzer:
@@ -55,7 +55,7 @@ _ANALYZER = analyzer()
 
 
 def stems(text: str) -> list[str]:
-    """Return the terms of a text in order. Compound names are split only in a text returned by `expand`."""
+    """Return the stemmed terms of a text in order. To split compound names, pass the result of `expand`."""
     return _ANALYZER.analyze(text)
 
 
@@ -100,7 +100,7 @@ def literal_pattern(phrase: str) -> re.Pattern[str]:
     """
     letter = rf"[^\W_{_IDEOGRAPHS}]"
     said = r"\s+".join(map(re.escape, composed(phrase).split()))
-    # Keyboards have only a straight apostrophe.
+    # Users type straight apostrophes, but texts can contain curly ones.
     said = re.sub("['’]", "['’]", said)
     # Only the phrase ignores case: compiling case-insensitive character ranges would take 10 ms.
     return re.compile(rf"(?<!{letter}(?={letter}))(?i:{said})(?!(?<={letter}){letter})")
@@ -139,7 +139,7 @@ def pairs(run: str) -> list[str]:
 
 
 def label(value: str) -> str:
-    """Return a type, concept or project in the form that the index stores."""
+    """Return a type, concept or project as the index stores it: in lower case, without surrounding spaces."""
     return readable(value).strip().lower().rstrip("/")
 
 
@@ -156,7 +156,8 @@ def project_labels(names: Iterable[str]) -> Iterator[str]:
 def path_label(path: str, folder: str = "") -> str:
     """Return a path as stored in the index: its names in reverse order, so that a prefix finds the end of a path.
 
-    A relative path is resolved against `folder`. The label of an absolute path ends with a slash.
+    For example, `/src/app.py` becomes `app.py/src/`. A relative path is resolved against `folder`. The label of an
+    absolute path ends with a slash.
     """
     plain = posixpath.normpath(posixpath.join(*(label(part).replace("\\", "/") for part in (folder, path))))
     return "/".join(reversed(plain.split("/")))

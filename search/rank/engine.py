@@ -32,7 +32,7 @@ _DEEP = 1_600
 A single conversation can contain more matching entries than `DEPTH`.
 """
 _COMPLETED = 50
-"""Maximum number of events found only by vector search for which text scores are computed."""
+"""Maximum number of events for which text scores are computed although only vector search found the events."""
 _THRESHOLD, _SHORT_QUERY = 0.088, 0.25
 """Relevance threshold of `Event.plain`, and factor by which the shortness of a query raises this threshold.
 
@@ -63,7 +63,7 @@ class Engine:
     """
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
-        """Open the index. With `dated`, a time expression such as "yesterday" is a date range."""
+        """Open the index. With `dated`, time expressions in queries, such as "yesterday", become date ranges."""
         self._store, self._dated = store, dated
         self.snapshot = Snapshot(store, generations, embedder)
         """View of the archive at the time of the last search."""
@@ -172,7 +172,7 @@ class Engine:
     def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
         """Return the best event of each conversation that contains all concepts, sorted by mean score.
 
-        An item outside conversations must contain all concepts itself.
+        A memory or document chunk must contain all concepts itself.
         """
         found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
         places = [self._by_place(each) for each in found]
@@ -290,7 +290,7 @@ class Engine:
         )
 
     def _in_places(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Search for the concept of `found` in every item of these conversations, and return the matching events."""
+        """Search for the concept of `found` in all items of these places, and return the matching events."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]

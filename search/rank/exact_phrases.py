@@ -26,7 +26,13 @@ _REMEMBERED = 64
 
 
 class _Key(NamedTuple):
-    """Cache key: phrases, roles (empty for all), True to search preceding text too, and last change in the snapshot."""
+    """Cache key of the matches of phrases.
+
+    Attributes:
+        roles: Roles whose text is searched, or empty for all roles.
+        with_context: True if the preceding text that the index adds to short exchanges is searched too.
+        seq: Last change that the snapshot contained.
+    """
 
     phrases: tuple[str, ...]
     roles: tuple[str, ...]
@@ -86,7 +92,7 @@ class _PhraseMatches:
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
-        # Few inexact candidates contain the longest word of a phrase, so this fast check comes first.
+        # Check the longest word of each phrase first. This is fast, and few inexact candidates contain it.
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in key.phrases]
         self._items, self._spans = set[int](), set[Span]()
 

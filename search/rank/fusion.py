@@ -327,7 +327,7 @@ class _Scores(NamedTuple):
 
 
 def _flags(preference: Preference | None, keys: Integers) -> Floats:
-    """Return 1 for each preferred event, else 0."""
+    """Return 1 for each preferred event, else 0. Without a preference, all values are 0."""
     return np.zeros(len(keys)) if preference is None else preference(keys).astype(np.float64)
 
 
@@ -345,7 +345,7 @@ def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Fl
 
 
 def _total(parts: Sequence[Floats], shares: Sequence[float]) -> Floats:
-    """Return the weighted sum of the parts, added in order."""
+    """Return the weighted sum of the parts. They are added in their order, so that rounding is reproducible."""
     total = np.zeros(len(parts[0]))
     for share, part in zip(shares, parts, strict=False):
         total += share * part

@@ -161,8 +161,7 @@ class MemoryFinder(_ItemFinder):
     ) -> Iterator[FoundMemory]:
         """Yield memories that match the query and satisfy the filter, best first.
 
-        Without `weak`, memories are yielded only if at least one is relevant. `depth` has the same meaning as in
-        `Engine.find`.
+        Without `weak`, memories are yielded only if at least one is relevant. `depth` is passed to `Engine.find`.
         """
         load, admits = self._store.memories.load, wanted.admits
         found = self._found(query, mode, _filters(wanted), load, admits, weak=weak, depth=depth)
@@ -235,5 +234,5 @@ def _admitted(
 
 
 def _filters(wanted: MemoryFilter) -> Filters:
-    """Return the conditions of the filter that the engine supports. `admits` checks the other conditions."""
+    """Return the conditions of a memory filter that the engine supports. The caller checks the other conditions."""
     return Filters(projects=wanted.namespaces, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))

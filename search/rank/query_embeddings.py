@@ -56,7 +56,7 @@ class QueryEmbeddings:
         return self.of(text).vectors[0, :]
 
     def mean_vector(self, texts: Sequence[str]) -> Array:
-        """Return the unit vector in the direction of the sum of the vectors of these texts."""
+        """Return the normalised sum of the vectors of these texts."""
         if len(texts) == 1:
             return self.vector(texts[0])
         total = np.sum([self.vector(text) for text in texts], axis=0)

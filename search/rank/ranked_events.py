@@ -8,7 +8,7 @@ from ..query.query_analysis import AnalyzedQuery
 from .fusion import Event
 
 PRESENT_WORDS, PRESENT_SEMANTIC = 0.25, 0.4
-"""Minimum text score and minimum cosine. An event that reaches one of them contains the concept.
+"""Minimum text score and minimum cosine. An event that reaches one of them counts as containing the concept.
 
 If each word of the concept occurs once, the text score is 0.45 in a window of average length. In a window three times
 as long, it is 0.25.
