@@ -64,7 +64,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     Raises:
         InvalidInput: The question or a filter is invalid.
     """
-    documents = bool(archive.archive.store.documents.count_by("kind"))
+    documents = archive.archive.store.documents.exist()
     conversations = replace(filters, kinds=_CONVERSATIONS) if documents else filters
     searches, results, newest = _search(archive, question, conversations, here)
     words, absent = _absent(archive, question, results)

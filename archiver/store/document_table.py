@@ -161,6 +161,10 @@ class DocumentTable:
             (os.fsencode(path), namespace),
         )
 
+    def exist(self) -> bool:
+        """Return whether there is any document."""
+        return self._db.one("SELECT 1 FROM document LIMIT 1") is not None
+
     def uses(self, namespace: str) -> bool:
         """Return whether a document is in this namespace."""
         return self._db.one("SELECT 1 FROM document WHERE namespace = ? LIMIT 1", (namespace,)) is not None

@@ -1,5 +1,6 @@
 """Search for the entries of an answer."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.agents.ask.evidence_search import find_evidence
+from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.ask.metered_archive import MeteredArchive
 from palaver.core.home import Home
 from palaver.core.query import Filters, HitKind, Query
@@ -48,6 +50,14 @@ def test_a_document_answers_if_no_conversation_does(documented: ArchiveSearch, r
 
     assert found.details[0].kind == HitKind.DOCUMENT
     assert not found.is_weak
+
+
+def test_a_cited_document_can_be_opened(documented: ArchiveSearch, renderer: Renderer) -> None:
+    """The printed answer names the kind and the ID of the passage, and the tool that opens it."""
+    page = renderer.cited_answer(extractive_answer(documented, renderer, "why heat the kiln slowly"))
+
+    assert re.search(r"\*\*Best answer\*\* \(document, .*Heat the kiln slowly\. \[chunk_\d+\]", page)
+    assert page.rstrip().endswith("To read on: get_observations.")
 
 
 def test_a_document_comes_after_a_good_conversation(documented: ArchiveSearch, renderer: Renderer) -> None:
