@@ -46,7 +46,7 @@ class HistorianRecallReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class CompoundReply(HistorianReply, frozen=True, kw_only=True):
-    """Reply of the tool that adds to a memory: the file of the updated memory."""
+    """File of the memory whose content was replaced, or of the new memory."""
 
     success: bool
     file_path: str

@@ -63,7 +63,7 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
 
     Previously stored preferences are skipped, including deleted and declined preferences.
     """
-    known = {(held.memory.namespace, held.memory.content_hash) for held in store.memories.all()}
+    known = {(stored.memory.namespace, stored.memory.content_hash) for stored in store.memories.all()}
     namespaces: dict[int, str] = {}
     corrections: dict[str, list[_Statement]] = {}
     for prompt in store.exchanges.prompts():

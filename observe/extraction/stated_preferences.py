@@ -61,16 +61,16 @@ def stated_sentences(prompt: str) -> Iterator[StatedSentence]:
     for part in prompt_parts(prompt):
         if part.origin is not PartOrigin.TYPED:
             continue
-        limited = shown = False
+        limited = may_be_quoted = False
         masked = typed_text(part.text)
         command = _COMMAND.match(masked)
         for span in _SENTENCE.finditer(masked, command.end() if command else 0):
             text, plain = part.text[span.start() : span.end()].strip(), span.group().strip()
             certainty = sentence_certainty(plain)
             limited = limited or any(each.limited.search(plain) for each in languages())
-            if not shown and (certainty is Certainty.LASTING or (certainty and not limited)):
+            if not may_be_quoted and (certainty is Certainty.LASTING or (certainty and not limited)):
                 yield StatedSentence(text, certainty)
-            shown = shown or _asks_about_text(plain)
+            may_be_quoted = may_be_quoted or _asks_about_text(plain)
 
 
 def _asks_about_text(sentence: str) -> bool:

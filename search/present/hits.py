@@ -61,7 +61,7 @@ class Hits:
         Raises:
             InvalidInput: The cursor is invalid.
         """
-        found = self._found(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
         answer, near = self._results(query, found, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
@@ -187,7 +187,7 @@ class Hits:
 
     def _count(self, query: Query) -> int:
         """Return the number of hits of a query, up to the maximum of a page."""
-        found = self._found(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
         if query.concepts and not (found.relevant or query.weak):
             return 0
         events = found.listed if query.concepts else self._newest(query.filters)
@@ -200,7 +200,7 @@ class Hits:
         if plain == query.concepts:
             return ()
         wanted = replace(query, concepts=plain, limit=_WEAK, weak=True)
-        answer, _ = self._results(wanted, self._found(wanted), snippets=snippets)
+        answer, _ = self._results(wanted, self._ranked(wanted), snippets=snippets)
         return answer.hits
 
     def _newest_instant(self) -> Milliseconds | None:
@@ -210,7 +210,7 @@ class Hits:
     def _newest(self, filters: Filters) -> Iterator[Event]:
         return (Event.unranked(key) for _, key in self._engine.newest(filters))
 
-    def _found(self, query: Query) -> RankedEvents:
+    def _ranked(self, query: Query) -> RankedEvents:
         first, *more = query.concepts
         if more:
             return self._engine.find_all(query.concepts, query.mode, query.filters)

@@ -101,7 +101,7 @@ class Engine:
         self.snapshot.refresh()
         depth, first = depth or DEPTH, self._analyzed(query, mode)
         analyzed = [first, *(_reworded(self._analyzed(unquoted(each), mode), first) for each in also)]
-        found, truncated = self._found(analyzed, mode, filters, depth)
+        found, truncated = self._results(analyzed, mode, filters, depth)
         return self.ranked(analyzed, mode, found, truncated, here)
 
     def ranked(
@@ -226,7 +226,7 @@ class Engine:
         analyzed = self.with_known_phrases(analyzed)
         return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
 
-    def _found(
+    def _results(
         self, wordings: Sequence[AnalyzedQuery], mode: Mode, filters: Filters, depth: int
     ) -> tuple[list[Wording], bool]:
         """Return the results of both engines for each wording, and True if an engine reached its limit."""

@@ -204,36 +204,36 @@ def fuse(
         in_project: Function that flags events of the user's current project, or None without a preference.
         rewordings: Results of other wordings of the query. Each vector result must contain the same events.
     """
-    matches, vectors, keys, found = _measured(Wording(matches, vectors), rewordings, waiting)
-    parts, used = found.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
-    plain, dated, near = found.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
+    matches, vectors, keys, scored = _scored_events(Wording(matches, vectors), rewordings, waiting)
+    parts, used = scored.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
+    plain, dated, near = scored.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
     preferred = (_DATE if in_date_range else 0.0, _PROJECT if in_project else 0.0)
     late, adjacent, evidence = np.zeros(len(keys)), np.zeros(len(keys)), np.full(len(keys), None, dtype=object)
     score = _total((*parts, late, adjacent, dated, near), used.shares(*preferred))
     if plain.max(initial=0.0) >= rerank_from:
         most = _RERANKED_REWORDED if rewordings else _RERANKED
         first = np.sort(keys[_order(keys, score)[:most]])
-        compared = _late_interaction(keys, first, vectors, late_interaction, found) if late_interaction else None
+        compared = _late_interaction(keys, first, vectors, late_interaction, scored) if late_interaction else None
         if compared is not None:
             late, used = compared, used._replace(late_interaction=weights.late_interaction)
         if adjacent_terms:
-            in_prose = among(keys, first) & (found.best >= 0) & ~found.in_code
-            adjacent[in_prose] = adjacent_terms(matches.key[found.best[in_prose]])
+            in_prose = among(keys, first) & (scored.best >= 0) & ~scored.in_code
+            adjacent[in_prose] = adjacent_terms(matches.key[scored.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
-        reranked = (*parts, late, _powers(adjacent, found.in_code))
+        reranked = (*parts, late, _powers(adjacent, scored.in_code))
         score = _total((*reranked, dated, near), used.shares(*preferred))
         if compared is not None:
-            evidence[~found.waiting] = _total(reranked, used.shares())[~found.waiting]
+            evidence[~scored.waiting] = _total(reranked, used.shares())[~scored.waiting]
     order = _order(keys, score)
-    similarity = found.similarity.astype(object)
-    similarity[np.isinf(found.similarity)] = None
-    measured = (keys, score, plain, found.words, found.prompt, similarity, late, adjacent, dated, near, evidence)
-    rows = (column[order].tolist() for column in (*measured, found.semantic, found.best))
+    similarity = scored.similarity.astype(object)
+    similarity[np.isinf(scored.similarity)] = None
+    columns = (keys, score, plain, scored.words, scored.prompt, similarity, late, adjacent, dated, near, evidence)
+    rows = (column[order].tolist() for column in (*columns, scored.semantic, scored.best))
     shares = repeat(used.shares(*preferred))
-    return list(map(Event, *rows, repeat(matches), repeat(vectors), shares, found.means_of(order)))
+    return list(map(Event, *rows, repeat(matches), repeat(vectors), shares, scored.means_of(order)))
 
 
-def _measured(
+def _scored_events(
     first: Wording, rewordings: Sequence[Wording], waiting: Integers
 ) -> tuple[TextMatches, VectorMatches, Integers, "_Scores"]:
     """Return the matches of all wordings, the keys of their events in ascending order, and the scores of the events."""
@@ -357,7 +357,7 @@ def _order(keys: Integers, score: Floats) -> Integers:
 
 
 def _late_interaction(
-    keys: Integers, first: Integers, vectors: VectorMatches, compare: LateInteraction, measured: _Scores
+    keys: Integers, first: Integers, vectors: VectorMatches, compare: LateInteraction, scored: _Scores
 ) -> Floats | None:
     """Return the late-interaction score of each event, or None if no event can be compared.
 
@@ -365,19 +365,19 @@ def _late_interaction(
     events that are not embedded yet get the expected score.
     """
     compared = vectors.where(among(vectors.event, first))
-    scores = compare(compared)
-    known = ~np.isnan(scores)
+    values = compare(compared)
+    known = ~np.isnan(values)
     if not known.any():
         return None
     best = np.full(len(keys), -np.inf)
-    np.maximum.at(best, np.searchsorted(keys, compared.event[known]), scores[known])
+    np.maximum.at(best, np.searchsorted(keys, compared.event[known]), values[known])
     found = np.isfinite(best)
-    best = np.where(found & measured.in_code, measured.similarity, best)
+    best = np.where(found & scored.in_code, scored.similarity, best)
     least, mean = best[found].min(), best[found].mean()
     is_first = among(keys, first)
     best[~found] = np.where(is_first, mean, least)[~found]
-    waiting = measured.waiting & is_first
-    return _expected(np.maximum(best, 0), measured.words, waiting, is_first & ~waiting)
+    waiting = scored.waiting & is_first
+    return _expected(np.maximum(best, 0), scored.words, waiting, is_first & ~waiting)
 
 
 def _powers(fractions: Floats, in_code: Flags | bool) -> Floats:

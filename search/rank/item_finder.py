@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _BATCH = 20
+"""Number of items that are loaded at once."""
 _LEAST_WORDS, _LEAST_SEMANTIC = 0.05, 0.2
 """Minimum text score and minimum cosine. An item below both values is unrelated to the query.
 
@@ -200,8 +201,8 @@ class MemoryFinder(_ItemFinder):
         """Return the cosine of each pair of memory keys, or None for a pair in which a memory has no vector."""
         import numpy as np
 
-        held = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))
-        vectors = {each.item: np.frombuffer(each.data, "<f2").astype(np.float32) for each in held if each.part == 0}
+        found = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))
+        vectors = {each.item: np.frombuffer(each.data, "<f2").astype(np.float32) for each in found if each.part == 0}
         return [
             round(float(vectors[one] @ vectors[other]), 4) if one in vectors and other in vectors else None
             for one, other in pairs
