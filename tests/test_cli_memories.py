@@ -196,6 +196,17 @@ def test_a_model_judges_only_if_the_user_configured_it(
     assert "claude-haiku-5-5, judging: " in palaver("stats").stdout
 
 
+def test_memories_are_read_without_a_language_model() -> None:
+    """Without `llm_judge`, a command for memories imports no provider, and JSON output needs no templates."""
+    program = "import sys; from palaver.cli import main\n"
+    program += "main(['memories', 'list', '--json'], standalone_mode=False)\n"
+    program += "print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout)["total"] == 0
+    assert {"jinja2", "palaver.observe.llm", "pydantic"}.intersection(done.stderr.split()) == set()
+
+
 @pytest.mark.usefixtures("core")
 def test_recall_without_results_gives_a_reason() -> None:
     """The message says whether any memory is stored, and suggests a next step."""

@@ -14,6 +14,7 @@ from mcp_types import CallToolRequestParams
 from msgspec.structs import replace
 
 from palaver.agents.call_progress import REPORTER
+from palaver.agents.conversation_tools import CONVERSATION
 from palaver.agents.server import build
 from palaver.agents.tool_calls import ToolCalls, ToolContexts
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, Tool, ToolReply, Toolset, find_toolset
@@ -62,6 +63,24 @@ def test_a_long_call_reports_its_progress(tmp_path: Path, era: str) -> None:
     anyio.run(run)
     assert [message for _, message in received[:2]] == ["Reading: 12 of 3,400"] * 2
     assert 0 < received[0][0] < received[1][0]
+
+
+def test_schemas_are_derived_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second list of tools, as another client of an HTTP server requests it, repeats the first."""
+    listed: list[str] = []
+
+    def derived(tool: Tool) -> dict[str, Any]:
+        listed.append(tool.name)
+        return {"type": "object"}
+
+    async def run() -> None:
+        async with Client(build(ServedTools.of([CONVERSATION]), config(tmp_path)), cache=None) as client:
+            assert (await client.list_tools()).tools == (await client.list_tools()).tools
+
+    monkeypatch.setattr(Tool, "schema", property(derived))
+    anyio.run(run)
+
+    assert listed == ["search", "get_observations", "read"]
 
 
 @pytest.mark.parametrize("era", ERAS)
