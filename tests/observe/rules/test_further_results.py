@@ -50,6 +50,19 @@ def test_short_answer_has_one_observation() -> None:
     assert len(results("`Cart.total` now subtracts the voucher.\n\n## Note\n\nIt was `shop/cart.py`.")) == 1
 
 
+def test_labels_of_a_list_are_the_title() -> None:
+    """A section with labelled items has its heading and all labels as the title."""
+    answer = (
+        "The total of the cart was wrong because `Cart.total` summed the items before the voucher.\n\n"
+        "## Limitations of vouchers\n\n"
+        "- **Old carts**: `Cart.version` is missing, so that `TotalCache` never notices a voucher\n"
+        "- **Gift cards**: `GiftCard.apply` always comes after `Voucher.apply`\n"
+        "- **Foreign prices**: `Rate.convert` rounds before the discount of the cart\n"
+    )
+
+    assert results(answer)[1].title.endswith("Limitations of vouchers: Old carts; Gift cards; Foreign prices")
+
+
 def test_list_without_heading_is_part_of_the_outcome() -> None:
     """A list without a heading or an introduction, such as the options of a recommendation, is no further result."""
     answer = (
