@@ -44,6 +44,7 @@ _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
 _STATED = frozenset({Source.ANSWER, Source.FINDING})
+_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
 _NO_RESULT = re.compile(r"\btests?\b|^[^\w-]|^[0-9a-f]{7,40}\b", re.IGNORECASE)
 """Pattern for lines about tests, and for lines that begin with a hash or a symbol."""
 _TOPICS = frozenset({Source.REQUEST, Source.SESSION})
@@ -113,7 +114,7 @@ def section_in_context(
     A list of labelled items gets the heading of the section and these labels as its title.
     """
     points = _points(statements)
-    heading = headline(statements[0].topic, _ANNOUNCED_MAX).rstrip(" :")
+    heading = headline(_PARENTHESIS.sub("", statements[0].topic), _ANNOUNCED_MAX)
     text = f"{heading}: {'; '.join(points)}" if len(points) >= _POINTS_MIN and is_specific(points[0]) else title.text
     if REVIEW.match(analysis.request.title):
         return without_folders(_review_of([text], analysis))

@@ -51,10 +51,10 @@ def test_short_answer_has_one_observation() -> None:
 
 
 def test_labels_of_a_list_are_the_title() -> None:
-    """A section with labelled items has its heading and all labels as the title."""
+    """A section with labelled items has its heading, without parentheses, and all labels as the title."""
     answer = (
         "The total of the cart was wrong because `Cart.total` summed the items before the voucher.\n\n"
-        "## Limitations of vouchers\n\n"
+        "## Limitations of vouchers (all known)\n\n"
         "- **Old carts**: `Cart.version` is missing, so that `TotalCache` never notices a voucher\n"
         "- **Gift cards**: `GiftCard.apply` always comes after `Voucher.apply`\n"
         "- **Foreign prices**: `Rate.convert` rounds before the discount of the cart\n"
