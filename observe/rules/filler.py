@@ -71,14 +71,25 @@ _DIAGNOSIS = anywhere(
 """Pattern for statements that name a cause. The cause that a conclusion names refutes those named while working."""
 
 
+_POSSIBILITIES = anywhere(
+    r"""
+    (?:likely | probably | perhaps | maybe | possibly)\s(?:one|some|any)\sof\s(?:these|the\sfollowing)
+    | one of (?:these|the following) (?:is|are|must be) | (?:possible|likely) (?:causes | reasons | explanations)
+    """
+)
+"""Pattern for the introduction of a list whose items exclude each other."""
+
+
 def is_diagnosis(statement: Statement) -> bool:
     """Return whether a statement names a cause, itself or in the heading above it."""
     return _DIAGNOSIS.search(f"{statement.heading}: {statement.text}") is not None
 
 
 def is_filler(statement: Statement) -> bool:
-    """Return whether a statement reports only files, commits, imports, or the progress of an agent."""
+    """Return whether a statement reports only files, commits, imports, the progress of an agent, or a possibility."""
     text = statement.text
+    if _POSSIBILITIES.search(statement.topic):
+        return True
     return any(pattern.search(text) for pattern in (_BOOKKEEPING, _LABEL, _PROGRESS))
 
 

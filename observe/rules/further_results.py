@@ -62,7 +62,7 @@ def is_further_result(observation: Observation) -> bool:
 
 
 def _contains(statements: Sequence[Statement], title: TitleCandidate) -> bool:
-    return any(title.raw in (each.raw, each.heading) for each in statements)
+    return any(title.raw in (each.raw, each.heading, each.topic) for each in statements)
 
 
 def _weight(statements: Sequence[Statement]) -> int:
@@ -71,8 +71,8 @@ def _weight(statements: Sequence[Statement]) -> int:
 
 def _section(statements: Sequence[Statement], analysis: ExchangeAnalysis) -> Section | None:
     """Return a section with a heading whose best line is a clear title, or None."""
-    heading = statements[0].heading
-    if not heading or is_beside(heading):
+    topic = statements[0].topic
+    if not topic or is_beside(topic):
         return None
     telling = [each for each in statements if salience(each.raw) > 0 and not (is_filler(each) or is_aside(each))]
     if _weight(telling) < _TELLING:
@@ -98,7 +98,7 @@ def observe_results(
         named = files.named_in(words)
         yield Observation(
             type=_kind(section.best, outcome, changes=bool(named.modified)),
-            title=section_in_context(section.title, analysis, session_title),
+            title=section_in_context(section.title, section.statements, analysis, session_title),
             subtitle=truncate(f"{_PART_OF}{outcome.title}", 160),
             narrative=section.best.text,
             facts=tuple(fact.text for fact in facts),

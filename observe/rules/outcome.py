@@ -7,11 +7,12 @@ from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.sentences import TITLE_MAX, headline, sentences, truncate, without_opener
 from ...core.tokens import count
+from .answer_headings import is_beside
 from .classification import COMPLAINT, TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
 from .filler import is_diagnosis, is_filler, is_guess
-from .further_results import further_results, observe_results
+from .further_results import Section, further_results, observe_results
 from .phrase_patterns import anywhere
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
@@ -83,8 +84,11 @@ def extract_outcome(
     ):
         return []
     further = further_results(analysis, best)
-    apart = {each for section in further for each in section.statements}
-    facts = [each for each in _facts(analysis, lead, remarks, apart) if each not in apart] or facts
+    if further and not _facts_beside(further, analysis, lead, remarks):
+        further = further[1:]  # The outcome keeps a result.
+    if further:
+        facts = _facts_beside(further, analysis, lead, remarks) or facts
+    apart = _statements_of(further)
     title = _title(best, analysis, files, session_title, apart)
     kind = _kind(analysis, title, lead, files, changed=changed)
     if _is_minor(exchange, analysis, kind):
@@ -167,6 +171,19 @@ def _facts(
         )
     steps = select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else []
     return facts or list(lead) or steps
+
+
+def _facts_beside(
+    further: Sequence[Section], analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Sequence[Statement]
+) -> list[Statement]:
+    """Return the facts that are neither further results nor checks."""
+    apart = _statements_of(further)
+    facts = _facts(analysis, lead, remarks, apart)
+    return [each for each in facts if each not in apart and not is_beside(each.topic)]
+
+
+def _statements_of(sections: Sequence[Section]) -> set[Statement]:
+    return {each for section in sections for each in section.statements}
 
 
 def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> bool:

@@ -74,6 +74,8 @@ class Statement(Struct, frozen=True):
     """True for an item of a list or a table, False for a sentence of a paragraph."""
     heading: str = ""
     """Nearest heading, label or parent list item above the statement."""
+    topic: str = ""
+    """Nearest heading, label or introduction above the list or the paragraph."""
     section: int = 0
     """Number of headings, labels and introductions above the statement in its turn."""
 
@@ -95,6 +97,11 @@ class _Outline(Struct):
         self.leave(depth)
         self.labels.append((depth, label))
         self.sections += depth < 0
+
+    @property
+    def topic(self) -> str:
+        """Nearest heading, label or introduction, without the items of lists."""
+        return next((label for depth, label in reversed(self.labels) if depth < 0), "")
 
     def leave_list(self) -> None:
         """Leave a list, and the line that introduced it. The section continues below its heading."""
@@ -139,7 +146,7 @@ def statements(turn: Turn) -> Iterator[Statement]:
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
             for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
                 heading = outline.labels[-1][1] if outline.labels else ""
-                yield replace(statement, heading=heading, section=outline.sections)
+                yield replace(statement, heading=heading, topic=outline.topic, section=outline.sections)
 
 
 def _without_cut_sentences(lines: list[str]) -> list[str]:

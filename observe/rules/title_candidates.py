@@ -86,6 +86,7 @@ class TitleCandidate(Struct, frozen=True):
     raw: str
     listed: bool = False
     heading: str = ""
+    topic: str = ""
     opens: bool = False
     """True for the first sentence below its heading."""
     leads: bool = False
@@ -167,12 +168,11 @@ def section_candidates(statements: Sequence[Statement]) -> Iterator[tuple[TitleC
     for place, each in enumerate(statements):
         if each.listed:
             text = headline(each.text)
-            yield TitleCandidate(text, Source.ANSWER, place, each.raw, not only_items, each.heading), each
+            yield TitleCandidate(text, Source.ANSWER, place, each.raw, not only_items, each.heading, each.topic), each
         else:
             yield replace(_candidate(Source.ANSWER, each, place), opens=place == 0), each
 
 
 def _candidate(source: Source, statement: Statement, place: int) -> TitleCandidate:
-    return TitleCandidate(
-        headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed, statement.heading
-    )
+    text = headline(bottom_line(statement.text))
+    return TitleCandidate(text, source, place, statement.raw, statement.listed, statement.heading, statement.topic)

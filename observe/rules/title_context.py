@@ -1,7 +1,7 @@
 """Context of a title: a subject before the title, or the labels of a list after the title."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -44,6 +44,7 @@ _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 _FINDINGS_MAX = 3
 """Maximum findings in the title of a review."""
 _STATED = frozenset({Source.ANSWER, Source.FINDING})
+_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
 _NO_RESULT = re.compile(r"\btests?\b|^[^\w-]|^[0-9a-f]{7,40}\b", re.IGNORECASE)
 """Pattern for lines about tests, and for lines that begin with a hash or a symbol."""
 _TOPICS = frozenset({Source.REQUEST, Source.SESSION})
@@ -86,7 +87,7 @@ def _with_result(best: TitleCandidate, analysis: ExchangeAnalysis, apart: Collec
     if result is None or len(title) > _TASK_MAX or score(result, analysis) < _RESULT_MIN:
         return title
     repeats = best.source is Source.COMMIT and len(_stems(title) & _stems(result.text)) > 1
-    return title if repeats else truncate(f"{title}: {result.text}", TITLE_MAX)
+    return title if repeats else f"{title}: {truncate(result.text, TITLE_MAX - len(title) - 2)}"
 
 
 def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
@@ -97,18 +98,33 @@ def _with_change(title: str, best: TitleCandidate, analysis: ExchangeAnalysis) -
     solution = max(changes, key=lambda each: score(each, analysis), default=None)
     if solution is None or best.text in solution.raw or score(solution, analysis) < _SOLUTION_MIN:
         return title
-    return truncate(f"{title}; {solution.text[:1].lower()}{solution.text[1:]}", TITLE_MAX)
+    change = truncate(solution.text, TITLE_MAX - len(title) - 2)
+    return f"{title}; {change[:1].lower()}{change[1:]}"
 
 
 def _is_change(text: str) -> bool:
     return CHANGED.match(text) is not None and not _NO_RESULT.search(text)
 
 
-def section_in_context(title: TitleCandidate, analysis: ExchangeAnalysis, session_title: str) -> str:
-    """Return the title of a section of an answer with its subject, or with the name of the review."""
+def section_in_context(
+    title: TitleCandidate, statements: Sequence[Statement], analysis: ExchangeAnalysis, session_title: str
+) -> str:
+    """Return the title of a section of an answer with its subject, or with the name of the review.
+
+    A list of labelled items gets the heading of the section and these labels as its title.
+    """
+    points = _points(statements)
+    heading = headline(_PARENTHESIS.sub("", statements[0].topic), _ANNOUNCED_MAX)
+    text = f"{heading}: {'; '.join(points)}" if len(points) >= _POINTS_MIN and is_specific(points[0]) else title.text
     if REVIEW.match(analysis.request.title):
-        return without_folders(_review_of([title.text], analysis))
-    return without_folders(_with_subject(title.text, analysis, session_title))
+        return without_folders(_review_of([text], analysis))
+    return truncate(without_folders(_with_subject(text, analysis, session_title)), TITLE_MAX)
+
+
+def _points(statements: Iterable[Statement]) -> list[str]:
+    """Return the labels in bold type of list items, without those that name no result."""
+    labels = (label[1] for each in statements if each.listed and (label := _POINT.match(each.raw)))
+    return [label for label in labels if not _NO_POINT.match(label)]
 
 
 def without_folders(title: str) -> str:
@@ -155,10 +171,10 @@ def _announces_list(best: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
 
 def _with_points(title: str, analysis: ExchangeAnalysis) -> str:
     """Return the title with the labels of the answer's list items appended. Return a long title unchanged."""
-    found = [point[1] for each in analysis.conclusion if each.listed and (point := _POINT.match(each.raw))]
-    if not found:
-        found = [label[1] for each in analysis.headings if (label := _HEADED_POINT.match(each.raw))]
-    points = [point for point in found if not _NO_POINT.match(point)]
+    points = _points(analysis.conclusion)
+    if not points:
+        found = (label[1] for each in analysis.headings if (label := _HEADED_POINT.match(each.raw)))
+        points = [label for label in found if not _NO_POINT.match(label)]
     if len(points) < _POINTS_MIN or len(title) > _ANNOUNCED_MAX:
         return title
     return truncate(f"{title}: {'; '.join(points)}", TITLE_MAX)

@@ -213,7 +213,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("remark", source is Source.ANSWER and _REMARK.match(strip_markdown(candidate.raw))),
         ("description", source is Source.ANSWER and _describes(candidate, analysis)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
-        ("beside the results", source is Source.ANSWER and is_beside(candidate.heading)),
+        ("beside the results", source is Source.ANSWER and is_beside(candidate.topic)),
         ("listed", candidate.listed and not _is_labelled(candidate)),
         ("on the request", shared > 1),
         ("much on the request", shared > 3),

@@ -50,7 +50,15 @@ def _smaller(whole: Observation) -> Observation:
 
 
 def _without_least_fact(whole: Observation) -> Observation:
-    """Return the observation without its least salient fact. On a tie, remove the last one."""
-    least = min(range(len(whole.facts)), key=lambda place: (salience(whole.facts[place]), -place))
+    """Return the observation without a fact that its title states, or else without its least salient fact.
+
+    On a tie, remove the last one.
+    """
+
+    def weight(place: int) -> tuple[bool, int, int]:
+        fact = whole.facts[place]
+        return fact.rstrip(".") not in whole.title, salience(fact), -place
+
+    least = min(range(len(whole.facts)), key=weight)
     facts = whole.facts[:least] + whole.facts[least + 1 :]
     return replace(whole, facts=facts, evidence=whole.evidence[:least] + whole.evidence[least + 1 :])

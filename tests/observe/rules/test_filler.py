@@ -46,3 +46,12 @@ def test_facts_about_files_and_agents(fact: str) -> None:
 def test_state_of_git_and_agents(filler: str) -> None:
     """Staged files, the content of a commit, running agents and options without a comparison are filler."""
     assert is_filler_text(filler)
+
+
+def test_possibilities_are_no_facts() -> None:
+    """Items of a list of which only one is true are no facts."""
+    listed = "- The session was never archived.\n- The project is not registered."
+
+    for introduction, expected in (("Likely one of these is true:", True), ("Two things are true:", False)):
+        found = statements(Turn(1, Speaker.ASSISTANT, Kind.PROSE, f"{introduction}\n\n{listed}"))
+        assert {is_filler(statement) for statement in found} == {expected}

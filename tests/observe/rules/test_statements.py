@@ -125,6 +125,13 @@ def test_headings_and_introductions_start_sections() -> None:
     assert found[-1] == found[-2]
 
 
+def test_topic_is_above_the_list() -> None:
+    """The topic of a nested item is the line that introduces the list, and its heading is the item above it."""
+    found = list(statements(turn("Validation:\n- Real run:\n  - `shop refresh` read 412 rates")))
+
+    assert [(each.heading, each.topic) for each in found] == [("Real run:", "Validation:")]
+
+
 def test_counts_and_asides_are_no_subjects() -> None:
     """An introduction that only counts the items, and code in parentheses, are not a prefix of the items."""
     assert texts("Two new pages:\n- The cart shows totals") == ["The cart shows totals"]

@@ -47,3 +47,12 @@ def test_narrative_is_trimmed_before_modified_files() -> None:
 def test_small_observation_is_unchanged() -> None:
     """An observation within the budget stays unchanged."""
     assert trim_to_budget(whole(3, 2, 2, 5)) == whole(3, 2, 2, 5)
+
+
+def test_fact_in_the_title_is_dropped_first() -> None:
+    """A fact that the title states is dropped before others, although it is more salient."""
+    stated = "`footer.py` now shows the address because every page needs it."
+    one = replace(whole(7, 0, 0, 60), title="Add a footer: footer.py now shows the address because every page needs it")
+    one = replace(one, facts=(stated.replace("`", ""), *one.facts[1:]))
+
+    assert stated.replace("`", "") not in trim_to_budget(one).facts
