@@ -16,7 +16,7 @@ from .evidence_search import WEAK, WEAK_SHARE, FoundEvidence, find_evidence, lab
 from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
-from .question_plan import key_words
+from .question_plan import key_words, names_only_a_time
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -113,6 +113,8 @@ def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive)
     results = found.results
     why = results.explanation
     nearest = why.weak if why else results.hits[:_NEAREST]
+    if names_only_a_time(question, [each.text for each in results.empty_times]):
+        nearest = ()  # Entries of other times are no answer, because the question names no other topic.
     absent = found.absent or (key_words(" ".join(why.missing)) if why else ())
     facts = [f"Not in the archive: {', '.join(absent)}."] if absent else []
     facts += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]
