@@ -23,7 +23,7 @@ _HINT: Final = "Truncated to fit: ask for less, or use narrower filters."
 
 
 def json_reply(fields: Mapping[str, Any]) -> ToolReply:
-    """Return a reply whose text and data are the same JSON object, with every string made inert."""
+    """Return a reply whose text and data are the same JSON object, without tool syntax and role tags in strings."""
     data: dict[str, Any] = _inert(dict(fields))
     return ToolReply(orjson.dumps(data).decode(), data)
 

@@ -18,7 +18,7 @@ from .finding_conflicts import with_conflicts
 from .finding_text import BEST, OTHER, finding_of
 from .metered_archive import MeteredArchive
 from .named_project import NamedProject, named_project
-from .question_plan import key_words
+from .question_plan import key_words, names_no_topic
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -128,6 +128,8 @@ def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive)
     results = found.results
     why = results.explanation
     nearest = why.weak if why else results.hits[:_NEAREST]
+    if names_no_topic(question, [each.text for each in results.empty_times]):
+        nearest = ()  # Entries of other times are no answer, because the question names no other topic.
     absent = found.absent or (key_words(" ".join(why.missing)) if why else ())
     facts = [f"Not in the archive: {', '.join(absent)}."] if absent else []
     facts += [f"Only entries from {_days(each)} were searched, for `{each.text}`." for each in results.times]

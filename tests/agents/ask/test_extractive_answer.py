@@ -276,6 +276,8 @@ def test_a_time_without_entries_is_named(archive: ArchiveSearch, renderer: Rende
     assert not answer.findings
     assert any(each.startswith("Nothing is from 2001-03-01 to 2001-03-31 (`") for each in answer.suggestions)
     assert any("The newest entry is from 2026-" in each for each in answer.suggestions)
+    assert answer.nearest
+    assert extractive_answer(archive, renderer, "what happened in march 2001").nearest == ()
 
 
 def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer: Renderer) -> None:
