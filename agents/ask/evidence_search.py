@@ -56,10 +56,10 @@ class FoundEvidence(Struct, frozen=True):
 def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundEvidence:
     """Return the best entries of different conversations, and the best passages of indexed documents.
 
-    Documents are searched separately, so that they do not displace conversations.
-    If a later observation replaced an entry, that observation is also returned. If the question names a time, such as
-    "last week", only entries of that time are returned. If no word of the question occurs in the archive, no entry is
-    returned. Similar vectors alone do not show that the archive contains its subject.
+    Documents are searched separately, so that they do not displace conversations. If a later observation replaced an
+    entry, that observation is also returned. If the question names a time, such as "last week", only entries of that
+    time are returned. If no word of the question occurs in the archive, no entry is returned. Similar vectors alone do
+    not show that the archive contains its subject.
 
     Raises:
         InvalidInput: The question or a filter is invalid.
