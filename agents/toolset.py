@@ -241,7 +241,7 @@ class ServedTools(Struct, frozen=True):
         return cls("\n\n".join(toolset.instructions for toolset in toolsets), tools)
 
     def instructions_for(self, config: ServerConfig) -> str:
-        """Return the instructions, with what the toolsets say about this archive."""
+        """Return the instructions, and the notes of the toolsets about this archive, such as its projects."""
         toolsets = {toolset.name: toolset for toolset, _ in self.tools.values()}
         notes = [each.describe_archive(config) for each in toolsets.values() if each.describe_archive is not None]
         return "\n\n".join(filter(None, (self.instructions, *notes)))
@@ -326,7 +326,7 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
 def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
     """Return a schema with the names and types of the fields of a reply, and of its object `data`.
 
-    Descriptions and the fields of other objects are left out, because they cost twice the tokens.
+    Descriptions and the fields of other objects are left out to save tokens.
     """
     if "anyOf" in schema:
         kinds = [_outline(each, top=False) for each in schema["anyOf"]]

@@ -25,7 +25,8 @@ _ACTIVITY: Final = frozenset("change changed changes day doing done happen happe
 _HITS: Final = 20
 """Number of hits of the search for the question. A second hit of a session raises the session's rank."""
 _FEW: Final = 2
-"""Maximum number of key terms that are searched alone. Among the other words of a question, they would count little."""
+"""Maximum number of key terms for which only the key terms are searched. The other words of the question would outweigh
+so few terms."""
 _OF_KIND: Final = 3
 """Maximum number of hits of the search for decisions, and of the search for fixes."""
 _KINDS: Final = (

@@ -72,7 +72,7 @@ class FabricContext(MemoryContext):
         return folder
 
     def identity(self, folder: Path) -> str:
-        """Return the identity of the project of a folder."""
+        """Return the string that identifies a folder's project: its git remote, or else a path."""
         return identity_of(root_of(folder))
 
     def namespaces(self, layer: int, folder: Path) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class FabricContext(MemoryContext):
         return self.core.projects.claim(folder) if layer == 2 else "global"
 
     def session(self, folder: Path) -> str:
-        """Return the namespace of the current session: the one that was last named in a call."""
+        """Return the namespace of the current session, which is the last session that a call named."""
         return session_namespace(self._session) if self._session else self._unnamed(folder)
 
     def find(self, memory_id: str) -> StoredMemory:
@@ -105,7 +105,10 @@ class FabricContext(MemoryContext):
         return stored
 
     def evict(self, newest: StoredMemory) -> None:
-        """Forget the least recently used memories of a session with too many. Pinned memories and `newest` are kept."""
+        """If the session of `newest` has too many memories, forget the least recently used ones.
+
+        Pinned memories and `newest` are kept.
+        """
         wanted = MemoryFilter(namespaces=(newest.memory.namespace,), valid_at=self.clock())
         excess = self.core.count(wanted) - SESSION_MAX
         if excess <= 0:

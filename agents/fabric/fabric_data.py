@@ -13,7 +13,7 @@ Object: TypeAlias = dict[str, Any]
 
 
 class FabricReply(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Fields of a reply."""
+    """Base class of the replies."""
 
 
 class CurrentReply(FabricReply, frozen=True):

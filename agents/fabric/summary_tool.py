@@ -61,7 +61,7 @@ def summarize(
         pinned=True,
     )
     core = fabric.core
-    # An interruption leaves a summary beside its memories. It loses none of them.
+    # If the process stops here, the summary and its memories both exist, so nothing is lost.
     summary = core.remember(memory, replaces="").stored
     for each in old:
         core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")

@@ -1,4 +1,4 @@
-"""Data of Theo's replies, which is the object `data` of a success. The output schemas are derived from these structs.
+"""Structs for the field `data` of Theo's successful replies. The output schemas are derived from these structs.
 
 Fields with a default are optional: a reply leaves them out if they have this value.
 """
@@ -41,7 +41,7 @@ class SearchData(Struct, frozen=True):
 
 
 class BudgetSearchData(Struct, frozen=True):
-    """Search results that fit into a budget. `truncated_count` is the number of those that do not fit."""
+    """Search results that fit into a budget. `truncated_count` is the number of results that do not fit."""
 
     results: Rows
     tokens_used: int
@@ -71,7 +71,7 @@ class StoreData(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RecallData(Struct, frozen=True, omit_defaults=True):
-    """Recalled memories, best first. `weak` has the nearest ones if none is relevant."""
+    """Recalled memories, best first. `weak` contains the nearest memories if none is relevant."""
 
     memories: Rows
     expanded: Rows
@@ -140,7 +140,7 @@ class EdgeForgetData(Struct, frozen=True, omit_defaults=True):
 
 
 class GraphReply(Struct, frozen=True, omit_defaults=True):
-    """Graph around a memory, as nodes and edges or in Mermaid. The specification has no `data` in this reply."""
+    """Graph around a memory, as nodes and edges or in Mermaid. By specification, it has no field `data`."""
 
     success: bool
     origin_id: str
