@@ -340,7 +340,7 @@ def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
 
 
 def _is_title(name: str, value: object) -> bool:
-    """Return whether a field is a title. A parameter can have this name too, with a schema as its value."""
+    """Return whether a field is the keyword `title` of JSON Schema. A parameter named `title` has a schema as value."""
     return name == "title" and isinstance(value, str)
 
 

@@ -26,7 +26,7 @@ def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
 
 
 def limited_reply(data: Struct) -> ToolReply:
-    """Return a success reply with the notice about quoted text. The caller limits its length."""
+    """Return a success reply with the notice about quoted text. It is not truncated: the caller limits its length."""
     return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
 
 

@@ -17,9 +17,9 @@ def marketplace() -> Path:
 
 
 def plugin_hint(home: Home) -> str:
-    """Return how to install the plugin, or how to remove the entry that the plugin repeats.
+    """Return how to install the plugin. If it is installed, return how to remove the server entry that duplicates it.
 
-    The text is empty if PALAVER_HOME selects the home, because Claude Code would also have to be started with it.
+    The text is empty if PALAVER_HOME is set, because Claude Code would have to be started with the same variable.
     """
     if os.environ.get("PALAVER_HOME"):
         return ""
