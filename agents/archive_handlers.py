@@ -126,7 +126,9 @@ class ArchiveHandlers:
 
 
 def _argument(params: CompleteRequestParams) -> str:
-    """Return the name of the argument to complete, or an empty text if completion is not supported for it.
+    """Return what to complete: the name of a prompt's argument, or `session` for the ID of a session.
+
+    The text is empty for the ID of an observation, which has no completions.
 
     Raises:
         MCPError: The prompt, the template or the argument is unknown.

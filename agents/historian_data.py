@@ -46,7 +46,7 @@ class HistorianRecallReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class CompoundReply(HistorianReply, frozen=True, kw_only=True):
-    """Reply of the tool that adds to a memory: the file of the updated memory."""
+    """Reply of `memory_compound`: the file of the updated or new memory."""
 
     success: bool
     file_path: str
@@ -57,7 +57,7 @@ class CompoundReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class ForgetReply(HistorianReply, frozen=True, kw_only=True):
-    """Candidates of the first call, or the result of the confirmed one."""
+    """Reply of `memory_forget`: the candidates of the first call, or the result of the confirmed call."""
 
     confirm_required: bool = False
     candidates: Rows | None = None

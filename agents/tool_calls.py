@@ -133,7 +133,7 @@ def refuse_cursor(params: PaginatedRequestParams | None) -> None:
 
 
 async def _report(context: Context, progress: CallProgress) -> None:
-    """Send a progress notification: the seconds since the start of the call, and its stage.
+    """Send a progress notification every second: the seconds since the start of the call, and its latest stage.
 
     Nothing is sent if the request contained no progress token.
     """

@@ -87,8 +87,8 @@ WholeNumber = Annotated[int, WHOLE, AfterValidator(_in_64_bits)]
 class Tool(Struct, frozen=True):
     """Tool of a toolset: a function with the context as its first parameter, and a schema of the other parameters.
 
-    The docstring of the function is the description, and its annotations are the schema. The core checks parameters
-    with a `SkipValidation` annotation, because the core has its own messages. If `judges` is true, a call can compare
+    The docstring of the function is the description, and its annotations are the schema. Parameters annotated with
+    `SkipValidation` are checked by `core/`, which has its own error messages. `judges` is True if a call can compare
     memories, with the language model if the user configured one.
 
     `question` takes the arguments of the function. It returns the question that the user answers before the call, or an

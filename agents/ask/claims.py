@@ -56,8 +56,8 @@ class Claim(NamedTuple):
 def claims_of(detail: Detail) -> list[Claim]:
     """Return the distinct sentences of an entry's facts and narrative.
 
-    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out, and so are the intentions and
-    questions of an agent.
+    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out. Intentions and questions of
+    an agent are also left out.
     """
     observation = detail.observation
     # The facts of a memory are its statistics, and those of a document are its metadata.

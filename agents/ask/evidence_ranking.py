@@ -12,14 +12,14 @@ from .relevance import Relevance
 _CITED: Final = 4
 """Maximum number of conversations that are cited if the best match is good.
 
-Additional decisions and fixes do not count. Measured on 519 questions about 98 sessions: the first four conversations
-include the correct one for 81 % of the questions, the first six for 83 %.
+Additional decisions and fixes do not count. Measured on 519 questions about 98 sessions: the correct conversation is
+among the first four for 81 %, and among the first six for 83 %.
 """
 _SHARE: Final = 0.6
 """Minimum score of a conversation, as a share of the best score.
 
-On the same questions, a share of 0.6 keeps every correct session among the first four, with 3.2 conversations on
-average.
+On 519 questions about 98 sessions, this share keeps every correct session that is among the first four, and cites 3.2
+conversations on average.
 """
 _SECOND: Final = 0.1
 """Weight of the second hit of a conversation, which is added to the score of its first hit."""
@@ -28,9 +28,12 @@ _WORDS: Final = 0.15
 _WEAK: Final = 0.28
 """Minimum score of the best entry. Below it, the answer is marked as weak.
 
-The value was chosen on one half of 519 questions about 98 sessions and tested on the other half. Answers marked as weak
-on each half: 69 % and 64 % if the best finding is wrong, 22 % and 25 % if it is correct, 72 % and 65 % if the correct
-session is removed from the archive.
+The value was chosen on one half of 519 questions about 98 sessions and tested on the other half. Share of the answers
+that are marked as weak, on the first and the second half:
+
+- 69 % and 64 % if the best finding is wrong
+- 22 % and 25 % if the best finding is correct
+- 72 % and 65 % if the correct session is removed from the archive
 """
 _WORDS_OF_KIND: Final = 0.2
 """Minimum share of the question's words in a sentence of an additional decision or fix."""

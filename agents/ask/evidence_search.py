@@ -35,7 +35,7 @@ class FoundEvidence(Struct, frozen=True):
     Attributes:
         details: The entries. If there are none, nothing was found.
         claims: Sentences of each entry, by its ID.
-        relevance: Relevance of a text to the question. Words that are rare in these entries weigh more.
+        relevance: Measure of a text's relevance to the question. Words that are rare in the entries weigh more.
         results: Results of the search for the question. Without hits, they contain the explanation.
         absent: Words of the question that no entry of the archive contains.
         is_weak: True if the best entry is probably about something else.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ANSWER_TOKENS: Final = 2_000
 """Default maximum tokens of an answer."""
 _SAME: Final = 0.9
-"""Share of a finding's words in an earlier finding, from which the finding counts as a repetition."""
+"""A finding is a repetition if an earlier finding contains at least this share of its words."""
 _NEAREST: Final = 3
 """Maximum number of entries of other times that are shown if nothing is from the time in the question."""
 _DECIDED: Final = 0.3

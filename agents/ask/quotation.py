@@ -10,10 +10,9 @@ from .metered_archive import MeteredArchive
 from .relevance import Relevance
 
 _ENOUGH = 0.5
-"""Share of the question's words in one sentence of the entry, from which no quotation is needed."""
+"""No quotation is added if a sentence of the entry contains at least this share of the question's words."""
 _BETTER = 0.2
-"""Minimum difference between a quotation's share of the question's words and the best share of a sentence of the
-entry."""
+"""Minimum by which a quotation's share of the question's words must exceed the best share in the entry."""
 _LINES = 60
 """Maximum number of transcript lines that are read for a quotation."""
 

@@ -24,7 +24,7 @@ class Relevance:
         return self._sum(frozenset(terms(text)))
 
     def gain(self, text: str, known: Sequence[str]) -> float:
-        """Return the share of the question's words that a text contains, as an addition to the known texts.
+        """Return the weighted share of the question's words that a text adds to the known texts.
 
         Words that the known texts already contain count one tenth.
         """

@@ -42,7 +42,7 @@ class ScopedIndex:
         self._read = list[tuple[str, int, int]]()
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
-        """See `SearchIndex.find`."""
+        """Search within the scope of the question. See `SearchIndex.find`."""
         query = replace(query, filters=self._narrowed(query.filters))
         find = self._find_shared if self._has_private else self._index.find
         results = find(query, snippets=snippets)
@@ -85,7 +85,7 @@ class ScopedIndex:
     def find_output(
         self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
     ) -> OutputMatches:
-        """See `SearchIndex.find_output`."""
+        """Search tool output within the scope of the question. See `SearchIndex.find_output`."""
         most = LIMIT_MAX if self._has_private else limit
         found = self._index.find_output(text, self._narrowed(filters), limit=most, context=context, seconds=seconds)
         if self._has_private:
@@ -96,7 +96,7 @@ class ScopedIndex:
         return found
 
     def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
-        """See `SearchIndex.details`. Items of private projects or outside the filters are reported as unknown."""
+        """Return details. Items of private projects or outside the filters are unknown. See `SearchIndex.details`."""
         if self._has_private and (hidden := set(wanted) - self._shared(wanted)):
             raise UnknownIds([each for each in wanted if each in hidden])
         details = self._index.details(wanted)
@@ -108,7 +108,7 @@ class ScopedIndex:
         return details
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`.
+        """Return an excerpt of a transcript. See `SearchIndex.read`.
 
         Raises:
             InvalidInput: The lines belong to a private project, or are outside the filters.

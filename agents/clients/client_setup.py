@@ -1,7 +1,6 @@
 """Changes of clients' configuration files: plan a change, show it, apply it.
 
-Each plan is checked before it is returned: the new text is parsed, and must have the same values as the old file,
-except for the entry.
+Each plan is checked before it is returned. The new text must parse to the values of the old file, except for the entry.
 """
 
 import difflib
@@ -29,7 +28,7 @@ _FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_t
 class ConfigChange(Struct, frozen=True):
     """Planned change of a client's configuration file, with its content before and after.
 
-    `before` or `after` is None if the file does not exist at that time.
+    `before` is None if the file does not exist. `after` is None if the change deletes the file.
     """
 
     client: Client

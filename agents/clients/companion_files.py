@@ -1,6 +1,6 @@
 """Files that offer the archive in Codex, Gemini CLI and OpenCode: skill, agent, slash commands, and a plugin.
 
-Palaver always replaces the whole file, and only if it wrote the existing file.
+Palaver writes each file as a whole, and never changes an existing file that it did not write.
 """
 
 from collections.abc import Callable, Collection

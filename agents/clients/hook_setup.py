@@ -39,9 +39,9 @@ class HookClient(Struct, frozen=True):
 
     Attributes:
         client: Location of the file with the hooks.
-        events: Name of each supported event in the agent's configuration, by the argument of `palaver hooks run`.
-        timeout: Maximum duration of a hook, in the unit of the agent.
-        end_timeout: Maximum duration of the hook at the end of a session.
+        events: Names of the supported events in the agent's configuration, by the argument of `palaver hooks run`.
+        timeout: Maximum duration of a hook, in seconds for Codex and in milliseconds for Gemini CLI.
+        end_timeout: Maximum duration of the hook at the end of a session, in the same unit.
         tools: Pattern of the tools for which the hook `tool` runs.
     """
 
@@ -203,7 +203,7 @@ def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) 
 
 
 def _is_previous(backup: bytes | None) -> bool:
-    """Return whether the backup contains no hooks of Palaver, which means that Palaver did not create the file.
+    """Return whether a backup exists and contains no hooks of Palaver, so that Palaver did not create the file.
 
     If Palaver created the file, the backup was made by a later update, so it contains Palaver's hooks.
     """

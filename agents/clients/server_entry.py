@@ -69,8 +69,8 @@ class EntryShape(Struct, frozen=True):
 def own_server(program: Sequence[str], home: Home, toolset: str = "") -> ServerEntry:
     """Return the entry of the server that `program` starts.
 
-    If PALAVER_HOME or XDG_DATA_HOME is set, the entry contains PALAVER_HOME, because a client that was not started from
-    a shell does not inherit the variables of the shell.
+    If PALAVER_HOME or XDG_DATA_HOME is set, the entry contains PALAVER_HOME. A client that was not started from a shell
+    does not inherit the shell's variables.
     """
     selected = os.environ.get(HOME_VARIABLE) or os.environ.get("XDG_DATA_HOME")
     env = {HOME_VARIABLE: str(home.root)} if selected else {}

@@ -33,7 +33,7 @@ _NOTHING: Final = {
     "symbol": "No symbol has this name. Mode semantic searches by meaning.",
     "semantic": "No unit reaches a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
 }
-"""Note for each mode if nothing is found."""
+"""Note in the reply if nothing is found, by search mode."""
 _KINDS: Final = {"constant": "const"}
 _EXPORTS: Final = 50
 """Number of search results among which exported symbols are selected."""

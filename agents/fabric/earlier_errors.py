@@ -31,7 +31,7 @@ _NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
 class EarlierErrors(Struct, frozen=True):
-    """Memories of similar errors, and known fixes from archived conversations, both in order of relevance."""
+    """Memories of similar errors, and known fixes from archived conversations, the most frequent fix first."""
 
     memories: tuple[StoredMemory, ...]
     fixes: tuple[KnownFix, ...]

@@ -85,7 +85,7 @@ class FabricContext(MemoryContext):
         return (self.core.projects.namespace(folder),) if layer == 2 else GLOBAL_NAMESPACES
 
     def target(self, layer: int, folder: Path) -> str:
-        """Return the namespace for a new memory of a layer. A project's namespace is reserved for this project."""
+        """Return the namespace for a new memory of a layer. For layer 2, reserve the namespace for the project."""
         if layer == 1:
             return self.session(folder)
         return self.core.projects.claim(folder) if layer == 2 else "global"

@@ -51,7 +51,7 @@ class BudgetSearchData(Struct, frozen=True):
 
 
 class StoreData(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Stored memory, and what storing it changed."""
+    """Stored memory, and the memories and edges that storing it changed."""
 
     id: str
     content_hash: str
@@ -125,7 +125,7 @@ class OutcomeData(Struct, frozen=True, omit_defaults=True):
 
 
 class RelateData(Struct, frozen=True):
-    """Edge between two memories."""
+    """ID of the edge between two memories."""
 
     edge_id: int
 
@@ -185,7 +185,7 @@ class HistoryData(Struct, frozen=True):
 
 
 class ContradictionsData(Struct, frozen=True):
-    """Memories that contradict another one."""
+    """Memories that contradict the checked memory."""
 
     contradictions: Rows
     edges_created: int
@@ -193,7 +193,7 @@ class ContradictionsData(Struct, frozen=True):
 
 
 class SupersedesData(Struct, frozen=True):
-    """Memory that another one supersedes, or null."""
+    """Memory that the checked memory supersedes, or null."""
 
     superseded_id: str | None
     edge_created: bool
@@ -202,7 +202,7 @@ class SupersedesData(Struct, frozen=True):
 
 
 class HealthData(Struct, frozen=True):
-    """Memories to review."""
+    """Memories to review: contradictions, low confidence, and long without use."""
 
     contradictions: Rows
     low_confidence: Rows
@@ -260,7 +260,7 @@ class IndexStatsData(Struct, frozen=True):
 
 
 class TraceData(Struct, frozen=True):
-    """Lines of a file that agents wrote, and the commit and conversation of most of them."""
+    """Lines of a file that agents wrote, with the commit and the conversation that contain most of these lines."""
 
     file: str
     line: int | None

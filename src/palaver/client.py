@@ -176,7 +176,7 @@ class AsyncClient:
         return reply
 
     async def get_memory_stats(self) -> StatsReply:
-        """Return the number of memories by category and context level, and the use of the cache."""
+        """Return the number of memories by category and level, and the statistics of the query embedding cache."""
         reply: StatsReply = await self._call("get_memory_stats")
         return reply
 

@@ -12,7 +12,7 @@ from .program import command_of
 
 
 def marketplace() -> Path:
-    """Return the folder that lists the plugin: the installed package, or the checkout."""
+    """Return the plugin marketplace for Claude Code: the folder of the installed package, or the checkout."""
     return Path(palaver.agents.__file__).parents[1]
 
 

@@ -113,7 +113,7 @@ def forget(
 
 
 def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> None:
-    """Show the preview, and delete its content if `token` or the user confirms it."""
+    """Delete the content that `token` confirms. Without a token, show a preview and ask the user to confirm it."""
     with _deleter() as deleter:
         if not token:
             with progress_bars() as reporter:

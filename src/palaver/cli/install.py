@@ -51,7 +51,7 @@ _PLANNED_FILE: Final = {
     "remove": "delete {}",
     "absent": "not written to {}",
 }
-"""Texts for files that Palaver writes as a whole."""
+"""Texts for files that Palaver writes as a whole. `_PLANNED` contains the texts for other configuration files."""
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
 _CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)

@@ -44,7 +44,8 @@ def places_of(project: str) -> list[str]:
     """Return the values that select a project in a search.
 
     The first value is the name or full path under which the project is archived. For a folder with indexed documents,
-    the second value is their namespace. It differs from the folder's name if another project has the same name.
+    the second value is the namespace of these documents. The namespace differs from the folder's name if another
+    project has the same name.
     """
     folder = Path(project).expanduser()
     if not is_folder(project) or not folder.is_dir():

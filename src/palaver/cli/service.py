@@ -44,7 +44,7 @@ class Service(Struct, frozen=True):
 
     @classmethod
     def find(cls) -> "Service":
-        """Return the service of this system.
+        """Return the service for this system: a launchd agent on macOS, or else a systemd unit.
 
         Raises:
             ConfigInvalid: PALAVER_HOME is invalid.

@@ -28,7 +28,7 @@ from .stop_signal import StopSignal
 _DOCUMENT_WAIT: Final = 0.05
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
-"""Names of counts in the log, in words that users understand."""
+"""Names of counts in the log. The keys are the internal names."""
 _log = logging.getLogger(__name__)
 
 
