@@ -43,7 +43,7 @@ _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of a JSON reply without its notice."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
-"""Maximum tokens of an ID, of a path and of a whole error message. They repeat input of any length."""
+"""Maximum tokens of an ID, of a path and of a whole error message, which repeat the caller's input."""
 _PROJECTS, _NAME = 60, 12
 """Maximum tokens of the sentence that lists the projects, and of each project name in this sentence."""
 # The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
@@ -193,7 +193,7 @@ def _lines(
 
 
 def _unquoted(query: object) -> object:
-    """Parse a query such as '["a", "b"]', because some clients send arrays as strings. Return others unchanged."""
+    """Parse a query such as '["a", "b"]', because some clients send arrays as strings. Other values are unchanged."""
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:

@@ -21,8 +21,7 @@ _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
 _LAYOUT: Final = re.compile(r"\s*(?:#{1,6}\s|\|[\s:|-]+$|(?:-{3,}|\*{3,}|_{3,})\s*$)")
 """Pattern for lines that are not claims: headings, horizontal rules, and the line below a table's header."""
 _OWN: Final = re.compile(r"(?:\d+[.)]\s)?\W*(?:Probably|Nothing found)\b")
-"""Pattern for the start of a claim that needs no source: `Probably …` (the model's own conclusion) or `Nothing
-found`."""
+"""Pattern for the start of a claim that needs no source: the model's own conclusion, or that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
 """Minimum number of words in a claim without a full stop. A shorter line is a label. With a full stop, one word less is

@@ -53,7 +53,7 @@ class ScopedIndex:
     def _find_shared(self, query: Query, *, snippets: bool) -> Results:
         """Return the first hits outside private projects.
 
-        Spelling suggestions and hit counts are omitted, because they would reveal the content of private projects.
+        Spelling suggestions and hit counts are omitted, because they could reveal the content of private projects.
         """
         hits, page, results = list[Hit](), replace(query, limit=LIMIT_MAX), None
         for _ in range(_PAGES_MAX):

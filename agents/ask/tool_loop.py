@@ -38,7 +38,7 @@ _EXCESS: Final = f"Not run: at most {CALLS_MAX} calls in one message"
 _GROWTH: Final = 3
 """Divisor of the time limit. When less than a third of the time is left, the model must answer."""
 _RESULT_BYTES: Final = 20_000
-"""Expected number of bytes that the results of one model message add to the next request."""
+"""Expected number of bytes that the result of a search adds to the next request."""
 _REFUSALS: Final = {"refusal", "content_filter"}
 """Stop reasons with which providers report that the model refused to answer."""
 _ANSWER_NOW: Final = "{reason} is almost reached. Call no tool. Write your answer now, from what you found so far."

@@ -28,7 +28,7 @@ _FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_t
 class ConfigChange(Struct, frozen=True):
     """Planned change of a client's configuration file, with its content before and after.
 
-    `before` is None if the file does not exist. `after` is None if the change deletes the file.
+    `before` is None if the file does not exist yet. `after` is None if no file exists after the change.
     """
 
     client: Client
@@ -124,7 +124,7 @@ def plan_removal(client: Client) -> ConfigChange:
 def apply(change: ConfigChange) -> None:
     """Write a planned change.
 
-    Before the entry is added, the file is copied to the backup. After the entry is removed, the backup is deleted.
+    Before the first change, the file is copied to the backup. After the entry is removed, the backup is deleted.
 
     Raises:
         ChangedMeanwhile: Another program changed the file after the plan. Nothing was written.

@@ -224,7 +224,7 @@ def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | 
 
 
 def _check(text: str, after: str, wanted: Mapping[str, Sequence[Any]]) -> None:
-    """Raise `UnusableText` if the new text differs from the old values in more than the wanted groups."""
+    """Raise `UnusableText` unless the new text parses to the old values with the wanted groups."""
     old, new = json_text.read(text), json_text.read(after)
     section = {**old.pop(_SECTION, {}), **wanted}
     expected = {name: value for name, value in section.items() if value != []}

@@ -28,7 +28,7 @@ class ServerEntry(Struct, frozen=True):
 
     @property
     def program(self) -> list[str]:
-        """Command and arguments that start Palaver, up to the subcommand `mcp`."""
+        """Command and arguments that start Palaver, without the subcommand `mcp` and its options."""
         return [self.command, *self.args[: self.args.index("mcp")]]
 
 

@@ -43,7 +43,7 @@ def checked_count(value: int, maximum: int = RESULTS_MAX) -> int:
 
 
 def checked_fraction(name: str, value: float) -> float:
-    """Return `value`. Raises `InvalidInput` with the name of the parameter unless it is from 0 to 1."""
+    """Return `value`. Raises `InvalidInput`, with `name` in the message, unless `value` is from 0 to 1."""
     if not 0 <= value <= 1:
         raise InvalidInput(f"Invalid {name}: {value}", hint="Give a number from 0.0 to 1.0.")
     return value

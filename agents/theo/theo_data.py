@@ -202,7 +202,7 @@ class SupersedesData(Struct, frozen=True):
 
 
 class HealthData(Struct, frozen=True):
-    """Memories to review: contradictions, low confidence, and long without use."""
+    """Memories to review: contradictions, memories of low confidence, and unused memories."""
 
     contradictions: Rows
     low_confidence: Rows
