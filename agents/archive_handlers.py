@@ -44,7 +44,8 @@ from .toolset import Toolset
 from .workflow_prompts import PROMPTS, completions
 
 _SUBSCRIPTIONS_SINCE: Final = "2026-07-28"
-"""First protocol version in which clients subscribe to list changes. Older clients are notified without asking."""
+"""First protocol version in which clients subscribe to list changes. Older clients are notified without a
+subscription."""
 _NOT_FOUND: Final = -32002
 """Error code for an unknown resource, for clients older than `_SUBSCRIPTIONS_SINCE`. Others get INVALID_PARAMS."""
 
@@ -125,7 +126,9 @@ class ArchiveHandlers:
 
 
 def _argument(params: CompleteRequestParams) -> str:
-    """Return the kind of value to complete: `project`, `session`, or a text for arguments without completions.
+    """Return what to complete: the name of a prompt's argument, or `session` for the ID of a session.
+
+    The text is empty for the ID of an observation, which has no completions.
 
     Raises:
         MCPError: The prompt, the template or the argument is unknown.
@@ -141,6 +144,6 @@ def _argument(params: CompleteRequestParams) -> str:
 
 
 def _mcp_error(error: PalaverError, invalid: int, data: dict[str, str] | None = None) -> MCPError:
-    """Convert an error for the client. `invalid` is the MCP error code if the client can correct the request."""
+    """Convert an error to an MCP error. `invalid` is the error code if the client can correct the request."""
     code = invalid if isinstance(error, InvalidInput) else INTERNAL_ERROR
     return MCPError(code, error.full_message, data)

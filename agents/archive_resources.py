@@ -1,6 +1,6 @@
 """MCP resources of the archive: the latest sessions, and URI templates for all observations and sessions.
 
-The only part of an address that reaches the archive is an ID. The archive looks it up and never uses it as a path.
+Only the ID in a URI is passed to the archive, which looks it up and never uses it as a path.
 """
 
 import re
@@ -51,7 +51,7 @@ def latest_sessions(conversation: ConversationContext) -> tuple[Hit, ...]:
 
 
 def session_address(session: Hit) -> str:
-    """Return the address of a session."""
+    """Return the URI of a session, such as `palaver://session/0b6f2c1d`."""
     return SESSION.replace("{id}", quote(session.session_id, safe=""))
 
 
@@ -63,7 +63,7 @@ def list_resources(sessions: Iterable[Hit]) -> list[Resource]:
 
 
 def read_resource(conversation: ConversationContext, address: str) -> str:
-    """Return an observation or a session as Markdown, as `get_observations` does.
+    """Return the observation or session at a URI as Markdown, in the format of `get_observations`.
 
     Raises:
         InvalidInput: The address names no observation or session.

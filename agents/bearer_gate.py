@@ -1,4 +1,4 @@
-"""Bearer token of the HTTP server: its file, and the check of every request."""
+"""Bearer token of the HTTP server: storage of the token in a file, and authentication of every request."""
 
 import fcntl
 import hmac
@@ -24,9 +24,9 @@ _REFUSAL: Final = b"Unauthorized: send the header `Authorization: Bearer TOKEN`,
 
 
 def load_token(home: Home) -> str:
-    """Return the token of a Palaver home. It is created once, in a file that only the user can read.
+    """Return the token of a Palaver home. Without a token, create one in a file that only the user can read.
 
-    In read-only mode, a missing token is created for this process only.
+    In read-only mode, a new token is valid for this process only and is not stored.
 
     Raises:
         ConfigInvalid: The file cannot be read or written.
@@ -40,7 +40,7 @@ def load_token(home: Home) -> str:
 
 
 def _stored(home: Home) -> str:
-    """Return the token in the file, or an empty text if it has none that is long enough."""
+    """Return the token in the file, or an empty text if the file has no valid token."""
     with suppress(FileNotFoundError):
         token = home.http_token.read_text("ascii").strip()
         if len(token) >= _SHORTEST and token.isprintable() and " " not in token:
@@ -51,9 +51,10 @@ def _stored(home: Home) -> str:
 
 
 def _created(home: Home) -> str:
-    """Store a new token and return it, or return the one that another process has stored in the meantime.
+    """Store a new token and return it, or return the token that another process has just stored.
 
-    The lock works on file systems without hard links, and the system releases it if the process is killed.
+    A file lock excludes other processes. It also works on file systems without hard links, and the system releases it
+    if this process is killed.
     """
     token = secrets.token_urlsafe(_BYTES)
     if home.is_read_only:

@@ -10,11 +10,11 @@ REPORTER: Final[ContextVar[Reporter]] = ContextVar("REPORTER", default=silent)
 
 
 class CallProgress:
-    """Latest stage of a call, such as `Reading: 12 of 340`. An instance is a `Reporter`."""
+    """Latest progress message of a call, such as `Reading: 12 of 340`. An instance is a `Reporter`."""
 
     def __init__(self) -> None:
         self.message = ""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Store the stage, its number of finished steps and its total number of steps."""
+        """Store the name of the stage, its number of finished steps and its total number of steps."""
         self.message = f"{stage}: {done:,} of {total:,}"

@@ -1,8 +1,8 @@
 """Confirmation of a deletion by the user, through elicitation (a question of the server that the client shows).
 
 Since protocol version 2026-07-28, a server cannot send requests. It returns the question as the result of the call, and
-the client repeats the call with the answer. The key of the question is its digest. So an answer counts only for the
-same question: if other items would be deleted by now, the user is asked again.
+the client repeats the call with the answer. The key of the question is its digest, so an answer is valid only for the
+same question. If the items to delete have changed in the meantime, the user is asked again.
 """
 
 from hashlib import sha256
@@ -24,13 +24,13 @@ from .delete_question import DeletionDeclined
 _REPEATS_CALLS_SINCE: Final = "2026-07-28"
 """First protocol version in which the client repeats a call with the answers."""
 _SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {}}
-"""Schema of an answer. The user only accepts or declines."""
+"""Schema of the form without fields: the user only accepts or declines."""
 
 
 def can_ask(context: ServerRequestContext[Any, Any]) -> bool:
     """Return whether the client can show a question as a form.
 
-    A client that supports elicitation without naming a mode supports forms.
+    A client that declares elicitation without a mode supports forms.
     """
     capabilities = context.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities else None
@@ -40,7 +40,9 @@ def can_ask(context: ServerRequestContext[Any, Any]) -> bool:
 async def ask(
     context: ServerRequestContext[Any, Any], params: CallToolRequestParams, question: str
 ) -> InputRequiredResult | None:
-    """Ask the user. Return the result that makes the client ask, or None once the user has accepted.
+    """Ask the user to confirm a deletion.
+
+    Return the result that makes the client show the question, or None if the user has accepted.
 
     Raises:
         DeletionDeclined: The user declined, or closed the question.

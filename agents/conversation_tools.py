@@ -43,7 +43,7 @@ _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of a JSON reply without its notice."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
-"""Maximum tokens of an ID, of a path and of a whole error message. They repeat input, which can have any length."""
+"""Maximum tokens of an ID, of a path and of a whole error message, which repeat the caller's input."""
 _PROJECTS, _NAME = 60, 12
 """Maximum tokens of the sentence that lists the projects, and of each project name in this sentence."""
 # The value is not validated here, because `Query.parse` accepts any value and has a message for each error.
@@ -121,7 +121,7 @@ def search(
 
 
 def _output(conversation: ConversationContext, query: object, limit: int, filters: Filters) -> OutputMatches:
-    """Return the matches of an exact text in tool output. Raises `InvalidInput`."""
+    """Return the matches of an exact text in tool output. Raises `InvalidInput` if `query` is not a string."""
     if not isinstance(query, str):
         raise InvalidInput('With in = "output", `query` must be one string', hint="Call search once for each text.")
     return conversation.index.find_output(query, filters, limit=limit)
@@ -172,7 +172,8 @@ def _lines(
 ) -> tuple[str, int, int | None]:
     """Return the path and the lines to read.
 
-    For the ID of a hit or a session, the path is the path of its conversation, and the default lines are its evidence.
+    If `path` is the ID of a hit or a session, the path of its conversation is returned. Without `start` and `end`, the
+    lines of the hit are returned.
 
     Raises:
         InvalidInput: The ID is unknown, or does not belong to a conversation.
@@ -192,7 +193,7 @@ def _lines(
 
 
 def _unquoted(query: object) -> object:
-    """Parse a query such as '["a", "b"]', because some clients send arrays as strings. Keep all other values."""
+    """Parse a query such as '["a", "b"]', because some clients send arrays as strings. Other values are unchanged."""
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:

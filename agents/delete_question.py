@@ -23,7 +23,7 @@ class DeletionDeclined(PalaverError):
 
 
 def delete_question(action: str, items: Sequence[str], note: str = "") -> str:
-    """Return a question that lists the items to delete, or an empty text if there are none."""
+    """Return a question such as `Forget 3 memories?` that lists the items. Without items, return an empty text."""
     if not items:
         return ""
     rows = [f"- {brief(each, _TOKENS)}" for each in items[:_LISTED]]

@@ -9,7 +9,7 @@ from .json_reply import Rows
 
 
 class HistorianReply(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """Fields of a reply. `problems` lists the memory files that could not be read."""
+    """Base class of the replies. `problems` lists the memory files that could not be read."""
 
     problems: Rows = []
 
@@ -35,7 +35,7 @@ class RememberReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class HistorianRecallReply(HistorianReply, frozen=True, kw_only=True):
-    """Recalled memories, best first. `weak` has the nearest ones if none is relevant."""
+    """Recalled memories, best first. `weak` contains the nearest memories if none is relevant."""
 
     memories: Rows
     notice: str = ""
@@ -46,7 +46,7 @@ class HistorianRecallReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class CompoundReply(HistorianReply, frozen=True, kw_only=True):
-    """File of the memory whose content was replaced, or of the new memory."""
+    """Reply of `memory_compound`: the file of the updated or new memory."""
 
     success: bool
     file_path: str
@@ -57,7 +57,7 @@ class CompoundReply(HistorianReply, frozen=True, kw_only=True):
 
 
 class ForgetReply(HistorianReply, frozen=True, kw_only=True):
-    """Candidates of the first call, or the result of the confirmed one."""
+    """Reply of `memory_forget`: the candidates of the first call, or the result of the confirmed call."""
 
     confirm_required: bool = False
     candidates: Rows | None = None

@@ -22,17 +22,17 @@ from .toolset import ServedTools, ServerConfig
 ADDRESS: Final = "127.0.0.1"
 PATH: Final = "/mcp"
 _SESSIONS_MAX: Final = 100
-"""Maximum number of open MCP sessions. Only clients of protocol versions with a handshake open one."""
+"""Maximum number of open MCP sessions. Clients of newer protocol versions, which have no handshake, open none."""
 
 
 def serve_http(
     served: ServedTools, config: ServerConfig, version: str, port: int, announce: Callable[[str, str], None]
 ) -> None:
-    """Serve until interrupted. Port 0 selects a free port. `announce` gets the address and the token.
+    """Serve until interrupted. Port 0 selects a free port. `announce` is called with the URL and the token.
 
     Raises:
         InvalidInput: The port is in use or not allowed.
-        ConfigInvalid: The file of the token cannot be used.
+        ConfigInvalid: The token file cannot be used.
     """
     log_to_stderr()
     token = load_token(config.home)

@@ -23,9 +23,10 @@ class MemoryContext:
         return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
 
     def namespace(self, named: str, *, claim: bool = False) -> str:
-        """Return the stored namespace for a namespace that a call names.
+        """Return the namespace in the database for the namespace that a tool call names.
 
-        `project:NAME` with the name of the agent's project selects this project, even if others have the same name.
+        `project:NAME` with the name of the agent's project selects this project, even if other projects have the same
+        name.
         """
         if named != plain_namespace(self.config.project):
             return named
@@ -45,7 +46,7 @@ class MemoryContext:
         return documents
 
     def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
-        """Start indexing queued files and embedding chunks in the background, if the server may run such a process."""
+        """Start a background process that indexes queued files and embeds chunks, if the server may start one."""
         if self.config.background and (waiting.queued or waiting.unembedded):
             self._background_indexer.wake()
 

@@ -24,7 +24,7 @@ from .toolset import ServedTools, ServerConfig
 _FIXED: Final = CacheHint(ttl_ms=3_600_000)
 """Cache hint for results that do not change while the server runs: clients may cache them for an hour."""
 _CHANGING: Final = CacheHint(ttl_ms=round(SECONDS * 1000))
-"""Cache hint for the list of sessions: the server checks it for changes at the same interval."""
+"""Cache hint for the list of sessions. Clients may cache it for the interval at which the server checks for changes."""
 CACHE_HINTS: Final[dict[CacheableMethod, CacheHint]] = {
     "server/discover": _FIXED,
     "tools/list": _FIXED,
@@ -33,11 +33,11 @@ CACHE_HINTS: Final[dict[CacheableMethod, CacheHint]] = {
     "resources/list": _CHANGING,
     "resources/read": CacheHint(),
 }
-"""Milliseconds for which clients may keep a result. A resource is never kept, because it can be deleted at any time."""
+"""Cache hints by method. A resource is never cached, because it can be deleted at any time."""
 
 
 class PalaverServer(Server[Any]):
-    """Server that announces the same capabilities to clients of all versions."""
+    """Server that announces the same capabilities to clients of all protocol versions."""
 
     def get_capabilities(self, *_options: Any, **_named: Any) -> ServerCapabilities:
         """Return the capabilities. Only the list of resources changes while the server runs."""

@@ -1,4 +1,7 @@
-"""Notifications to clients when the list of the latest sessions changes, with and without subscriptions."""
+"""Notifications to clients when the list of the latest sessions changes.
+
+Clients of older protocol versions get them after they listed the resources, newer clients after they subscribed.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -30,7 +33,7 @@ class SessionWatch:
         self._wanted = anyio.Event()
 
     def listed(self, addresses: frozenset[str], context: ServerRequestContext[Any, Any], *, notify: bool) -> None:
-        """Record the addresses that a client received. With `notify`, the client is notified of changes."""
+        """Record the resource URIs that a client received. With `notify`, notify this client of later changes."""
         if self._known is None:
             self._known = addresses
         if notify:
@@ -45,7 +48,7 @@ class SessionWatch:
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve a subscription to changes of the resource list. Other kinds of changes in it are not confirmed."""
+        """Serve a subscription to changes of the resource list. Subscriptions to other kinds of changes are ignored."""
         only = SubscriptionFilter(resources_list_changed=params.notifications.resources_list_changed)
         self._wanted.set()
         return await self._listen(context, params.model_copy(update={"notifications": only}))

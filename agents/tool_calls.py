@@ -131,13 +131,13 @@ class ToolCalls:
 
 
 def refuse_cursor(params: PaginatedRequestParams | None) -> None:
-    """Raise `MCPError` for a request that names a page, because every list is a single page."""
+    """Raise `MCPError` for a request with a page cursor, because every list is a single page."""
     if params is not None and params.cursor is not None:
         raise MCPError(INVALID_PARAMS, "Invalid cursor. The list is a single page: leave the cursor out.")
 
 
 async def _report(context: Context, progress: CallProgress) -> None:
-    """Send a progress notification: the seconds since the start of the call, and its stage.
+    """Send a progress notification every second: the seconds since the start of the call, and its latest stage.
 
     Nothing is sent if the request contained no progress token.
     """
@@ -148,7 +148,7 @@ async def _report(context: Context, progress: CallProgress) -> None:
             await context.session.report_progress(
                 round(anyio.current_time() - start, 1), message=progress.message or None
             )
-        except Exception:  # The reply matters more than its progress: the tool may have deleted something.
+        except Exception:  # Keep the call's reply: the tool may have deleted something.
             logging.getLogger(__name__).debug("the progress of a call cannot be reported", exc_info=True)
             return
 
@@ -171,9 +171,10 @@ def _listed(name: str, tool: Tool, *, online: bool, read_only: bool) -> ListedTo
 
 
 def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
-    """Return the reply as text. If the protocol version supports it, add a JSON reply as structured content.
+    """Return the reply as text, and also as structured content if it is JSON and the protocol version supports this.
 
-    A failure has none, because the client of the TypeScript SDK compares even this with the output schema.
+    A failed call has no structured content. The client of the TypeScript SDK would validate it against the output
+    schema.
     """
     has_data = reply.data is not None and not failed and is_version_at_least(protocol, STRUCTURED_SINCE)
     structured = dict(reply.data or {}) if has_data else None

@@ -87,8 +87,8 @@ WholeNumber = Annotated[int, WHOLE, AfterValidator(_in_64_bits)]
 class Tool(Struct, frozen=True):
     """Tool of a toolset: a function with the context as its first parameter, and a schema of the other parameters.
 
-    The docstring of the function is the description, and its annotations are the schema. The core checks parameters
-    with a `SkipValidation` annotation, because the core has its own messages. If `judges` is true, a call can compare
+    The docstring of the function is the description, and its annotations are the schema. Parameters annotated with
+    `SkipValidation` are checked by `core/`, which has its own error messages. `judges` is True if a call can compare
     memories, with the language model if the user configured one.
 
     `question` takes the arguments of the function. It returns the question that the user answers before the call, or an
@@ -241,7 +241,7 @@ class ServedTools(Struct, frozen=True):
         return cls("\n\n".join(toolset.instructions for toolset in toolsets), tools)
 
     def instructions_for(self, config: ServerConfig) -> str:
-        """Return the instructions, with what the toolsets say about this archive."""
+        """Return the instructions, and the notes of the toolsets about this archive, such as its projects."""
         toolsets = {toolset.name: toolset for toolset, _ in self.tools.values()}
         notes = [each.describe_archive(config) for each in toolsets.values() if each.describe_archive is not None]
         return "\n\n".join(filter(None, (self.instructions, *notes)))
@@ -326,7 +326,7 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
 def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
     """Return a schema with the names and types of the fields of a reply, and of its object `data`.
 
-    Descriptions and the fields of other objects are left out, because they cost twice the tokens.
+    Descriptions and the fields of other objects are left out to save tokens.
     """
     if "anyOf" in schema:
         kinds = [_outline(each, top=False) for each in schema["anyOf"]]
@@ -340,7 +340,7 @@ def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
 
 
 def _is_title(name: str, value: object) -> bool:
-    """Return whether a field is a title. A parameter can have this name too, with a schema as its value."""
+    """Return whether a field is the keyword `title` of JSON Schema. A parameter named `title` has a schema as value."""
     return name == "title" and isinstance(value, str)
 
 

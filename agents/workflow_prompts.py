@@ -25,7 +25,7 @@ _SESSION_ID: Final = "Use a session ID, or at least its first 4 characters, such
 
 
 class WorkflowPrompt(Struct, frozen=True):
-    """Prompt of the server. `fill` returns its text for the arguments, in the order of the listed arguments."""
+    """Prompt of the server. `fill` takes the values of the listed arguments, in their order, and returns the text."""
 
     listed: Prompt
     fill: Callable[..., str]
@@ -98,7 +98,7 @@ PROMPTS: Final = {
         ),
     )
 }
-"""Prompts by name, in the order of the list."""
+"""Prompts by name, in the order in which clients list them."""
 
 
 def completions(argument: str, typed: str, sessions: Sequence[Hit]) -> list[str]:

@@ -1,6 +1,7 @@
-"""Definition of the agent `search-conversation`, which answers questions with the three tools of the archive.
+"""Definition of the agent `search-conversation`, which answers questions with `search`, `get_observations` and `read`.
 
-Claude Code loads the same file as a subagent. For other agents, `companion_texts.py` converts it.
+It is loaded from `agents/search-conversation.md`. Claude Code loads the same file as a subagent, and
+`companion_texts.py` converts it for other agents.
 """
 
 import re
@@ -19,7 +20,7 @@ class AgentDefinition(Struct, frozen=True):
 
     Attributes:
         description: When to call the agent, and what it returns.
-        tools: Names of the tools as Claude Code knows them, with the name of the server.
+        tools: Names of the tools in Claude Code, which begin with `mcp__` and the server's name.
         model: Model that Claude Code uses.
         prompt: Instructions in Markdown.
     """
@@ -37,7 +38,7 @@ class AgentDefinition(Struct, frozen=True):
 
 
 def source() -> str:
-    """Return the content of the packaged file."""
+    """Return the content of the packaged file `search-conversation.md`."""
     return (files("palaver.agents") / "search-conversation.md").read_text("utf-8")
 
 
@@ -54,7 +55,7 @@ def front_matter(text: str) -> tuple[dict[str, str], str]:
 
 @cache
 def agent_definition() -> AgentDefinition:
-    """Return the packaged definition."""
+    """Load the definition of the agent `search-conversation` from its packaged file."""
     fields, prompt = front_matter(source())
     tools = tuple(name.strip() for name in fields["tools"].split(","))
     return AgentDefinition(fields["name"], fields["description"], tools, fields["model"], prompt)

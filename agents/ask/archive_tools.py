@@ -17,7 +17,7 @@ _SHOWN: Final = 25
 """Maximum tokens of an argument or an error in a progress message."""
 
 ProgressLine = Callable[[str], None]
-"""Function that gets one line of text for each step."""
+"""Callback that receives one line of text for each step, such as `search "cache": 3 hits`."""
 
 
 class ArchiveTools:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNVERIFIED: Final = "[not in the archive]"
 """Mark after a citation of an item or of lines that the archive does not contain."""
 PUBLIC_ID: Final = r"(?<![\w/-])(?i:(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+)(?!\w)"
-"""Pattern of an ID in a text, in any case."""
+"""Pattern of an ID in a text, such as `obs-7` or `mem_12`, in upper or lower case."""
 _CITATION: Final = re.compile(
     rf"(?P<id>{PUBLIC_ID})"
     r"|(?<![\w/.-])(?P<path>[\w.@+~-]+(?:/[^\s`:\[\](),;]+)+|[\w-]{4,}):(?P<first>\d+)(?:-(?P<last>\d+))?(?![\w.:])"
@@ -51,7 +51,7 @@ class CitationChecker:
     def check(self, text: str) -> CheckedText:
         """Return the text with a mark after each citation that is not in the archive.
 
-        In a pair such as `[obs-7, 0b6f:12]`, the lines must be from the conversation of the entry.
+        In a pair such as `[obs-7, 0b6f:12]`, the lines must be from the same conversation as `obs-7`.
         """
         found = list(self._citations(text))
         details = self._details([each["id"] for each in found if each["id"]])

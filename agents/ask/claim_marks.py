@@ -21,11 +21,11 @@ _ALONE: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\|)")
 _LAYOUT: Final = re.compile(r"\s*(?:#{1,6}\s|\|[\s:|-]+$|(?:-{3,}|\*{3,}|_{3,})\s*$)")
 """Pattern for lines that are not claims: headings, horizontal rules, and the line below a table's header."""
 _OWN: Final = re.compile(r"(?:\d+[.)]\s)?\W*(?:Probably|Nothing found)\b")
-"""Pattern for the start of a conclusion that the model marks as its own, or of a statement that nothing was found."""
+"""Pattern for the start of a claim that needs no source: the model's own conclusion, or that nothing was found."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _WORDS_MIN: Final = 4
-"""Minimum number of words in a claim without a full stop. A shorter line is a label. A claim with a full stop needs one
-word less."""
+"""Minimum number of words in a claim without a full stop. A shorter line is a label. With a full stop, one word less is
+enough."""
 _STOP: Final = re.compile(r"[.!?](?!\w)")
 _AFTER_STOP: Final = re.compile(r"(?:\s*[\[(](?:[^\[\]()\n]|\[[^\]\n]*\])*[\])][.,;]?(?=\s|$))+")
 """Pattern for brackets after a sentence. They belong to the sentence if they contain a citation."""
@@ -33,7 +33,7 @@ _REFERENCE: Final = re.compile(rf"{PUBLIC_ID}|:\d+")
 
 
 class MarkedText(Struct, frozen=True):
-    """Text with marks, the number of claims without a valid source, and the valid sources."""
+    """Text with marks, the number of claims without a valid source, and the sources that the model read."""
 
     text: str
     unsupported: int
@@ -46,10 +46,11 @@ def ids_in(texts: Collection[str]) -> set[str]:
 
 
 def mark_claims(text: str, sources: Sequence[CitedSource], is_read: Callable[[CitedSource], bool]) -> MarkedText:
-    """Mark sources that were not read, and claims that cite none of the sources.
+    """Mark citations of entries that the model did not read, and claims without a valid citation.
 
-    A claim is a sentence, or a row of a table. A citation supports its sentence. In the last sentence of a paragraph
-    or list item, it supports all sentences of it. A code fence around the whole text is removed.
+    A claim is a sentence, or a row of a table. A citation supports the sentence that contains it. A citation in the
+    last sentence of a paragraph or list item supports all sentences of that paragraph or item. A code fence around the
+    whole text is removed.
     """
     existing = [source for source in sources if source.exists]
     valid = tuple(filter(is_read, existing))
@@ -84,7 +85,7 @@ def unwrapped(text: str) -> str:
 
 
 def _any_of(sources: Iterable[CitedSource]) -> re.Pattern[str]:
-    """Return the pattern of these citations."""
+    """Return a pattern that finds any citation of these sources in a text."""
     return re.compile("|".join(map(_pattern, sources)) or r"(?!)", re.IGNORECASE)
 
 

@@ -32,8 +32,7 @@ _INTENTION: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern for the start of a sentence in which an agent announces what it will do. A later sentence says what was
-done."""
+"""Pattern for the start of a sentence in which an agent announces an action. A later sentence reports its result."""
 _QUESTION: Final = ("?", "?”", '?"')
 _WRAPPED: Final = re.compile(r"(?m)^(?!\s*#)(.*\S)\n(?=[ \t]*[^\s\d#>|`~*+•-])")
 """Line of a document that continues in the next line. Headings, lists, tables and code blocks do not continue."""
@@ -57,8 +56,8 @@ class Claim(NamedTuple):
 def claims_of(detail: Detail) -> list[Claim]:
     """Return the distinct sentences of an entry's facts and narrative.
 
-    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out, and so are the intentions and
-    questions of an agent.
+    Notes about the work itself, such as `Committed: …` or `All tests pass`, are left out. Intentions and questions of
+    an agent are also left out.
     """
     observation = detail.observation
     # The facts of a memory are its statistics, and those of a document are its metadata.
@@ -74,7 +73,7 @@ def claims_of(detail: Detail) -> list[Claim]:
 
 
 def is_statement(text: str) -> bool:
-    """Return whether a sentence of an agent neither announces an action nor asks the user a question."""
+    """Return False if an agent's sentence announces an action or asks the user a question, or else True."""
     return text.startswith(_ASKED) or not (_INTENTION.match(text) or text.endswith(_QUESTION))
 
 

@@ -1,6 +1,6 @@
 """Findings from the shell commands of past sessions: the commands for a task, and the fixes of an error.
 
-They answer questions for which `palaver how` and `palaver fix` exist.
+They answer the same questions as `palaver how` (such as "how do I run the tests") and `palaver fix`.
 """
 
 import re
@@ -40,24 +40,25 @@ _ERROR: Final = re.compile(
 """Pattern for words of error messages."""
 _QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{8,})[\"”`]")
 _FAILURE: Final = re.compile(r"\b(?:errors?|exceptions?|messages?|fail(?:s|ed)?|crash(?:es|ed)?)\b", re.IGNORECASE)
-"""Words beside a quoted error. Without them, the quotation can be any command or name."""
+"""Pattern for words such as `error` or `failed`. A quotation in a question counts as an error only beside such a
+word."""
 _GENERAL: Final = frozenset(
     "all app application code command commands correctly here locally new program project repo repository use used"
     " using version whole".split()
 )
-"""Words of a question that do not restrict the task."""
+"""Words of a question that do not narrow down its task, such as "new" or "project"."""
 _COMMANDS: Final = 3
-"""Maximum number of commands."""
+"""Maximum number of commands in an answer."""
 _FIXES: Final = 2
-"""Maximum number of fixes of an error."""
+"""Maximum number of fixes in an answer."""
 _ERROR_WORDS: Final = 2
-"""Minimum number of words of an error."""
+"""Minimum number of key words in an error message that is searched for."""
 
 
 class FoundCommands(Struct, frozen=True):
-    """Commands for a task, or fixes of an error, each with its newest exchange.
+    """Commands for a task, or fixes of an error, each with the newest exchange that shows it.
 
-    `advice` names the command that lists all of them.
+    `advice` names the command that lists all commands or fixes.
     """
 
     found: tuple[ProjectCommand | KnownFix, ...] = ()
@@ -70,14 +71,18 @@ class FoundCommands(Struct, frozen=True):
         return any(isinstance(each, ProjectCommand) for each in self.found)
 
     def findings(self, labels: Mapping[str, str]) -> list[Finding]:
-        """Return a finding for each command or fix, which cites the exchange. `labels` maps paths to short names."""
+        """Return one finding per command or fix, with its exchange as the source.
+
+        `labels` maps paths to short names.
+        """
         return [_finding(each, detail, labels) for each, detail in zip(self.found, self.details, strict=True)]
 
 
 def find_commands(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundCommands:
     """Return the commands or the fixes that a question asks for, or nothing if it asks for something else.
 
-    Commands of the project `here` are preferred. Commands have no dates, so there are none for a range of dates.
+    Commands of the project `here` are preferred. With a date filter, the result is empty, because commands have no
+    dates.
     """
     if filters.after is not None or filters.before is not None:
         return FoundCommands()
@@ -129,7 +134,7 @@ def _error_of(question: str) -> str:
 
 
 def _opened(archive: MeteredArchive, found: Sequence[ProjectCommand | KnownFix], advice: str) -> FoundCommands:
-    """Open the exchanges of these commands or fixes."""
+    """Fetch the exchange of each command or fix, and return them together with the advice."""
     by_id = {detail.id: detail for detail in archive.details([each.id for each in found])}
     return FoundCommands(tuple(found), tuple(by_id[each.id] for each in found), advice)
 

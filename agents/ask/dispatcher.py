@@ -77,7 +77,7 @@ class Dispatcher:
             question: The question.
             otherwise: Function that returns an answer made without a model.
             filters: Only entries that satisfy these filters are used.
-            here: The current project, whose entries rank higher. A private project counts as none.
+            here: The current project, whose entries rank higher. It is ignored if it is private.
             report: Function that gets a line for each step.
             should_stop: Function that returns True to cancel. It is called between steps.
 

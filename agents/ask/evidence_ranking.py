@@ -10,15 +10,16 @@ from .claims import Claim
 from .relevance import Relevance
 
 _CITED: Final = 4
-"""Maximum number of conversations that are cited for the question itself after a good match.
+"""Maximum number of conversations that are cited if the best match is good.
 
-Measured on 519 questions about 98 sessions: six conversations contain the correct one for 83 %, four for 81 %.
+Additional decisions and fixes do not count. Measured on 519 questions about 98 sessions: the correct conversation is
+among the first four for 81 %, and among the first six for 83 %.
 """
 _SHARE: Final = 0.6
 """Minimum score of a conversation, as a share of the best score.
 
-On the same questions, a share of 0.6 keeps every correct session among the first four, with 3.2 conversations on
-average.
+On 519 questions about 98 sessions, this share keeps every correct session that is among the first four, and cites 3.2
+conversations on average.
 """
 _SECOND: Final = 0.1
 """Weight of the second hit of a conversation, which is added to the score of its first hit."""
@@ -27,16 +28,19 @@ _WORDS: Final = 0.15
 _WEAK: Final = 0.28
 """Minimum score of the best entry. Below it, the answer is marked as weak.
 
-The value was chosen on half of the 519 questions about 98 sessions, where 69 % of the wrong best findings are marked,
-and 22 % of the correct ones. On the other half, these are 65 % and 25 %. If the correct session is removed from the
-archive, 72 % and 65 % of the answers are marked.
+The value was chosen on one half of 519 questions about 98 sessions and tested on the other half. Share of the answers
+that are marked as weak, on the first and the second half:
+
+- 69 % and 65 % if the best finding is wrong
+- 22 % and 25 % if the best finding is correct
+- 72 % and 65 % if the correct session is removed from the archive
 """
 _WORDS_OF_KIND: Final = 0.2
 """Minimum share of the question's words in a sentence of an additional decision or fix."""
 
 
 class RankedEntries(NamedTuple):
-    """Entries, best first, and whether the best is probably about something else."""
+    """Entries, best first. `is_weak` is True if the best entry is probably about something else."""
 
     details: tuple[Detail, ...]
     is_weak: bool
@@ -48,12 +52,12 @@ def only_observations(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def place_of(hit: Hit) -> str:
-    """Return the path of a conversation, or the ID of a memory."""
+    """Return the key by which hits are grouped: the path of a transcript, or the ID of a hit without a transcript."""
     return hit.path if has_transcript(hit) else hit.id
 
 
 def scores_of(hits: Sequence[Hit]) -> dict[str, float]:
-    """Return the score of each conversation and memory."""
+    """Return a score for each key of `place_of`: the score of its first hit, plus a part of the score of its second."""
     found: dict[str, list[float]] = {}
     for hit in hits:
         found.setdefault(place_of(hit), []).append(hit.score)
@@ -86,12 +90,14 @@ def ranked(
     relevance: Relevance,
     scores: Mapping[str, float],
 ) -> RankedEntries:
-    """Return the best entries with a score, and after them the additional decisions and fixes.
+    """Return the entries for an answer: the best entries in `scores`, then the additional decisions and fixes.
 
-    If the best entry is a good match, at most `_CITED` are returned, and the others must have words of the question in
-    a sentence. Otherwise, all entries with a score are returned, because any of them can be the answer. Entries that
-    state nothing, such as a request without an answer, are left out, unless all entries with a score are like this.
-    A document comes after the conversations that are a good match.
+    If the best match is good, at most `_CITED` entries of `scores` are returned. All but the best of these must share a
+    word with the question. If the best match is weak, all entries of `scores` are returned, because any of them can be
+    the answer.
+
+    Exchanges that only repeat a prompt are left out, unless all entries of `scores` are like this. Documents come after
+    the conversations that match well.
     """
     shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
     matches = {name: score * (1 + _WORDS * shares[name]) for name, score in scores.items() if name in shares}

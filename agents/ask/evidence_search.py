@@ -35,8 +35,8 @@ class FoundEvidence(Struct, frozen=True):
     Attributes:
         details: The entries. If there are none, nothing was found.
         claims: Sentences of each entry, by its ID.
-        relevance: Relevance of texts to the question, compared with all sentences of the entries.
-        results: Reply to the search for the question itself. Without hits, it contains the explanation.
+        relevance: Measure of a text's relevance to the question. Words that are rare in the entries weigh more.
+        results: Results of the search for the question. Without hits, they contain the explanation.
         absent: Words of the question that no entry of the archive contains.
         is_weak: True if the best entry is probably about something else.
         newest: True if the question names only a time or a project, so that its newest entries are the answer.
@@ -58,8 +58,10 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
 
     Documents are searched separately, so that they do not displace conversations. If a later observation replaced an
     entry, that observation is also returned. If the question names a time, such as "last week", only entries of that
-    time are returned. If no word of the question occurs in the archive, no entry is returned. Similar vectors alone do
-    not show that the archive contains its subject.
+    time are returned.
+
+    If the archive contains no word of the question, no entry is returned. Similar vectors alone do not prove that an
+    entry is about the topic.
 
     Raises:
         InvalidInput: The question or a filter is invalid.
@@ -96,7 +98,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
 def _search(archive: MeteredArchive, question: str, filters: Filters, here: str) -> tuple[QuestionPlan, Results, bool]:
     """Search for the question, or list the newest entries if it names only a time or a project of the filters.
 
-    Return the plan, the results, and whether they are the newest entries.
+    Return the plan, the results, and True if the results are the newest entries.
     """
     if filters.projects and names_no_topic(question):
         listed = replace(Query.newest(limit=_LISTED), filters=filters)
@@ -128,9 +130,9 @@ def _with_time(filters: Filters, results: Results) -> Filters:
 
 
 def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the words of the question without times, and those of them that no entry contains.
+    """Return the key words of the question without its times, and those key words that the archive does not contain.
 
-    A corrected word is not absent, because the archive contains its correction.
+    A spell-corrected word is not absent, because the archive contains its correction.
     """
     for time in (*results.times, *results.empty_times):
         question = question.replace(time.text, " ")
@@ -142,7 +144,7 @@ def _absent(archive: MeteredArchive, question: str, results: Results) -> tuple[f
 def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> Sequence[Hit]:
     """Return the first new decision or fix in `found` whose score is high enough, or nothing.
 
-    `hits` are the chosen hits. The required score is lower for a conversation of one of them.
+    `hits` are the hits chosen so far. A hit from the conversation of one of them needs a lower score.
     """
     known, paths, best = {hit.id for hit in hits}, {hit.path for hit in hits}, hits[0].score if hits else 0.0
     near = [hit for hit in found if hit.id not in known and hit.score >= _SHARE_OF_KIND[hit.path in paths] * best]
@@ -165,7 +167,7 @@ def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tu
 
 
 def labels_of(details: Sequence[Detail]) -> dict[str, str]:
-    """Return a distinct label for each path: the short session ID, or `ID#2` for its second transcript."""
+    """Return a distinct label for each path: the short session ID, or `ID#2` for the second transcript of a session."""
     labels: dict[str, str] = {}
     for detail in details:
         if has_transcript(detail) and detail.path not in labels:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ...templates.render import Renderer
 
 ANSWER_TOKENS: Final = 2_000
-"""Maximum tokens of an answer."""
+"""Default maximum tokens of an answer."""
 _SAME: Final = 0.9
-"""Minimum share of a finding's words in an earlier finding. From this share on, the finding is a repetition."""
+"""A finding is a repetition if an earlier finding contains at least this share of its words."""
 _NEAREST: Final = 3
 """Maximum number of entries of other times that are shown if nothing is from the time in the question."""
 _DECIDED: Final = 0.3
@@ -88,9 +88,10 @@ def extractive_answer(
 def _evidence(
     archive: MeteredArchive, question: str, filters: Filters, here: str, named: NamedProject | None
 ) -> FoundEvidence:
-    """Return the evidence from the project that the question names, or else from all projects.
+    """Return the evidence from the project that the question names, or from all projects.
 
-    Without a good match in the named project, the evidence is weak, because the name alone raises the scores of others.
+    If the named project has no good match, all projects are searched and the evidence is marked as weak. The project's
+    name in the question alone raises the scores of entries in other projects.
     """
     if named is None:
         return find_evidence(archive, question, filters, here)
@@ -101,10 +102,10 @@ def _evidence(
 
 
 def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> list[Finding]:
-    """Return the first finding, and those that are related to the question.
+    """Return the first finding, and the other findings that share a word with the question.
 
-    After a good answer, a finding must show a word of the question. If all findings are weak, any of them can be the
-    answer. With filters, only the first finding is returned, because few entries compete.
+    If the evidence is weak, all findings are returned, because any of them can be the answer. If the user also set
+    filters, only the first one is returned, because few entries compete.
     """
     if weak:
         return findings[:1] if found.has_user_filters else findings
@@ -144,7 +145,7 @@ def _nothing_found(question: str, found: FoundEvidence, metered: MeteredArchive)
 
 
 def _days(expression: TimeExpression) -> str:
-    """Return the first and last day of a date range."""
+    """Return the first and last day of a date range, such as `2026-11-16 to 2026-11-22`."""
     first, last = show_day(expression.after), show_day(expression.before - 1)
     return first if first == last else f"{first} to {last}"
 
@@ -191,7 +192,7 @@ def _fitting(
     metered: MeteredArchive,
     budget: int,
 ) -> CitedAnswer:
-    """Return the answer with as many of the first findings as the budget allows, and with its cost in the receipt."""
+    """Return the answer with its receipt and as many findings as fit into `budget` tokens, but at least one."""
     for number in range(len(findings), 0, -1):
         found = metered.renderer.with_answer_tokens(_with_sources(basis, findings[:number], details, metered))
         if found.receipt.tokens <= budget or number == 1:

@@ -15,8 +15,8 @@ _CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
 def with_conflicts(findings: Sequence[Finding], details: Sequence[Detail]) -> list[Finding]:
     """Add to each finding the IDs of the findings that replace or contradict it.
 
-    Replacements within a session are stored in the archive. For decisions and patterns, the rules that compare memories
-    also judge each pair of titles. A replaced finding is first only if all findings are replaced.
+    The archive stores replacements within a session. In addition, `RuleJudge` compares the titles of each pair of
+    decisions and patterns. The first finding that is not replaced moves to the front.
     """
     if not findings:
         return []

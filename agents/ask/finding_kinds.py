@@ -20,7 +20,7 @@ _BY_TYPE: Final = {
     ObservationType.PATTERN: FindingKind.PATTERN,
 }
 _UNCHANGING: Final = frozenset({ObservationType.DEBUG, ObservationType.LEARNING})
-"""Types of observations without a change. A diagnosis among them is not a fix."""
+"""Types of observations that describe no change. A root cause in such an observation is not a fix."""
 _FIX: Final = re.compile(
     r"fix(?:e[sd]|ing)?\b|resolve[sd]?\b|(?:use|run|leave out) `[^`]+`|in `[^`]+`, (?:use|leave out)|`[^`]+` repairs\b",
     re.IGNORECASE,
@@ -45,7 +45,7 @@ _RULE: Final = _anywhere(
 def kind_of(detail: Detail, text: str) -> FindingKind:
     """Return the kind of a finding, from the kind or type of its entry, or else from its title and text.
 
-    Text that is only similar to a decision or rule is `OTHER`, so that no finding has a wrong label.
+    An uncertain kind is `OTHER`, because no label is better than a wrong one.
     """
     declared, title = detail.observation.type, detail.observation.title
     if detail.kind in {HitKind.DOCUMENT, HitKind.CODE}:

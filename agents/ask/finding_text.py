@@ -78,7 +78,8 @@ def _gain(claim: Claim, known: Sequence[str], relevance: Relevance) -> float | N
 def _title(detail: Detail, claims: Sequence[Claim]) -> str:
     """Return the title of an observation, or the prompt of an exchange.
 
-    The title is empty for a decision made by answering questions, because each fact repeats its question.
+    For a decision that the user made by answering an agent's questions, the title is empty, because each fact contains
+    its question.
     """
     observation = detail.observation
     if observation.type is ObservationType.DECISION and any(_ANSWER in claim.text for claim in claims):
@@ -101,7 +102,7 @@ def _sources(detail: Detail, labels: Mapping[str, str], places: Sequence[tuple[i
 
 
 def shortened(text: str, characters: int) -> str:
-    """Return the text, truncated at the end of a sentence or clause if it is too long."""
+    """Return the text, or its beginning of at most `characters` characters, truncated after a sentence or clause."""
     short = truncate(text, characters)
     if short == text:
         return text

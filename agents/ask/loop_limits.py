@@ -6,7 +6,7 @@ from msgspec import Struct
 class LoopLimits(Struct, frozen=True):
     """Limits of one question: messages of the model, tokens of all its calls, seconds, and dollars.
 
-    A given `cost` also counts as a budget, so it enables the model. Without it, the settings must contain a budget.
+    `cost` also serves as the budget, so it enables the model. If `cost` is None, the settings must contain a budget.
     """
 
     turns: int = 8

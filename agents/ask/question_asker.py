@@ -27,7 +27,10 @@ COST_MAX: Final = 0.50
 
 
 class QuestionAsker:
-    """Answers to questions from an open archive. `page` is the renderer that counts the tokens of each answer."""
+    """Service that answers questions from an open archive.
+
+    `page` is the renderer that counts the tokens of each answer.
+    """
 
     def __init__(self, archive: "ArchiveSearch", home: Home, config: Config, page: Renderer) -> None:
         self._archive, self._home, self._config, self._page = archive, home, config, page

@@ -25,7 +25,10 @@ _ACTIVITY: Final = frozenset("change changed changes day doing done happen happe
 _HITS: Final = 20
 """Number of hits of the search for the question. A second hit of a session raises the session's rank."""
 _FEW: Final = 2
-"""Maximum number of key terms that are searched alone. Among the other words of a question, they would count little."""
+"""Maximum number of key terms for a search of only these terms. With more, the question is searched as it was asked.
+
+The other words of a question would outweigh one or two key terms.
+"""
 _OF_KIND: Final = 3
 """Maximum number of hits of the search for decisions, and of the search for fixes."""
 _KINDS: Final = (

@@ -1,4 +1,4 @@
-"""Quotation from the transcript of an entry, for a question that the entry itself does not answer."""
+"""Quotation from the transcript lines of an entry, for a question that the text of the entry does not answer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ from .metered_archive import MeteredArchive
 from .relevance import Relevance
 
 _ENOUGH = 0.5
-"""Minimum share of the question's words in one sentence of the entry. From this share on, no quotation is needed."""
+"""No quotation is added if a sentence of the entry contains at least this share of the question's words."""
 _BETTER = 0.2
-"""Minimum difference between a quotation's share of the question's words and the best share in the entry."""
+"""Minimum by which a quotation's share of the question's words must exceed the best share in the entry."""
 _LINES = 60
 """Maximum number of transcript lines that are read for a quotation."""
 

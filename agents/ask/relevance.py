@@ -24,7 +24,7 @@ class Relevance:
         return self._sum(frozenset(terms(text)))
 
     def gain(self, text: str, known: Sequence[str]) -> float:
-        """Return the share of the question's words that a text adds to the known texts.
+        """Return the weighted share of the question's words that a text adds to the known texts.
 
         Words that the known texts already contain count one tenth.
         """
@@ -33,7 +33,7 @@ class Relevance:
         return self._sum(own - shown) + self._sum(own & shown) / 10
 
     def unknown(self, question: str, *others: str) -> list[str]:
-        """Return the words of the question that neither the compared texts nor the other texts contain."""
+        """Return the key words of the question that are missing from the compared texts and from the other texts."""
         words = dict.fromkeys(key_words(question))
         found = self._found.union(*map(terms, others))
         return [word for word in words if (own := frozenset(terms(word))) and not own & found]
@@ -43,6 +43,6 @@ class Relevance:
 
 
 def repeats(text: str, known: Iterable[str], share: float = 0.7) -> bool:
-    """Return whether one of the known texts contains at least this share of a text's words."""
+    """Return whether one of the known texts contains at least the given share of the text's words."""
     own = frozenset(terms(text))
     return any(len(own & frozenset(terms(each))) >= share * len(own) for each in known)

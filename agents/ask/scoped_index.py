@@ -18,7 +18,7 @@ from ...search.query.tokenizer import label, project_labels
 from ...search.search_index import SearchIndex
 
 _PAGES_MAX: Final = 4
-"""Maximum number of pages that are searched for hits outside private projects."""
+"""Maximum number of result pages that are fetched to find enough hits outside private projects."""
 _CONVERSATIONS: Final = (HitKind.OBSERVATION.value, HitKind.EXCHANGE.value)
 
 
@@ -42,7 +42,7 @@ class ScopedIndex:
         self._read = list[tuple[str, int, int]]()
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
-        """See `SearchIndex.find`."""
+        """Search within the scope of the question. See `SearchIndex.find`."""
         query = replace(query, filters=self._narrowed(query.filters))
         find = self._find_shared if self._has_private else self._index.find
         results = find(query, snippets=snippets)
@@ -53,7 +53,7 @@ class ScopedIndex:
     def _find_shared(self, query: Query, *, snippets: bool) -> Results:
         """Return the first hits outside private projects.
 
-        Suggested words and numbers of hits are omitted, because they also describe private projects.
+        Spelling suggestions and hit counts are omitted, because they could reveal the content of private projects.
         """
         hits, page, results = list[Hit](), replace(query, limit=LIMIT_MAX), None
         for _ in range(_PAGES_MAX):
@@ -85,7 +85,7 @@ class ScopedIndex:
     def find_output(
         self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
     ) -> OutputMatches:
-        """See `SearchIndex.find_output`."""
+        """Search tool output within the scope of the question. See `SearchIndex.find_output`."""
         most = LIMIT_MAX if self._has_private else limit
         found = self._index.find_output(text, self._narrowed(filters), limit=most, context=context, seconds=seconds)
         if self._has_private:
@@ -96,7 +96,7 @@ class ScopedIndex:
         return found
 
     def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
-        """See `SearchIndex.details`. Items outside the filters and of private projects count as unknown."""
+        """Return details. Items of private projects or outside the filters are unknown. See `SearchIndex.details`."""
         if self._has_private and (hidden := set(wanted) - self._shared(wanted)):
             raise UnknownIds([each for each in wanted if each in hidden])
         details = self._index.details(wanted)
@@ -108,7 +108,11 @@ class ScopedIndex:
         return details
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. Raises `InvalidInput` for private projects and outside the filters."""
+        """Return an excerpt of a transcript. See `SearchIndex.read`.
+
+        Raises:
+            InvalidInput: The lines belong to a private project, or are outside the filters.
+        """
         excerpt = self._index.read(path, start_line, end_line)
         folders = [excerpt.cwd, *(exchange.cwd for exchange in excerpt.exchanges)]
         if self._private.includes_place(excerpt.project, *folders):
@@ -123,12 +127,12 @@ class ScopedIndex:
         return excerpt
 
     def has_read(self, path: str, start_line: int, end_line: int) -> bool:
-        """Return whether details, excerpts or matches in tool output contained all these lines."""
+        """Return whether the details, excerpts and output matches returned so far cover all these lines."""
         ranges = [(first, last) for read, first, last in self._read if read == path]
         return all(any(first <= line <= last for first, last in ranges) for line in range(start_line, end_line + 1))
 
     def _includes(self, detail: Detail) -> bool:
-        """Return whether an entry has a project and a date that the filters of the question allow."""
+        """Return whether the filters of the question allow the entry's project and date."""
         return self._in_projects(detail.session_id, detail.project) and self._in_dates(detail.observation.at)
 
     def _in_projects(self, session_id: str, *places: str) -> bool:
@@ -141,7 +145,7 @@ class ScopedIndex:
         return (after is None or (last or first) >= after) and (before is None or first < before)
 
     def is_private(self, project: str) -> bool:
-        """Return whether a project, given by name or folder, is private or has a session that is."""
+        """Return whether a project, given by name or folder, is private or has a private session."""
         place = PurePath(project)
         return self._private.includes_place(place.name, project) or any(
             self._private.includes_place(name, folder)

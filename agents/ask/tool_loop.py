@@ -36,7 +36,7 @@ TOKENS_OUT: Final = 4_000
 """Maximum tokens of one message that the model writes."""
 _EXCESS: Final = f"Not run: at most {CALLS_MAX} calls in one message"
 _GROWTH: Final = 3
-"""Divisor of the time limit: a third of it is reserved for the answer."""
+"""Divisor of the time limit. When less than a third of the time is left, the model must answer."""
 _RESULT_BYTES: Final = 20_000
 """Expected number of bytes that the result of a search adds to the next request."""
 _REFUSALS: Final = {"refusal", "content_filter"}
@@ -61,7 +61,7 @@ class ModelReply(Struct, frozen=True):
 class ToolLoop:
     """Loop of model calls and tool calls for one question.
 
-    `calls` books the answered calls in the ledger, and `report` gets a line for each step.
+    `calls` records the cost of each answered call in the ledger. `report` receives a line for each step.
 
     Attributes:
         used: Tokens of all model calls that were answered.
@@ -121,7 +121,7 @@ class ToolLoop:
         return ToolOutputs(tuple(outputs))
 
     def _ask(self, request: ToolRequest) -> ToolTurn:
-        """Call the model, and repeat the call after temporary failures, whose reserved cost is released."""
+        """Call the model. After a temporary failure, release the reserved cost and repeat the call."""
         size = CallSize(request.size(), TOKENS_OUT, sha256(json.encode(request)).hexdigest())
         if self.used + request.tokens() + TOKENS_OUT > self._limits.tokens:
             raise LoopStopped(f"the limit of {self._limits.tokens:,} tokens allows no further call")
@@ -142,7 +142,7 @@ class ToolLoop:
             return reply
 
     def _limit_near(self, turn: int, request: ToolRequest) -> str:
-        """Return the name of a limit that allows only one more message, or an empty text."""
+        """Return the name of the limit that allows only one more message, or an empty text if none is near."""
         limits = self._limits
         if turn == limits.turns:
             return f"The limit of {limits.turns} turns"

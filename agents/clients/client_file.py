@@ -15,7 +15,10 @@ _BACKUP: Final = ".before-palaver"
 
 
 def backup_of(path: Path, suffix: str = "") -> Path:
-    """Return the path of a configuration file's backup. A second kind of change, such as hooks, has its own suffix."""
+    """Return the path of a configuration file's backup.
+
+    `suffix` separates the backups of different changes to one file, such as the server entry and the hooks.
+    """
     return path.with_name(path.name + _BACKUP + suffix)
 
 
@@ -36,7 +39,9 @@ def read_config(path: Path) -> bytes | None:
 
 
 def write_config(path: Path, content: bytes) -> None:
-    """Replace a configuration file atomically and durably. A link is followed, and the permissions are kept.
+    """Replace a configuration file atomically and durably.
+
+    If the path is a link, its target is replaced. The permissions of the file are kept.
 
     Raises:
         ClientConfigUnusable: The file cannot be written. The previous file is kept.
@@ -62,7 +67,7 @@ def write_config(path: Path, content: bytes) -> None:
 
 
 def remove_config(path: Path) -> None:
-    """Delete a configuration file, or do nothing if it does not exist. A link is followed.
+    """Delete a configuration file, or do nothing if it does not exist. If the path is a link, its target is deleted.
 
     Raises:
         ClientConfigUnusable: The file cannot be deleted.

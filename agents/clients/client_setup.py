@@ -1,7 +1,6 @@
 """Changes of clients' configuration files: plan a change, show it, apply it.
 
-A change is planned from the current file and checked before it is offered. The check parses the new file: it has the
-old values, with or without the entry.
+Each plan is checked before it is returned. The new text must parse to the values of the old file, except for the entry.
 """
 
 import difflib
@@ -27,7 +26,10 @@ _FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_t
 
 
 class ConfigChange(Struct, frozen=True):
-    """Planned change to a client's configuration file. `before` or `after` is None if the file does not exist then."""
+    """Planned change of a client's configuration file, with its content before and after.
+
+    `before` is None if the file does not exist yet. `after` is None if no file exists after the change.
+    """
 
     client: Client
     path: Path
@@ -35,7 +37,7 @@ class ConfigChange(Struct, frozen=True):
     before: bytes | None
     after: bytes | None
     suffix: str = ""
-    """Second suffix of the backup file, for changes other than the server's entry."""
+    """Suffix of the backup file for changes other than the server entry, such as `-hooks`."""
     folders: int = 0
     """Number of folders above the file that are deleted with the file if they are empty."""
 
@@ -92,8 +94,8 @@ def plan(client: Client, server: ServerEntry) -> ConfigChange:
 def plan_removal(client: Client) -> ConfigChange:
     """Plan to remove the entry of the server. Nothing is written.
 
-    A file that nobody changed since the entry was added gets its previous bytes back, and a file that did not exist
-    before is deleted.
+    If the file was not changed since the entry was added, its previous bytes are restored. A file that Palaver created
+    is deleted.
 
     Raises:
         ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
@@ -122,7 +124,7 @@ def plan_removal(client: Client) -> ConfigChange:
 def apply(change: ConfigChange) -> None:
     """Write a planned change.
 
-    Before the first change, the file is copied to the backup. The removal of the entry deletes the backup.
+    Before the first change, the file is copied to the backup. After the entry is removed, the backup is deleted.
 
     Raises:
         ChangedMeanwhile: Another program changed the file after the plan. Nothing was written.
@@ -149,12 +151,12 @@ def apply(change: ConfigChange) -> None:
 
 
 def snippet(client: Client, server: ServerEntry) -> str:
-    """Return the text of a configuration file that contains only the server."""
+    """Return the content of a configuration file that contains only the entry of the server."""
     return _FORMATS[client.format].put("", (client.section, NAME), client.shape.fields(server))
 
 
 def _same_rows(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return the number of equal rows at the start. Without them, difflib also compares large files quickly."""
+    """Return the number of equal rows at the start. The caller skips them, because difflib is slow for large files."""
     rows = enumerate(zip(old, new, strict=False))
     return next((index for index, (one, other) in rows if one != other), min(len(old), len(new)))
 
@@ -208,7 +210,7 @@ def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry:
 
 
 def _lacks(form: ConfigFormat, backup: bytes | None, section: str) -> bool:
-    """Return whether the backup exists and lacks the section, so that Palaver added the section with its entry."""
+    """Return whether the backup exists and has no such section, which means that Palaver added the section."""
     try:
         return backup is not None and section not in form.read(backup.decode())
     except ValueError:

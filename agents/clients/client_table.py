@@ -34,11 +34,11 @@ class Client(Struct, frozen=True):
     name: str
     title: str
     folder: str
-    """Folder of the configuration."""
+    """Folder that contains the configuration, such as `~/.codex`."""
     file: str
     """Path of the configuration file, relative to the folder."""
     section: str = "mcpServers"
-    """Key of the table of servers."""
+    """Key of the table that contains the servers."""
     shape: EntryShape = _PLAIN
     format: str = "json"
     variable: str = ""
@@ -46,9 +46,9 @@ class Client(Struct, frozen=True):
     alternative: str = ""
     """Name of another configuration file, used if it exists and `file` does not."""
     signs: tuple[str, ...] = ()
-    """Paths that exist only if the client is installed. If empty, the folder is used."""
+    """Paths whose existence shows that the client is installed. If empty, the folder is checked."""
     program: str = ""
-    """Program of the client, searched on PATH."""
+    """Name of the client's program, searched on PATH."""
 
     @property
     def path(self) -> Path:
@@ -72,8 +72,8 @@ class Client(Struct, frozen=True):
 
         Args:
             file: Path of the other file, relative to the folder of the configuration file.
-            group: Group of the file in `palaver install`, such as `hooks`, which is appended to the name.
-            title: Words that are appended to the title.
+            group: Group of the file in `palaver install`, such as `hooks`. It is appended to the client's name.
+            title: Text that is appended to the client's title, such as ` hooks`.
         """
         path = PurePosixPath(self.file).parent / file
         return replace(self, name=f"{self.name}-{group}", title=self.title + title, file=str(path), alternative="")

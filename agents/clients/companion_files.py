@@ -1,6 +1,6 @@
 """Files that offer the archive in Codex, Gemini CLI and OpenCode: skill, agent, slash commands, and a plugin.
 
-Each file is written as a whole. A file at the same path that Palaver did not write is never changed.
+Palaver writes each file as a whole, and never changes an existing file that it did not write.
 """
 
 from collections.abc import Callable, Collection
@@ -69,7 +69,7 @@ SKILL_FILES: Final = (
 
 
 def hook_file(server: ServerEntry, chosen: Collection[str]) -> CompanionFile:
-    """Return the plugin with the chosen hooks for OpenCode. `server` names the program and its environment."""
+    """Return the OpenCode plugin that runs the chosen hooks. `server` names the program and its environment."""
 
     def text() -> str:
         if not {HookEvent.SESSION_START, HookEvent.PROMPT} & set(chosen):
@@ -80,7 +80,7 @@ def hook_file(server: ServerEntry, chosen: Collection[str]) -> CompanionFile:
 
 
 def has_hook_file() -> bool:
-    """Return whether the plugin with the hooks for OpenCode is installed.
+    """Return whether the OpenCode plugin that runs the hooks is installed.
 
     Raises:
         ClientConfigUnusable: The file cannot be read.
@@ -92,7 +92,7 @@ def plan_file(file: CompanionFile) -> ConfigChange:
     """Plan to write a file. Nothing is written.
 
     Raises:
-        ClientConfigUnusable: Palaver did not write the file that exists, or it cannot be read.
+        ClientConfigUnusable: The existing file cannot be read, or Palaver did not write it.
     """
     path, after = file.client.path, file.text().encode()
     before = read_config(path)

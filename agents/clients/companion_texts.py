@@ -1,4 +1,4 @@
-"""Texts of the skill, the agent, the slash commands and the hooks, as Codex, Gemini CLI and OpenCode expect them.
+"""Texts of the skill, the agent, the slash commands and the hooks in the formats of Codex, Gemini CLI and OpenCode.
 
 All texts are derived from the files of the Claude Code plugin.
 """
@@ -18,17 +18,17 @@ COMMANDS: Final = ("ask", "decisions", "hooks")
 SKILL: Final = "past-sessions"
 _PLUGIN: Final = Path(__file__).parents[1]
 _PLUGIN_AGENT: Final = "palaver:search-conversation"
-"""Name of the agent in Claude Code, which puts the name of the plugin first."""
+"""Name of the agent in Claude Code, which begins with the name of the plugin."""
 
 
 def skill_text() -> str:
-    """Return the skill. All agents use the same format."""
+    """Return the skill file, which has the same format for all agents."""
     text = _source(f"skills/{SKILL}/SKILL.md")
     return text.replace("---\n", f"---\n# {MARK}\n", 1)
 
 
 def codex_agent() -> str:
-    """Return the agent for Codex: TOML, without tools, because a Codex agent has those of its parent."""
+    """Return the agent's TOML file for Codex. It lists no tools, because a Codex agent has the tools of its parent."""
     agent = agent_definition()
     fields = {
         "name": agent.name,
@@ -40,14 +40,14 @@ def codex_agent() -> str:
 
 
 def gemini_agent() -> str:
-    """Return the agent for Gemini CLI."""
+    """Return the agent's Markdown file for Gemini CLI."""
     agent = agent_definition()
     tools = [f"mcp_palaver_{name}" for name in agent.plain_tools]
     return _markdown({"name": agent.name, "description": agent.description, "tools": tools}, agent.prompt)
 
 
 def opencode_agent() -> str:
-    """Return the agent for OpenCode, which takes its name from the file."""
+    """Return the agent's Markdown file for OpenCode, which takes the agent's name from the file name."""
     agent = agent_definition()
     permission = {"*": "deny", **{f"palaver_{name}": "allow" for name in agent.plain_tools}}
     fields = {"description": agent.description, "mode": "subagent", "permission": permission}
@@ -55,13 +55,13 @@ def opencode_agent() -> str:
 
 
 def gemini_command(name: str) -> str:
-    """Return a slash command for Gemini CLI."""
+    """Return the TOML file of a slash command for Gemini CLI."""
     description, prompt = _command(name)
     return _toml({"description": description, "prompt": prompt.replace("$ARGUMENTS", "{{args}}")})
 
 
 def opencode_command(name: str) -> str:
-    """Return a slash command for OpenCode."""
+    """Return the Markdown file of a slash command for OpenCode."""
     description, prompt = _command(name)
     return _markdown({"description": description}, prompt)
 
@@ -87,18 +87,18 @@ def _command(name: str) -> tuple[str, str]:
 
 
 def _source(name: str) -> str:
-    """Return the text of a file of the plugin, with the name that the agent has elsewhere."""
+    """Return the text of a file of the plugin, with the agent's name without the prefix `palaver:`."""
     return (_PLUGIN / name).read_text("utf-8").replace(_PLUGIN_AGENT, agent_definition().name)
 
 
 def _markdown(fields: Mapping[str, object], body: str) -> str:
-    """Return Markdown with front matter. JSON values are valid YAML."""
+    """Return a Markdown file with front matter. Its values are written as JSON, which is valid YAML."""
     rows = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     return "\n".join(["---", f"# {MARK}", *rows, "---", "", body, ""])
 
 
 def _toml(fields: Mapping[str, str]) -> str:
-    """Return TOML. A text of several lines is a literal, so that it can be read."""
+    """Return a TOML file. A value of several lines becomes a literal string (`'''`), which stays readable."""
     rows = (f"{name} = {_toml_value(value)}" for name, value in fields.items())
     return "\n".join([f"# {MARK}", *rows, ""])
 

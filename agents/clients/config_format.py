@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 class ConfigFormat(Protocol):
     """Functions that read and edit a configuration text, and keep everything outside the edited value.
 
-    A path is the sequence of keys from the root to a value.
+    A path is the sequence of keys from the root to a value, such as `("mcpServers", "palaver")`.
     """
 
     def read(self, text: str) -> dict[str, Any]:
@@ -38,5 +38,5 @@ def as_table(value: object, name: str) -> dict[str, Any]:
 
 
 def problem_of(error: ValueError) -> str:
-    """Return why a configuration file cannot be read or edited."""
+    """Return a description of the error for the user: why a configuration file cannot be read or edited."""
     return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)

@@ -1,7 +1,7 @@
-"""Hooks of Palaver in the configuration of Codex and Gemini CLI. docs/plugin.md names the versions that were run.
+"""Palaver's hooks in the configuration files of Codex and Gemini CLI. docs/plugin.md lists the tested versions.
 
-Both list groups of hooks below the name of an event. Palaver adds one group to the list of an event, and removes only
-groups that contain nothing but its own hooks.
+Both agents list groups of hooks below the name of an event. Palaver adds one group per event, and removes only groups
+in which all hooks are its own.
 """
 
 import re
@@ -23,10 +23,11 @@ from .config_format import UnusableText, as_table, problem_of
 from .server_entry import ServerEntry
 
 BACKUP_SUFFIX: Final = "-hooks"
-"""Second suffix of the backup file. Without it, the name belongs to the backup made for the server's entry."""
+"""Suffix of the backup made before hooks are added. The backup made before the server entry is added has no such
+suffix."""
 _END: Final = "2>/dev/null || true"
 _OWN: Final = re.compile(rf" hooks run (?:{'|'.join([*HookEvent, SESSION_END])}) {re.escape(_END)}\Z")
-"""Pattern for the end of a hook's command line that Palaver wrote. The program before it can have any name."""
+"""Pattern for the end of a hook's command line that Palaver wrote. The path of the program before it can vary."""
 _SECTION: Final = "hooks"
 _CLAUDE_SETTINGS: Final = Client(
     "claude-plugin", "Claude Code", "~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"
@@ -38,9 +39,9 @@ class HookClient(Struct, frozen=True):
 
     Attributes:
         client: Location of the file with the hooks.
-        events: Name of each supported event in the agent's configuration, by the argument of `palaver hooks run`.
-        timeout: Maximum duration of a hook, in the unit of the agent.
-        end_timeout: Maximum duration of the hook at the end of a session.
+        events: Names of the supported events in the agent's configuration, by the argument of `palaver hooks run`.
+        timeout: Maximum duration of a hook, in seconds for Codex and in milliseconds for Gemini CLI.
+        end_timeout: Maximum duration of the hook at the end of a session, in the same unit.
         tools: Pattern of the tools for which the hook `tool` runs.
     """
 
@@ -105,8 +106,8 @@ def plan_hooks(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) 
 def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
     """Plan to remove the hooks. Nothing is written.
 
-    A file that nobody changed since the hooks were added gets its previous bytes back, and a file that did not exist
-    before is deleted.
+    If the file was not changed since the hooks were added, its previous bytes are restored. A file that Palaver created
+    is deleted.
 
     Raises:
         ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
@@ -132,7 +133,7 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
 
 
 def hooked_agents() -> list[str]:
-    """Return the names of the agents in which the hooks are installed. A file that cannot be parsed is ignored."""
+    """Return the names of the agents in which the hooks are installed. Agents with unreadable files are omitted."""
     found = ["Claude Code"] if has_claude_plugin() else []
     for hooks in HOOK_CLIENTS:
         with suppress(ClientConfigUnusable):
@@ -145,12 +146,12 @@ def hooked_agents() -> list[str]:
 
 
 def hooks_text(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> str:
-    """Return the text of a configuration file that contains only the hooks."""
+    """Return the content of a configuration file that contains only the hooks."""
     return _with_groups("", _groups(hooks, server, chosen), ())
 
 
 def has_claude_plugin() -> bool:
-    """Return whether the user's settings of Claude Code enable the plugin. Settings of a project are not read."""
+    """Return whether Claude Code's user settings enable the plugin. Project settings are not read."""
     try:
         text = (read_config(_CLAUDE_SETTINGS.path) or b"").decode()
         enabled = as_table(json_text.read(text).get("enabledPlugins", {}), "enabledPlugins")
@@ -160,7 +161,7 @@ def has_claude_plugin() -> bool:
 
 
 def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return the group of hooks for each chosen event, by the agent's name of the event."""
+    """Return the group of hooks for each chosen event. The keys are the agent's names of the events."""
     setting = "".join(f"{name}={shlex.quote(value)} " for name, value in server.env.items())
     program = shlex.join(server.program)
     groups = dict[str, dict[str, Any]]()
@@ -177,7 +178,7 @@ def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> 
 
 
 def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
-    """Return the groups of hooks in a file, by event. Other settings of the section are omitted.
+    """Return the groups of hooks in a file by event, without the other settings of the section.
 
     Raises:
         UnusableText: The section is not a table, or the value of a needed event is not a list.
@@ -189,7 +190,7 @@ def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
 
 
 def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) -> str:
-    """Return the text of a file with these groups. Other groups of Palaver for these events are removed."""
+    """Return the text of a file with these groups, and without Palaver's other groups for these events."""
     for name in dict.fromkeys([*groups, *events]):
         known = _lists(text).get(name)
         wanted = [*_others(known or []), *([groups[name]] if name in groups else [])]
@@ -202,9 +203,9 @@ def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) 
 
 
 def _is_previous(backup: bytes | None) -> bool:
-    """Return whether the backup is a file without hooks of Palaver, so that the file existed before them.
+    """Return whether a backup exists and contains no hooks of Palaver, so that Palaver did not create the file.
 
-    If Palaver created the file, a later update makes a backup that contains its hooks.
+    If Palaver created the file, the backup was made by a later update, so it contains Palaver's hooks.
     """
     try:
         return backup is not None and not any(map(_own_groups, _lists(backup.decode()).values()))
@@ -223,7 +224,7 @@ def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | 
 
 
 def _check(text: str, after: str, wanted: Mapping[str, Sequence[Any]]) -> None:
-    """Raise `UnusableText` if the new text does not parse to the old values with the wanted groups."""
+    """Raise `UnusableText` unless the new text parses to the old values with the wanted groups."""
     old, new = json_text.read(text), json_text.read(after)
     section = {**old.pop(_SECTION, {}), **wanted}
     expected = {name: value for name, value in section.items() if value != []}

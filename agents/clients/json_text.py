@@ -182,7 +182,7 @@ def _without_comments(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the text as plain JSON, with spaces in place of comments and trailing commas."""
+    """Return the text as plain JSON of the same length, with spaces in place of comments and trailing commas."""
     return text if _is_plain(text) else _TRAILING_COMMA.sub(_blank, _without_comments(text))
 
 

@@ -14,7 +14,7 @@ NAME: Final = "palaver"
 """Name of the server in every client's configuration."""
 HOME_VARIABLE: Final = "PALAVER_HOME"
 IMAGE: Final = "palaver-archive"
-"""Name of the Docker image that is built with the Dockerfile."""
+"""Name of the Docker image that the Dockerfile builds."""
 _MOUNTED: Final = "/data"
 """Path of the Palaver home inside the container, as set in the Dockerfile."""
 
@@ -28,21 +28,21 @@ class ServerEntry(Struct, frozen=True):
 
     @property
     def program(self) -> list[str]:
-        """Words of the command that start Palaver, without the subcommand `mcp` and what follows it."""
+        """Command and arguments that start Palaver, without the subcommand `mcp` and its options."""
         return [self.command, *self.args[: self.args.index("mcp")]]
 
 
 class EntryShape(Struct, frozen=True):
-    """Names of the fields in a client's configuration of an MCP server."""
+    """Format of an MCP server's entry in a client's configuration: the names of its fields, and additional fields."""
 
     command: str = "command"
     joined: bool = False
     """True if the client expects the command and its arguments in one list."""
     env: str = "env"
     fixed: dict[str, Any] = {}
-    """Fields with the same value for every server."""
+    """Fields that have the same value in every entry, such as `"type": "stdio"`."""
     initial: dict[str, Any] = {}
-    """Fields that are written only into a new entry, because the user may change them later."""
+    """Fields that are written only into a new entry, so that the user's later changes are kept."""
 
     def fields(self, server: ServerEntry) -> dict[str, Any]:
         """Return the fields of a new entry."""
@@ -69,8 +69,8 @@ class EntryShape(Struct, frozen=True):
 def own_server(program: Sequence[str], home: Home, toolset: str = "") -> ServerEntry:
     """Return the entry of the server that `program` starts.
 
-    If the current environment selects the home, the entry contains PALAVER_HOME. A client that was not started from a
-    shell does not inherit the variables of the shell.
+    If PALAVER_HOME or XDG_DATA_HOME is set, the entry contains PALAVER_HOME. A client that was not started from a shell
+    does not inherit the shell's variables.
     """
     selected = os.environ.get(HOME_VARIABLE) or os.environ.get("XDG_DATA_HOME")
     env = {HOME_VARIABLE: str(home.root)} if selected else {}
@@ -86,7 +86,7 @@ def docker_server(home: Home, toolset: str = "") -> ServerEntry:
 
 
 def _served(toolset: str) -> tuple[str, ...]:
-    """Return the arguments that serve toolsets. If two of them define a tool of the same name, names get a prefix."""
+    """Return the arguments that serve the toolsets. Add `--prefix` if two toolsets define a tool of the same name."""
     chosen = dict.fromkeys(filter(None, (name.strip() for name in toolset.split(","))))
     if not chosen:
         return ("mcp",)

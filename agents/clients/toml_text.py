@@ -53,7 +53,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 
 
 def _without_table(text: str, path: Sequence[str]) -> str:
-    """Return the text without a table, the tables inside it, and the empty line before it."""
+    """Return the text without the table at the path, the tables inside it, and the empty line before it."""
     kept, after, is_inside = list[str](), list[str](), False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
@@ -73,7 +73,7 @@ def _without_table(text: str, path: Sequence[str]) -> str:
 
 
 def _header(line: str) -> tuple[str, ...]:
-    """Return the path in the header of a table, or an empty path for any other line."""
+    """Return the path in a table's header, or an empty path if the line is not a header."""
     if not _is_valid(line):
         return ()
     path, value = list[str](), read(line)

@@ -117,7 +117,7 @@ def _end(node: Node) -> int:
 
 
 def _line_end(text: str, position: int) -> int:
-    """Return the start of the next line, or the position itself if it is at the start of a line."""
+    """Return the start of the next line, or the position itself if a line starts there."""
     if position == 0 or text[position - 1] == "\n":
         return position
     found = text.find("\n", position)

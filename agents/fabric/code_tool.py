@@ -33,7 +33,7 @@ _NOTHING: Final = {
     "symbol": "No symbol has this name. Mode semantic searches by meaning.",
     "semantic": "No unit reaches a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
 }
-"""Note for each mode if nothing is found."""
+"""Note in the reply if nothing is found, by search mode."""
 _KINDS: Final = {"constant": "const"}
 _EXPORTS: Final = 50
 """Number of search results among which exported symbols are selected."""
@@ -118,7 +118,7 @@ def _status_row(status: CodeStatus) -> dict[str, Any]:
 def _symbol_rows(
     fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return a row for each code unit with this name, after the signature of the unit."""
+    """Return a pair for each code unit with this name: the signature of the unit, and its row in the reply."""
     rows: list[tuple[str, dict[str, Any]]] = []
     for each in fabric.documents.code.symbols(query, wanted, limit=limit).symbols:
         symbol = _symbol(each.name, each.unit, each.signature, (each.start_line, each.end_line), each.doc)
@@ -133,7 +133,7 @@ def _symbol_rows(
 def _line_rows(
     fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return a row for each line of code that contains the text, after the text of the line."""
+    """Return a pair for each line of code that contains the text: the text of the line, and its row in the reply."""
     rows: list[tuple[str, dict[str, Any]]] = []
     for each in fabric.documents.code.lines(query, wanted, limit=limit).lines:
         row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
@@ -150,7 +150,7 @@ def _line_rows(
 def _unit_rows(
     fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, threshold: float, *, content: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return a row for each code unit that matches a question, after the signature of the unit."""
+    """Return a pair for each code unit that is similar enough to a question: the signature of the unit, and its row."""
     rows: dict[tuple[Path, int], tuple[str, dict[str, Any]]] = {}
     for each in fabric.documents.code.units(query, wanted, limit=limit):
         stored, chunk = each.stored, each.stored.chunk
@@ -174,6 +174,6 @@ def _symbol(name: str, unit: str, signature: str, lines: tuple[int, int], doc: s
 
 
 def _shown(file: Path, wanted: DocumentFilter) -> str:
-    """Return a path relative to the searched folder."""
+    """Return a path relative to the searched folder, or the whole path of a file outside of it."""
     root = wanted.under
     return clean(str(file.relative_to(root) if root is not None and file.is_relative_to(root) else file))

@@ -32,7 +32,7 @@ _WORDS: Final = re.compile(r"[^\W_]+")
 
 
 class Situation(Struct, frozen=True):
-    """State of the client: its project, its open file and command, and the language and path for patterns."""
+    """State of the client: project folder, open file, running command, and the language and path to select patterns."""
 
     folder: Path
     file: str = ""
@@ -42,7 +42,7 @@ class Situation(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """Search query: the command, and the words in the file's name."""
+        """Search query: the running command, and the words in the name of the open file."""
         return " ".join([self.command, *_WORDS.findall(PurePath(self.file).name)]).strip()
 
 
@@ -73,7 +73,7 @@ def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
 
 
 def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
-    """Return memories that match the command and the file: those of the project, and global ones."""
+    """Return project and global memories that match the running command and the open file."""
     query = redacted(now.query, fabric.config.home)
     if not query.strip():
         return []
@@ -172,7 +172,7 @@ def _of(memories: Iterable[StoredMemory], family: Family) -> list[StoredMemory]:
 
 
 def _language(stored: StoredMemory) -> str:
-    """Return the language of the code or of the file of a memory, or an empty text."""
+    """Return the programming language of a memory's code block or file, or an empty text."""
     return next(filter(None, (_place(stored, name).get("language", "") for name in ("codeBlock", "fileContext"))), "")
 
 

@@ -31,18 +31,18 @@ _NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
 class EarlierErrors(Struct, frozen=True):
-    """Memories of similar errors, and known fixes from archived conversations, the most frequent first."""
+    """Memories of similar errors, and known fixes from archived conversations, the most frequent fix first."""
 
     memories: tuple[StoredMemory, ...]
     fixes: tuple[KnownFix, ...]
 
     @property
     def total(self) -> int:
-        """Number of similar errors: how often the memories were reported, plus the sessions with a fix."""
+        """Number of similar errors: reports of the memories, plus sessions in which a fix occurred."""
         return sum(map(_reported, self.memories)) + sum(fix.sessions for fix in self.fixes)
 
     def summary(self, at: Milliseconds) -> str:
-        """Return one or two sentences: the number of errors, the time since the latest one, and a fixed error."""
+        """Return one or two sentences: the number of errors, the time since the latest, and the fix of one error."""
         if not self.total:
             return "Found no similar error."
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
@@ -56,7 +56,7 @@ class EarlierErrors(Struct, frozen=True):
 
     @property
     def memory_rows(self) -> Rows:
-        """Field `similarErrors` of a reply."""
+        """Rows for the field `similarErrors` of a reply."""
         return [
             {
                 "id": uuid_of(each),
@@ -70,7 +70,7 @@ class EarlierErrors(Struct, frozen=True):
 
     @property
     def fix_rows(self) -> Rows:
-        """Field `knownFixes` of a reply."""
+        """Rows for the field `knownFixes` of a reply."""
         return [
             {
                 "id": each.id,

@@ -26,8 +26,8 @@ _NO_FAILURE: Final = re.compile(r"\b(?:0|no|without) (?:errors?|failures?|failed
 class Capture(Struct, frozen=True):
     """Memory to store for an event.
 
-    `action` is the name of what was done, for the reply. `error` is the text of an error, or empty. `ttl` is the
-    lifetime in milliseconds, or None.
+    `action` describes the capture in the reply, such as `stored_command`. `error` is the text of an error, or empty.
+    `ttl` is the lifetime in milliseconds, or None.
     """
 
     type: str

@@ -21,7 +21,7 @@ from .fabric_replies import stored_fields
 
 _TAG = "auto_capture"
 _FROM_TOOLS = {"command_executed", "error_occurred"}
-"""Types of events that contain output of tools, which other people may have written."""
+"""Types of events with tool output. Its author is unknown, so their memories get the origin `TOOL`."""
 _MESSAGES = {
     "file_opened": "File recorded.",
     "command_executed": "Command recorded.",

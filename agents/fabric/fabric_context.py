@@ -72,7 +72,7 @@ class FabricContext(MemoryContext):
         return folder
 
     def identity(self, folder: Path) -> str:
-        """Return the identity of the project of a folder."""
+        """Return the string that identifies a folder's project: its git remote, or else a path."""
         return identity_of(root_of(folder))
 
     def namespaces(self, layer: int, folder: Path) -> tuple[str, ...]:
@@ -85,13 +85,13 @@ class FabricContext(MemoryContext):
         return (self.core.projects.namespace(folder),) if layer == 2 else GLOBAL_NAMESPACES
 
     def target(self, layer: int, folder: Path) -> str:
-        """Return the namespace for a new memory of a layer. A project's namespace is reserved for this project."""
+        """Return the namespace for a new memory of a layer. For layer 2, reserve the namespace for the project."""
         if layer == 1:
             return self.session(folder)
         return self.core.projects.claim(folder) if layer == 2 else "global"
 
     def session(self, folder: Path) -> str:
-        """Return the namespace of the current session: the one that was last named in a call."""
+        """Return the namespace of the current session, which is the last session that a call named."""
         return session_namespace(self._session) if self._session else self._unnamed(folder)
 
     def find(self, memory_id: str) -> StoredMemory:
@@ -105,7 +105,10 @@ class FabricContext(MemoryContext):
         return stored
 
     def evict(self, newest: StoredMemory) -> None:
-        """Forget the least recently used memories of a session with too many. Pinned memories and `newest` are kept."""
+        """If the session of `newest` has too many memories, forget the least recently used ones.
+
+        Pinned memories and `newest` are kept.
+        """
         wanted = MemoryFilter(namespaces=(newest.memory.namespace,), valid_at=self.clock())
         excess = self.core.count(wanted) - SESSION_MAX
         if excess <= 0:

@@ -13,7 +13,7 @@ Object: TypeAlias = dict[str, Any]
 
 
 class FabricReply(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Fields of a reply."""
+    """Base class of the replies."""
 
 
 class CurrentReply(FabricReply, frozen=True):
@@ -43,7 +43,10 @@ class FabricRecallReply(FabricReply, frozen=True):
 
 
 class OrientReply(FabricReply, frozen=True):
-    """Time, project, and the time since the last visit. `archived` names unused memories that were archived."""
+    """Time, project, and the time since the last visit.
+
+    `archived` contains the number of unused memories that were archived, and the command that restores them.
+    """
 
     summary: str
     time: Object
@@ -66,14 +69,14 @@ class CodeSearchReply(FabricReply, frozen=True):
 
 
 class GetReply(FabricReply, frozen=True):
-    """One memory."""
+    """One memory and its layer."""
 
     memory: Object
     layer: int
 
 
 class UpdateReply(FabricReply, frozen=True):
-    """Edited memory, or the ID and layer of a promoted one."""
+    """Edited memory, or the ID and layer of a promoted memory."""
 
     success: bool
     memory: Object | None = None

@@ -33,7 +33,7 @@ class Route(Struct, frozen=True):
 def route(memory_type: str, tags: Iterable[str], layer: Layer | None, ttl: float | None) -> Route:
     """Return the requested layer, or else the layer that follows from the tags, the time-to-live or the type.
 
-    Upper and lower case of tags make no difference.
+    The case of tags is ignored.
     """
     if layer is not None:
         return Route(layer, "requested layer", 1.0)

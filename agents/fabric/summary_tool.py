@@ -61,7 +61,7 @@ def summarize(
         pinned=True,
     )
     core = fabric.core
-    # An interruption leaves a summary beside its memories. It loses none of them.
+    # If the process stops here, the summary and its memories both exist, so nothing is lost.
     summary = core.remember(memory, replaces="").stored
     for each in old:
         core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
@@ -113,7 +113,7 @@ def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
 
 
 def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
-    """Return a summary of at most `tokens`: the number of memories by type, and the beginnings of the oldest ones."""
+    """Return a summary of at most `tokens`: numbers of memories by type, and the beginnings of the oldest memories."""
     counts = Counter(each.memory.type for each in old)
     numbers = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"

@@ -16,12 +16,12 @@ from ...archiver.formats.json_values import first_string, mapping, string
 from ...core.injection import HookEvent
 
 INPUT_MAX: Final = 1 << 20
-"""Maximum bytes of the JSON object. A longer one gets no reply."""
+"""Maximum bytes of the JSON object. A hook ignores a longer object."""
 _PROMPT_MAX: Final = 2_000
 """Number of characters at the start of a prompt that are used as a search query."""
 _LINE_MAX: Final = 4_000
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
-"""File in the patch with which Codex edits files."""
+"""Pattern for a file name in a patch of Codex's tool `apply_patch`."""
 _NAMES: Final = {
     HookEvent.SESSION_START: ("SessionStart",),
     HookEvent.PROMPT: ("UserPromptSubmit", "BeforeAgent"),
@@ -37,7 +37,7 @@ class HookCall(Struct, frozen=True):
         name: Name of the event in the agent's protocol. The reply repeats it.
         source: Reason for the start of a session: `startup`, `resume`, `clear` or `compact`.
         command: Shell command that the agent is about to run.
-        file: File that the agent is about to edit. Of a patch, the first file.
+        file: File that the agent is about to edit. For a patch, this is its first file.
     """
 
     event: HookEvent
@@ -51,7 +51,7 @@ class HookCall(Struct, frozen=True):
 
     @classmethod
     def parse(cls, event: HookEvent, data: bytes) -> "HookCall | None":
-        """Return the call, or None if it is too long, not an object, or names no folder."""
+        """Return the call, or None if the data is too long, not a JSON object, or without an absolute path in `cwd`."""
         if len(data) > INPUT_MAX:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Hook for a submitted prompt: the observations of the project that are relevant to it."""
+"""Hook for a submitted prompt: the observations of the project that are relevant to the prompt."""
 
 import re
 from typing import Final

@@ -11,9 +11,10 @@ from .hook_call import HookCall
 
 
 def session_text(call: HookCall, place: HookPlace) -> HookAnswer:
-    """Return the memories that `palaver context` prints, and those lines about past sessions that probably matter.
+    """Return the memories that `palaver context` prints, and the lines about past sessions that probably matter.
 
-    After a compaction, the session itself may be archived. Its summary is in the context already.
+    The calling session is not one of the past sessions. After a compaction it can be in the archive, but its summary is
+    already in the agent's context.
     """
     renderer, text = Renderer(place.home.templates, at_shell=True), ""
 

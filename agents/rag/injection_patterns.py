@@ -141,7 +141,7 @@ def refuse_injection(text: str) -> None:
 
 
 def _matching(text: str) -> list[tuple[str, str]]:
-    """Return the kind and the regular expression of each pattern that matches, in the order of the list."""
+    """Return the kind and the regular expression of each pattern that matches, in the order of `_PATTERNS`."""
     patterns, combined = _compiled()
     return [patterns[number] for number in sorted(combined.Match(text) or ())]
 

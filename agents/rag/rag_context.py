@@ -42,7 +42,8 @@ class RagContext(MemoryContext):
     def namespaces(self, scope: str | None, project_name: str | None) -> tuple[str, ...]:
         """Return the namespaces to search. An empty result means all namespaces.
 
-        Without a scope, a project's memories are those of its namespace, and global memories that name the project.
+        Without a scope, the result for a project also contains the global namespaces, because global memories can name
+        the project.
         """
         if scope == "global":
             return GLOBAL_NAMESPACES

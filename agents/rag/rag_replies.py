@@ -30,8 +30,8 @@ class StoredReply(TypedDict):
 class MemoryRow(TypedDict):
     """Memory in a reply.
 
-    `untrusted` is set if the text comes from outside, such as a web page. `risk` lists the kinds of injection that the
-    text looks like. `weak` is set if a retrieved memory is below the relevance threshold.
+    `untrusted` is set if the text has an origin of low trust, such as a web page. `risk` lists the kinds of injection
+    that the text looks like. `weak` is set if a retrieved memory is below the relevance threshold.
     """
 
     memory_id: str
@@ -140,7 +140,7 @@ class ContextReply(TypedDict):
 
 
 def found_rows(found: Sequence[RecalledMemory], *, weak: bool = False) -> list[ScoredMemoryRow]:
-    """Return a row for each recalled memory. `weak` marks the rows."""
+    """Return a row for each recalled memory. With `weak`, mark the rows as weak."""
     rows: list[ScoredMemoryRow] = []
     for each in found:
         row: ScoredMemoryRow = {**memory_row(each.stored), "score": round(each.score, 4)}

@@ -143,7 +143,7 @@ def get_index_stats(theo: TheoContext) -> ToolReply:
 
 
 def _undo(deleted: int) -> str:
-    """Return how to restore deleted chunks, or an empty text if there are none."""
+    """Return the instruction to restore deleted chunks, or an empty text if no chunk was deleted."""
     return _UNDO if deleted else ""
 
 

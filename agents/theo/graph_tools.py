@@ -64,7 +64,7 @@ def _to_forget(
     relation: str | None,
     direction: str,
 ) -> list[Edge]:
-    """Return the edges that a call selects. Raises `InvalidInput` unless it names them in exactly one way."""
+    """Return the edges to remove. Raises `InvalidInput` unless the arguments select them in exactly one way."""
     graph, only = theo.core.graph, parse_relation(relation) if relation is not None else None
     match (edge_id, memory_id, source_id, target_id):
         case (int(), None, None, None):
@@ -123,7 +123,7 @@ def memory_backfill_edges(
         namespace, batch_size=batch_size, limit=max_memories, after=after, dry_run=dry_run
     )
     if not dry_run:
-        # Start again after the last memory, because similar memories may have been stored since.
+        # After the last memory, start at the first again, because similar memories may have been stored since.
         theo.backfilled_to[namespace] = result.attempted_to if result.processed == max_memories else 0
     return success_reply(
         BackfillData(

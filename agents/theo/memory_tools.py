@@ -297,7 +297,7 @@ def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> Rows:
 def _to_forget(
     core: MemoryCore, named: Sequence[str | None], namespace: str | None, n_results: int, *, force: bool
 ) -> tuple[list[StoredMemory], list[StoredMemory]]:
-    """Return the memories that a call selects, and the pinned ones that it keeps.
+    """Return the memories to forget, and the pinned memories that match but are kept.
 
     `named` contains the memory ID, the query, and a text that can be either. Exactly one of the three must be given.
     """

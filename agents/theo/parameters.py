@@ -36,14 +36,14 @@ Object: TypeAlias = dict[str, Any]
 
 
 def checked_count(value: int, maximum: int = RESULTS_MAX) -> int:
-    """Return the maximum number of results. Raises `InvalidInput` unless it is from 1 to `maximum`."""
+    """Return `value`, a maximum number of results. Raises `InvalidInput` unless it is from 1 to `maximum`."""
     if not 1 <= value <= maximum:
         raise InvalidInput(f"Invalid number of results: {value}", hint=f"Ask for 1 to {maximum}.")
     return value
 
 
 def checked_fraction(name: str, value: float) -> float:
-    """Return a number. Raises `InvalidInput` unless it is from 0 to 1."""
+    """Return `value`. Raises `InvalidInput`, with `name` in the message, unless `value` is from 0 to 1."""
     if not 0 <= value <= 1:
         raise InvalidInput(f"Invalid {name}: {value}", hint="Give a number from 0.0 to 1.0.")
     return value

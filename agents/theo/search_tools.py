@@ -1,4 +1,4 @@
-"""Theo tools for search in documents and memories. All results have the same kind of score and form one list."""
+"""Theo tools for search in documents and memories, which have comparable scores and are returned in one list."""
 
 from pathlib import Path
 from typing import Annotated, Any

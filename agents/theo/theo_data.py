@@ -1,4 +1,4 @@
-"""Data of Theo's replies, which is the object `data` of a success. The output schemas are derived from these structs.
+"""Structs for the field `data` of Theo's successful replies. The output schemas are derived from these structs.
 
 Fields with a default are optional: a reply leaves them out if they have this value.
 """
@@ -41,7 +41,7 @@ class SearchData(Struct, frozen=True):
 
 
 class BudgetSearchData(Struct, frozen=True):
-    """Search results that fit into a budget. `truncated_count` is the number of those that do not fit."""
+    """Search results that fit into a budget. `truncated_count` is the number of results that do not fit."""
 
     results: Rows
     tokens_used: int
@@ -51,7 +51,7 @@ class BudgetSearchData(Struct, frozen=True):
 
 
 class StoreData(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Stored memory, and what storing it changed."""
+    """Stored memory, and the memories and edges that storing it changed."""
 
     id: str
     content_hash: str
@@ -71,7 +71,7 @@ class StoreData(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RecallData(Struct, frozen=True, omit_defaults=True):
-    """Recalled memories, best first. `weak` has the nearest ones if none is relevant."""
+    """Recalled memories, best first. `weak` contains the nearest memories if none is relevant."""
 
     memories: Rows
     expanded: Rows
@@ -125,7 +125,7 @@ class OutcomeData(Struct, frozen=True, omit_defaults=True):
 
 
 class RelateData(Struct, frozen=True):
-    """Edge between two memories."""
+    """ID of the edge between two memories."""
 
     edge_id: int
 
@@ -140,7 +140,7 @@ class EdgeForgetData(Struct, frozen=True, omit_defaults=True):
 
 
 class GraphReply(Struct, frozen=True, omit_defaults=True):
-    """Graph around a memory, as nodes and edges or in Mermaid. The specification has no `data` in this reply."""
+    """Graph around a memory, as nodes and edges or in Mermaid. By specification, it has no field `data`."""
 
     success: bool
     origin_id: str
@@ -185,7 +185,7 @@ class HistoryData(Struct, frozen=True):
 
 
 class ContradictionsData(Struct, frozen=True):
-    """Memories that contradict another one."""
+    """Memories that contradict the checked memory."""
 
     contradictions: Rows
     edges_created: int
@@ -193,7 +193,7 @@ class ContradictionsData(Struct, frozen=True):
 
 
 class SupersedesData(Struct, frozen=True):
-    """Memory that another one supersedes, or null."""
+    """Memory that the checked memory supersedes, or null."""
 
     superseded_id: str | None
     edge_created: bool
@@ -202,7 +202,7 @@ class SupersedesData(Struct, frozen=True):
 
 
 class HealthData(Struct, frozen=True):
-    """Memories to review."""
+    """Memories to review: contradictions, memories of low confidence, and unused memories."""
 
     contradictions: Rows
     low_confidence: Rows
@@ -260,7 +260,7 @@ class IndexStatsData(Struct, frozen=True):
 
 
 class TraceData(Struct, frozen=True):
-    """Lines of a file that agents wrote, and the commit and conversation of most of them."""
+    """Lines of a file that agents wrote, with the commit and the conversation that contain most of these lines."""
 
     file: str
     line: int | None

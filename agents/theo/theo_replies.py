@@ -16,7 +16,7 @@ from ..toolset import ToolReply
 
 
 def success_of(data: type[Struct]) -> type[Struct]:
-    """Return the type of a success with this data."""
+    """Return the type of a successful reply whose field `data` has the type `data`."""
     return defstruct(f"{data.__name__}Success", [("success", bool), ("data", data)])
 
 
@@ -26,12 +26,12 @@ def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
 
 
 def limited_reply(data: Struct) -> ToolReply:
-    """Return a success reply with the notice about quoted text. The caller limits its length."""
+    """Return a success reply with the notice about quoted text. It is not truncated: the caller limits its length."""
     return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
 
 
 def instant(at: Milliseconds | None) -> str | None:
-    """Return a time as ISO 8601, such as 2026-01-26T12:00:00Z."""
+    """Return a time as ISO 8601, such as 2026-01-26T12:00:00Z, or None if there is no time."""
     return None if at is None else show_instant(at)
 
 
@@ -41,7 +41,7 @@ def rounded(similarity: float | None) -> float | None:
 
 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> Rows:
-    """Return, for each memory, the fields that every list of memories contains."""
+    """Return one row per memory, with the fields that all lists of memories have in common."""
     superseded = supersession_fields(memories, core.graph.superseding(memories))
     return [
         {

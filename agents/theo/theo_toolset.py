@@ -78,7 +78,10 @@ from .validation_tools import (
 
 
 def _in_own_project(tool: Tool) -> Tool:
-    """Return a tool that resolves names to the agent's own project, because two projects can have the same name."""
+    """Wrap a tool so that `project:NAME` with the name of the agent's project always selects this project.
+
+    Without this, another project of the same name could be selected.
+    """
 
     def function(theo: TheoContext, **arguments: Any) -> ToolReply:
         claim = tool.name == "memory_store"

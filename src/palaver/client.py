@@ -40,7 +40,7 @@ class AsyncClient:
     def __init__(
         self, home: str | Path | None = None, *, project: str | Path | None = None, read_only: bool = False
     ) -> None:
-        """Prepare a client, without access to the disk except for the settings.
+        """Prepare a client. Only the settings are read from the disk.
 
         Args:
             home: Folder with the data. The default is `PALAVER_HOME`, or else the data folder of the platform.
@@ -101,7 +101,7 @@ class AsyncClient:
             content: The text, at most 50,000 characters. The same content is stored once.
             category: Kind of the memory.
             scope: `global` for all projects, or `project` for the named one.
-            project_name: Project that the memory belongs to. A global memory only names it.
+            project_name: Project of the memory. A global memory stays global, and is only labelled with this name.
             importance: 0 to 1. Important memories rank higher.
             tags: At most 20 keywords.
             metadata: Values to store with the memory. Nested values become texts.
@@ -176,7 +176,7 @@ class AsyncClient:
         return reply
 
     async def get_memory_stats(self) -> StatsReply:
-        """Return the number of memories by category and context level, and the use of the cache."""
+        """Return the number of memories by category and level, and the statistics of the query embedding cache."""
         reply: StatsReply = await self._call("get_memory_stats")
         return reply
 

@@ -1,4 +1,4 @@
-"""Function that answers questions from past conversations: the Python form of `palaver ask`."""
+"""Python equivalent of `palaver ask`: answer a question from past conversations."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,8 +35,8 @@ def dispatch(
 ) -> CitedAnswer:
     """Answer a question from past conversations, with sources.
 
-    The language model of `palaver observe` searches the archive, if the settings allow it. Otherwise, and if it gives
-    no answer, rules compose the answer, and `notices` says so.
+    If the settings allow it, the language model of `palaver observe` searches the archive and writes the answer.
+    Otherwise, or if the model fails, rules compose the answer. After a failure, `notices` contains the reason.
 
     Args:
         question: The question.
@@ -46,10 +46,11 @@ def dispatch(
         after: First date, inclusive: `2026-03-01`, or words such as `last month`.
         before: Last date, inclusive.
         max_turns: Maximum number of messages that the model writes.
-        max_tokens: Maximum tokens that it reads and writes.
-        max_cost: Maximum cost in US dollars. The default is 0.50, and a model is then used only if a budget is set.
-        timeout: Maximum seconds.
-        report: Function that gets a line for each step.
+        max_tokens: Maximum tokens that the model reads and writes.
+        max_cost: Maximum cost in US dollars. A given cost also enables the model, as a budget in the settings does. The
+            default maximum is 0.50, which does not enable the model.
+        timeout: Maximum duration in seconds.
+        report: Function that is called with one line of text for each step.
         should_stop: Function that returns True to cancel the model. It is called between steps.
 
     Raises:

@@ -73,7 +73,7 @@ def up(*, as_json: bool) -> None:
 
 
 def _is_empty(home: Home) -> bool:
-    """Return whether a home has no transcript yet."""
+    """Return whether a home contains no transcripts yet."""
     from palaver.archiver.store import Store
 
     if home.is_new:
@@ -129,7 +129,7 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
 
 
 def _announce_wait(home: Home) -> None:
-    """If another process is ingesting, report it, because this process waits for it."""
+    """Print a message if another process is ingesting, because this process then waits."""
     from palaver.archiver.store import ARCHIVER, Store
 
     with Store.open(home.database) as store:
@@ -139,7 +139,7 @@ def _announce_wait(home: Home) -> None:
 
 
 def _parser_pool(home: Home) -> ParserPool:
-    """Return a pool for parsing. For a first run, start its first process to load modules in parallel."""
+    """Return a pool of parser processes. In a new home, start the first process, so that modules load in parallel."""
     pool = ParserPool()
     if home.is_new:
         pool.start()
@@ -157,7 +157,7 @@ def _archive(
 ) -> bool:
     """Run all stages and print a report. Return whether all files were readable and all stages succeeded.
 
-    `listing` tells whether to list the omitted files, or is None if the command has no such option.
+    `listing` is True to list the omitted files, or None if the command has no such option.
     """
     from palaver.observe.pipeline import Pipeline
 

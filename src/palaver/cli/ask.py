@@ -100,5 +100,5 @@ def ask(
 
 
 def _may_use_model(config: Config, max_cost: float | None) -> bool:
-    """Return whether the settings may allow a language model. This check avoids loading the modules of `why_off`."""
+    """Return False if the settings rule out a language model. This quick check does not import `why_off`."""
     return config.llm == "command" or max_cost is not None or config.may_spend

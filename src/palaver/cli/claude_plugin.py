@@ -12,14 +12,14 @@ from .program import command_of
 
 
 def marketplace() -> Path:
-    """Return the folder that lists the plugin: the installed package, or the checkout."""
+    """Return the plugin marketplace for Claude Code: the folder of the installed package, or the checkout."""
     return Path(palaver.agents.__file__).parents[1]
 
 
 def plugin_hint(home: Home) -> str:
-    """Return how to install the plugin, or how to remove the entry that the plugin repeats.
+    """Return how to install the plugin. If it is installed, return how to remove the server entry that duplicates it.
 
-    The text is empty if PALAVER_HOME selects the home, because Claude Code would also have to be started with it.
+    The text is empty if PALAVER_HOME is set, because Claude Code would have to be started with the same variable.
     """
     if os.environ.get("PALAVER_HOME"):
         return ""

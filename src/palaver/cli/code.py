@@ -63,7 +63,7 @@ def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, bud
 
 
 def _code_filter(options: Mapping[str, Any]) -> DocumentFilter:
-    """Return the filter of the command line. A project is a folder with files, or the name of a namespace."""
+    """Return the filter of the command line. `--project` names a folder with indexed files, or a namespace."""
     projects: Sequence[str] = options["projects"]
     folders = [Path(each).expanduser().resolve() for each in projects if is_folder(each)]
     names = [each for each in projects if not is_folder(each)]

@@ -86,7 +86,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
 
 def _shown(namespace: str) -> str:
-    """Return the name of a project as other commands print it."""
+    """Return the text for a namespace in messages, such as `project palaver` or `global`."""
     return f"project {namespace.removeprefix(PROJECT)}" if namespace.startswith(PROJECT) else namespace
 
 

@@ -20,7 +20,7 @@ def refuse_demo(home: Home) -> None:
 
 
 def refuse_demo_only(home: Home, arguments: str) -> None:
-    """Raise `DemoOnly` if only demo data is archived. `arguments` complete the command in the hint."""
+    """Raise `DemoOnly` if only demo data is archived. `arguments` end the command in the hint, such as `fix ERROR`."""
     demo = Home(home.root / DEMO_FOLDER)
     if demo.has_database and home.is_new:
         raise DemoOnly(demo.root, hint=f"To use it: {command_of(demo)} {arguments}")

@@ -144,7 +144,7 @@ def _is_indexed(stats: DocumentStats, path: str) -> bool:
 def _index_folder(
     documents: DocumentLibrary, folder: Path, namespace: str, report: Reporter, *, flat: bool, once: bool
 ) -> IndexedDirectory:
-    """Index a folder, and watch it afterwards, so that the watcher does not index the same files at the same time."""
+    """Index a folder before it is watched, so that the watcher does not index the same files at the same time."""
     try:
         return documents.index_directory(folder, namespace, recursive=not flat, async_mode=False, report=report)
     finally:

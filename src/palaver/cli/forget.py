@@ -113,7 +113,7 @@ def forget(
 
 
 def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> None:
-    """Show the preview, or delete the previewed content."""
+    """Delete the content that `token` confirms. Without a token, show a preview and ask the user to confirm it."""
     with _deleter() as deleter:
         if not token:
             with progress_bars() as reporter:
@@ -134,7 +134,10 @@ def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> No
 
 
 def _confirmed(preview: DeletionPreview, *, as_json: bool) -> str | None:
-    """Show a preview. Return its token if the user confirms. Otherwise, print the command that confirms it."""
+    """Show a preview, and return its token if the user confirms it at the terminal, or else None.
+
+    Without a terminal, print the command that confirms the deletion.
+    """
     if as_json:
         print_json({**to_json(preview), "done": False})
         return None

@@ -145,7 +145,7 @@ def _reply(event: HookEvent, data: bytes, home: Home) -> str:
 
 
 def _standard_input() -> bytes:
-    """Return the call of a hook. The rest of a call that is too long is read and dropped."""
+    """Return the data of a hook call from standard input. Data beyond the maximum length is read and discarded."""
     from palaver.agents.hooks.hook_call import INPUT_MAX
 
     data = sys.stdin.buffer.read(INPUT_MAX + 1)
@@ -181,7 +181,7 @@ def _archive_ended(home: Home) -> None:
 
 
 def _archive_in_background(home: Home) -> None:
-    """Start a process for sessions whose end was recorded, but which are still not archived."""
+    """Start a background process that archives the sessions in the queue, if there are any."""
     from palaver.archiver.ingest.ended_sessions import has_ended_sessions
 
     if has_ended_sessions(home) and not home.is_read_only:
@@ -206,7 +206,7 @@ def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]
 
 
 def _set(home: Home, chosen: set[str]) -> None:
-    """Write the chosen events in their usual order. The default is not written."""
+    """Write the chosen events to the settings, or remove the setting if they are the default."""
     listed = [event for event in _EVENTS if event in chosen]
     write_settings(home.config, {"hooks": None if listed == list(Config().hooks) else listed})
 
@@ -223,7 +223,7 @@ def _check_project(home: Home, named: str) -> None:
     """Check that a name or folder in `hooks_off` is a repository, or is known to the archive.
 
     Raises:
-        UnknownProject: It is neither.
+        UnknownProject: It is neither a repository nor known to the archive.
     """
     from palaver.archiver.store import Store
     from palaver.core.project import is_root
@@ -238,7 +238,7 @@ def _check_project(home: Home, named: str) -> None:
 
 
 def _totals(home: Home) -> list[InjectionTotal]:
-    """Return what was injected in the last 30 days."""
+    """Return the totals of the injections in the last 30 days, by event."""
     from palaver.archiver.store import Store
 
     if not home.has_database:
@@ -248,6 +248,6 @@ def _totals(home: Home) -> list[InjectionTotal]:
 
 
 def _show(*, as_json: bool) -> None:
-    """Print the new status."""
+    """Print the status of the hooks after a change."""
     context = click.get_current_context()
     context.invoke(status, as_json=as_json)

@@ -51,7 +51,7 @@ _PLANNED_FILE: Final = {
     "remove": "delete {}",
     "absent": "not written to {}",
 }
-"""Texts for files that Palaver writes as a whole."""
+"""Texts for files that Palaver writes as a whole. `_PLANNED` contains the texts for other configuration files."""
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
 _CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)
@@ -171,14 +171,14 @@ def _server(home: Home, toolset: str, *, docker: bool) -> ServerEntry:
 
 
 def _refuse_temporary() -> None:
-    """Raise `PalaverError` if uv will delete this program."""
+    """Raise `PalaverError` if this program runs in a temporary environment of uvx, which uv can delete."""
     if any(part.startswith("archive-v") for part in Path(sys.prefix).parts):  # uvx runs programs in archive-v0.
         hint = "Run `uv tool install palaver-archive`, then `palaver install`."
         raise PalaverError("Palaver runs in a temporary environment of uvx, which uv deletes", hint=hint)
 
 
 def _installed() -> list[str]:
-    """Return the names of the installed clients and of their hooks. Raise `InvalidInput` if there is none."""
+    """Return the names of the installed clients, and `hooks`. Raise `InvalidInput` if no client is installed."""
     found = [client.name for client in CLIENTS if client.is_installed]
     if not found:
         raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
@@ -193,7 +193,7 @@ def _planned(client: Client, make: Callable[[], ConfigChange]) -> _Step:
 
 
 def _service_step(*, named: bool, remove: bool) -> _ServiceStep:
-    """Return the change of the service. A named service is installed again even if its file is current."""
+    """Return the change of the service. If the user named the service, install it even if its file is current."""
     service = Service.find()
     if remove:
         return _ServiceStep(service, "remove" if service.path.exists() else "absent")
@@ -247,7 +247,10 @@ def _diff(change: ConfigChange) -> list[str]:
 
 
 def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: bool, yes: bool) -> tuple[bool, bool]:
-    """Return whether to change the clients and the service. Ask once, and only at a terminal."""
+    """Return two values: whether to change the clients, and whether to change the service.
+
+    The user is asked once, and only at a terminal. With `yes`, the user is not asked.
+    """
     files = sum(step.is_needed for step in steps)
     serves = service is not None and service.is_needed
     if yes or not (files or serves) or not sys.stdin.isatty():
@@ -289,7 +292,7 @@ def _carry_out(steps: Sequence[_Step], service: _ServiceStep | None, agreed: tup
 
 
 def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: dict[str, Any]) -> None:
-    """Print what was done."""
+    """Print the result of each change, the backups, and whether changes were not confirmed."""
     last = {program_title(step.client): step for step in steps if step.done}
     for step in steps:
         if step.done and step.change is not None:
@@ -324,7 +327,7 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
 
 
 def _show_hints(steps: Sequence[_Step], home: Home) -> None:
-    """Print how to install the plugin for Claude Code, and the skill and hooks of the other clients to change."""
+    """Print how to install the plugin for Claude Code, and how to add the skill and hooks to other clients."""
     if any(step.client.name == "claude-code" for step in steps) and (hint := plugin_hint(home)):
         click.echo(hint)
     if hint := extras_hint({step.client.name for step in steps}):
@@ -338,7 +341,7 @@ def _is_failed(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
 
 
 def _is_pending(steps: Sequence[_Step], service: _ServiceStep | None) -> bool:
-    """Return whether a change was neither made nor failed, because it was not confirmed."""
+    """Return whether a needed change was not applied because it was not confirmed."""
     every: list[_Step | _ServiceStep] = [*steps, *([service] if service else [])]
     return any(step.is_needed and not (step.done or step.error) for step in every)
 

@@ -1,4 +1,4 @@
-"""Parts of `palaver install` that must be named: hooks, and the skill, the agent and the slash commands."""
+"""Extras that `palaver install` adds only by name: hooks, and the skill, the agent and the slash commands."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -17,7 +17,7 @@ from palaver.core.home import Home
 from .program import program_words
 
 GROUPS: Final = ("hooks", "skills")
-"""Names of the groups. `codex-hooks` is a member of `hooks`."""
+"""Names of the groups of extras. An extra is named after its agent and group, such as `codex-hooks`."""
 _AGENTS: Final = ("codex", "gemini", "opencode")
 EXTRA_NAMES: Final = (*GROUPS, *(f"{agent}-{group}" for group in GROUPS for agent in _AGENTS))
 
@@ -72,7 +72,7 @@ def extras_hint(connected: Collection[str]) -> str:
 
 
 def _is_possible(client: Client) -> bool:
-    """Return whether the file of an extra or the agent that reads it exists."""
+    """Return whether the file of an extra exists, or the agent that would read it is installed."""
     return client.path.exists() or find_client(client.name.partition("-")[0]).is_installed
 
 

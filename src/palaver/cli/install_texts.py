@@ -50,7 +50,7 @@ def print_texts(
 
 
 class _Text(NamedTuple):
-    """Text to copy into a file of a client. `title` is shown instead of a name that is only an argument."""
+    """Text to copy into a file of a client. If `title` is set, it is printed instead of `client`."""
 
     client: str
     path: str

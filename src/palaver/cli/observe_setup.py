@@ -26,7 +26,11 @@ _SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
 
 
 class ModelChoice(Struct, frozen=True):
-    """Language model that this machine can use. `priced` is False if the user must enter the price."""
+    """Language model that this machine can use.
+
+    `use` describes its cost. `priced` is False if the user must enter the price. `free` is True if no budget is needed.
+    `needs_policy` is True if the agent needs the file `no-tools.toml`.
+    """
 
     name: str
     use: str
@@ -38,7 +42,7 @@ class ModelChoice(Struct, frozen=True):
 
 
 def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> None:
-    """Show what each available model would cost for the outstanding exchanges, ask, and write the settings.
+    """Show the cost of each available model for the pending exchanges, ask for a choice, and write the settings.
 
     `estimate` contains the costs of Anthropic's API. With `as_json`, only print the choices.
     """

@@ -97,7 +97,7 @@ class _TerminalOutput(io.BytesIO):
 
 
 class ProgressBars:
-    """One progress bar for each stage with work. Without a terminal, a line every `_EVERY` seconds."""
+    """Progress bars, one for each stage that has work. Without a terminal, a line is printed every `_EVERY` seconds."""
 
     def __init__(self, progress: "Progress | None" = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._clock, self._shown = progress, clock, clock()

@@ -29,6 +29,6 @@ def program_words() -> list[str]:
 
 
 def _home_setting(home: Home) -> list[str]:
-    """Return the setting of PALAVER_HOME that selects a home, or nothing for the default home."""
+    """Return `PALAVER_HOME=…` in a list if the command needs it to select a home, or else an empty list."""
     is_default = not os.environ.get("PALAVER_HOME") and home == Home.find()
     return [] if is_default else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]

@@ -41,9 +41,11 @@ def archived_as(project: str) -> str:
 
 
 def places_of(project: str) -> list[str]:
-    """Return the result of `archived_as` and, for a folder, the namespace of its documents, if it has any.
+    """Return the values that select a project in a search.
 
-    A folder's namespace differs from its name if another project has the same name.
+    The first value is the name or full path under which the project is archived. For a folder with indexed documents,
+    the second value is the namespace of these documents. The namespace differs from the folder's name if another
+    project has the same name.
     """
     folder = Path(project).expanduser()
     if not is_folder(project) or not folder.is_dir():
@@ -94,5 +96,5 @@ def known_namespaces_of(core: "MemoryCore", project: str) -> tuple[str, ...]:
 
 
 def is_folder(project: str) -> bool:
-    """Return whether the text is a folder rather than a bare project name."""
+    """Return whether a project is given as a folder (`.`, `..` or a path with a slash) rather than as a bare name."""
     return project in {".", ".."} or not {"/", os.sep}.isdisjoint(project)

@@ -27,7 +27,7 @@ _KEYS: Final = {
     "q": ("quit", "stop here; earlier decisions stay"),
     "?": ("help", "show this list"),
 }
-"""Keys of a decision: the name of each and what it does."""
+"""Keys that the user can press, each with the name and the description of its action."""
 
 
 class ReviewItem(Struct, frozen=True):

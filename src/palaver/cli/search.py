@@ -352,7 +352,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
 
 def open_layers(home: Home | None = None) -> ArchiveSearch:
-    """Open the archive of a home for search, by default of this home.
+    """Open an archive for search, by default the archive of `Home.find()`.
 
     Raises:
         DemoOnly: Only demo data is archived.

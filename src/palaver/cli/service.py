@@ -25,7 +25,7 @@ _FORWARDED: Final = (
 ).split()
 """Environment variables that the service file sets, because a service does not inherit them."""
 _NO_BUS: Final = re.compile(r"\bto (?:user scope )?bus\b|\bDBUS_SESSION_BUS_ADDRESS\b")
-"""Pattern for errors of systemctl where no user bus exists, as in containers. Its commands would fail again."""
+"""Pattern for errors of systemctl where no user bus exists, as in containers. Repeating its commands does not help."""
 
 _USER_BUS: Final = "a user bus of systemd"
 
@@ -44,7 +44,7 @@ class Service(Struct, frozen=True):
 
     @classmethod
     def find(cls) -> "Service":
-        """Return the service of this system.
+        """Return the service for this system: a launchd agent on macOS, or else a systemd unit.
 
         Raises:
             ConfigInvalid: PALAVER_HOME is invalid.

@@ -1,4 +1,4 @@
-"""`palaver sessions` and `palaver projects`: lists of what is archived."""
+"""`palaver sessions` and `palaver projects`: lists of archived sessions and projects."""
 
 from typing import Any
 

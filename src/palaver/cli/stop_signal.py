@@ -5,10 +5,10 @@ from types import FrameType
 
 
 class StopSignal:
-    """Record of a received stop signal.
+    """Handler that records a stop signal and raises KeyboardInterrupt.
 
-    The signal raises KeyboardInterrupt. Python discards an exception that is raised in a callback of a C library or in
-    a destructor, so long work also calls `check`. A second signal ends the process at once.
+    Python discards an exception that is raised in a callback of a C library or in a destructor. Long-running work
+    therefore also calls `check`. A second signal ends the process at once.
     """
 
     def __init__(self) -> None:

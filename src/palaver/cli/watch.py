@@ -28,7 +28,7 @@ from .stop_signal import StopSignal
 _DOCUMENT_WAIT: Final = 0.05
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
-"""Names of counts in the log, in words that users understand."""
+"""Names of counts in the log. The keys are the internal names."""
 _log = logging.getLogger(__name__)
 
 
@@ -46,13 +46,13 @@ def watch(*, poll: bool, as_json: bool) -> None:
     home = Home.find()
     refuse_demo(home)
     _open_log(home)
-    # No signal loses data, not even SIGKILL.
+    # All signals are safe for the data, even SIGKILL.
     stop_signal = StopSignal()
     stop_signal.install()
     try:
         listener = _listener(home, as_json=as_json)
         events, settings = FileEvents(poll=poll), _settings(home)
-        # Both listeners wait in turn, so this one waits shortly.
+        # The archiver waits for both listeners in turn, so this one waits only briefly.
         document_events = FileEvents(poll=poll, seconds=_DOCUMENT_WAIT)
         BackgroundArchiver(
             home,
