@@ -100,10 +100,9 @@ def decline(store: Store, candidate: PreferenceCandidate) -> None:
 
 
 def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | None:
-    """Return the first correction of another session that says the same.
+    """Return the first correction from another session with mostly the same words, or None.
 
-    If both prompts also begin with the same words, they come from the template of a program, not from the user, and do
-    not count.
+    Prompts that also begin with the same text are ignored, because a program probably generated them from a template.
     """
     words, beginning = found.sentence.words, _beginning(found)
     for each in corrections:
