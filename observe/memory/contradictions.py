@@ -17,9 +17,9 @@ from .supersession import supersede
 COMPARED = 5
 """Number of similar memories with which a new memory is compared, the most similar first."""
 RELATED_FROM, JUDGED_FROM = 0.6, 0.35
-"""Minimum cosine similarity of memories that are linked as related, and of memories that are judged.
+"""Minimum cosine similarity of memories that are linked as related, and of memories that the judge compares.
 
-The second is lower, because even a paraphrase can have a low similarity.
+The second value is lower, because even a paraphrase can have a low similarity.
 """
 _DETECT_COMPARED, _OUTCOME_COMPARED = 20, 10
 _SUCCESSES_NEEDED = 2
@@ -34,7 +34,7 @@ class Comparison(Struct, frozen=True):
     judgement: Judgement
 
     def edge_from(self, key: int) -> Edge | None:
-        """Return the edge from the compared memory, or None if the memories are neither similar nor in conflict."""
+        """Return the edge from the memory with this key to `stored`, or None without similarity or conflict."""
         verdict, other = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
