@@ -32,7 +32,7 @@ from .worker_process import WorkerResult
 _LONGEST: Final = 60.0
 """Seconds after which a worker finishes the current batch and publishes its results."""
 _BEHIND: Final = 300
-"""Number of unpublished changes above which they are published although more changes arrive.
+"""Minimum number of unpublished changes for which a worker publishes, unless `settle` is set.
 
 Search reads unpublished changes from the database.
 """
