@@ -124,9 +124,10 @@ class JobResults:
         return verified.observations, verified.rejected
 
     def _protected(self, stored: StoredExchange) -> tuple[Observation, ...]:
-        """Return the observations to keep if the model finds nothing. They come from exchanges with external text.
+        """Return the earlier observations to keep if the model finds nothing in an exchange.
 
-        The external text could have instructed the model to answer `nothing`.
+        Only an exchange with external text keeps them, because the text could have instructed the model to answer
+        `nothing`.
         """
         if not includes_external(stored.exchange):
             return ()
