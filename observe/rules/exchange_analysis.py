@@ -142,7 +142,7 @@ class ExchangeAnalysis(Struct, frozen=True):
 
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
-    """Analyse an exchange. Abandoned branches count only if no other branch exists."""
+    """Analyse an exchange. Abandoned branches of the conversation count only if no other branch exists."""
     turns = exchange.active_turns
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
     checks = list(_checks(turns, results))
@@ -259,7 +259,7 @@ def _refused(result: Turn) -> bool:
 
 
 def _unwrap(body: str) -> str:
-    """Join the wrapped lines of a commit message. A gap stays on its own line."""
+    """Join the wrapped lines of a commit message. The marker of omitted text (`GAP`) stays on its own line."""
     parts = re.split(rf"\n({GAP.pattern})\n", body)
     return "\n".join(re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", part) for part in parts)
 

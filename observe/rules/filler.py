@@ -72,7 +72,7 @@ _DIAGNOSIS = anywhere(
 
 
 def is_diagnosis(statement: Statement) -> bool:
-    """Return whether a statement names a cause, itself or in the heading above it."""
+    """Return whether a statement, or the heading above it, names a cause."""
     return _DIAGNOSIS.search(f"{statement.heading}: {statement.text}") is not None
 
 
@@ -83,9 +83,10 @@ def is_filler(statement: Statement) -> bool:
 
 
 def is_guess(statement: Statement) -> bool:
-    """Return whether a remark made while working is a guess, or is about the agent's own mistake.
+    """Return whether a remark made while working is a guess, or not worth keeping.
 
-    A remark that needs the sentence before it, or is about the working tree, counts too.
+    Remarks about the agent's own mistakes or the working tree are not worth keeping, and neither are sentences that
+    depend on the sentence before them.
     """
     text = statement.text
     if needs_context(statement.raw) or HOUSEKEEPING.search(statement.raw):

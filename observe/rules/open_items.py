@@ -127,7 +127,7 @@ def failed_end(notes: Sequence[HandoffNote]) -> str:
 
 
 def _is_failure(run: ShellRun) -> bool:
-    """Return whether a command failed that does more than show files."""
+    """Return whether a run failed and contains a command that does more than show files."""
     return run.failed and not all(segment.is_reader for segment in run.segments)
 
 
