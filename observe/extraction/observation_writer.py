@@ -34,7 +34,7 @@ def keep(
 
     An observation that repeats one of another exchange is not stored. Instead, it confirms the known observation, which
     keeps its wording. If this exchange only runs `git commit` on the work of an earlier exchange, it confirms the
-    observation of that work. `rejected` is the number of observations that failed verification.
+    observation of that work. `rejected` is the number of facts whose quotes were not found.
     """
     earlier = store.observations.latest(stored.session, stored.key, _EARLIER)
     fresh: list[Observation] = []

@@ -114,7 +114,7 @@ def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | N
 
 
 def _beginning(found: _Statement) -> str:
-    """Return the first words of the prompt of a sentence, without the sentence itself."""
+    """Return the first characters of the prompt that contains a sentence, after removing the sentence."""
     return found.prompt.text.replace(found.sentence.text, "").strip()[:_BEGINNING]
 
 
