@@ -1,4 +1,4 @@
-"""Contradictions: a memory is compared with similar memories of its namespace, and conflicts are linked."""
+"""Detection of contradictions: compare a memory with similar memories of its namespace, and link conflicts."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,10 @@ class Comparison(Struct, frozen=True):
     judgement: Judgement
 
     def edge_from(self, key: int) -> Edge | None:
-        """Return the edge from the memory with this key to `stored`, or None without similarity or conflict."""
+        """Return the edge from the memory with this key to `stored`.
+
+        Return None if the memories do not conflict and are not similar enough to be linked.
+        """
         verdict, other = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
@@ -128,7 +131,7 @@ class Contradictions:
         self.detect(stored.id)
 
     def supersede_by_outcomes(self, memory_id: str, *, link: bool = True) -> DetectedConflict | None:
-        """Return the first memory that had worse outcomes than this memory. With `link`, supersede that memory.
+        """Return the most similar memory that had worse outcomes than this memory. With `link`, supersede it.
 
         This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
         contradict or repeat this memory.

@@ -36,7 +36,7 @@ _HALF_LIFE = 16
 _LATEST, _FIRST = 3, 100.0
 """Number of latest sessions that are always listed, and the weight that ranks them before all others."""
 _SHARED_FILE = 0.03
-"""Factor of the weight that a session gains from its file with the highest weight in `_file_weights`."""
+"""Factor by which the highest weight of the files of a session is added to the weight of the session."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 """Labels of facts in a session summary: labels of open work, then labels of finished work."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25

@@ -215,7 +215,7 @@ def _conflicting_words(
 
 
 def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
-    """Return whether both statements can be true, because they name different things or compatible properties."""
+    """Return whether both statements can be true, because they have different subjects or compatible properties."""
     names = {one.stem for one, _ in conflicting if not one.number}
     numbers = {one.stem for one, _ in conflicting if one.number}
     if len(numbers) > 1 or (names and numbers):
