@@ -34,7 +34,8 @@ _TASK_NAMES: Final = {
 class _Usage(Struct):
     """Runs of one command.
 
-    `forms` counts the full texts of its successful runs. `newest` is the time and the exchange key of the last one.
+    `forms` counts the full texts of its successful runs. `newest` is the time and the exchange key of the
+    last successful run.
     """
 
     task: str
