@@ -1,7 +1,7 @@
 """The background archiver, which ingests new transcript lines within seconds and starts their indexing soon after.
 
-Ingest runs in this process. An index worker observes, embeds and publishes in another process, so that ingest never
-waits for indexing.
+Ingest runs in this process. Another process, the index worker, extracts observations, embeds texts and publishes the
+index, so that ingest never waits for indexing.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Work of the index worker: the process observes, embeds and publishes while its caller continues.
+"""Index worker: a process that extracts observations, embeds texts and publishes the index while its caller continues.
 
 The process ends and frees its memory when no work is left. It can be killed at any time. If the caller is killed, the
 worker publishes its current results and ends. `worker_process.py` starts it.
@@ -49,7 +49,7 @@ _NICE: Final = 10
 def update_index(
     home: Home, model: str | None, *, settle: bool, should_stop: Callable[[], bool] = never
 ) -> WorkerResult:
-    """Observe, embed and publish new content. With `settle`, publish all changes and check for damage.
+    """Extract observations, embed texts and publish the index. With `settle`, publish all changes and check for damage.
 
     The function stops early after a minute, or when `should_stop` returns true, and publishes its results.
 
