@@ -1,4 +1,4 @@
-"""Job results: store the observations, the price and the completion of a job in one transaction."""
+"""Job results: store the observations, the cost and the completion of a job in one transaction."""
 
 from ...archiver.store import Job, JobKind, Store, StoredExchange
 from ...core.observation import Observation
@@ -53,9 +53,9 @@ class JobResults:
         return self._requests.build(stored, self._known(stored))
 
     def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
-        """Store the result of a call in one transaction: price, observations and completion of the job.
+        """Store the result of a call in one transaction: cost, observations and completion of the job.
 
-        Store only the price if `job` is None or another process has claimed the job.
+        Store only the cost if `job` is None or another process has claimed the job.
         """
         cost = self.price.cost(answer.usage, batch=batch)
         with self._store.transaction():
