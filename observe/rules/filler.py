@@ -68,7 +68,7 @@ _DIAGNOSIS = anywhere(
     | caused by | (?:problem|cause|result):
     """
 )
-"""Pattern for statements that name a cause. The cause that a conclusion names refutes those named while working."""
+"""Pattern for statements that name a cause. A cause in the conclusion replaces causes that were named while working."""
 
 
 def is_diagnosis(statement: Statement) -> bool:
@@ -85,8 +85,8 @@ def is_filler(statement: Statement) -> bool:
 def is_guess(statement: Statement) -> bool:
     """Return whether a remark made while working is a guess, or not worth keeping.
 
-    Remarks about the agent's own mistakes or the working tree are not worth keeping, and neither are sentences that
-    depend on the sentence before them.
+    A remark is not worth keeping if it is about the agent's own mistake or the working tree, or if it depends on the
+    sentence before it.
     """
     text = statement.text
     if needs_context(statement.raw) or HOUSEKEEPING.search(statement.raw):

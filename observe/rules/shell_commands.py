@@ -1,4 +1,4 @@
-"""Shell commands of an exchange, with their task and their success."""
+"""Shell commands of an exchange, with their tasks and results."""
 
 import re
 from collections.abc import Iterator, Sequence
