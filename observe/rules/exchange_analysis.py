@@ -193,7 +193,7 @@ def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:
-    """Return whether the exchange ends with the message `[Request interrupted by user]` of the agent's program."""
+    """Return whether the exchange ends with a message `[Request interrupted by user …]` of the agent's program."""
     after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
     return any(_INTERRUPTED.match(turn.text) for turn in after)
 
