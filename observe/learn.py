@@ -1,7 +1,7 @@
 """Processing of ingested content after an ingest run.
 
-The steps are: read queued documents, redact, observe and embed pending content. An ingest run and the index worker both
-use this module. Each of them decides when to publish the results to the index.
+The steps are: read queued documents, redact memories, extract observations, and embed texts. An ingest run and the
+index worker both call `learn`. Each of them decides when to publish the results to the index.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from .observe_pending import observe_pending
 
 
 class Learned(Struct, frozen=True):
-    """Counts of observed exchanges, exchanges that could not be observed, and embedded items."""
+    """Result of `learn`: counts of observed exchanges, exchanges left unobserved, and embedded items."""
 
     observed: int
     unobserved: int
@@ -37,7 +37,10 @@ class Learned(Struct, frozen=True):
 def learn(
     home: Home, store: Store, indexer: Indexer, report: Reporter = silent, should_stop: Callable[[], bool] = never
 ) -> Learned:
-    """Process all ingested content until `should_stop` returns true. The caller holds the lease of the learner."""
+    """Process all pending content, or stop early when `should_stop` returns true.
+
+    The caller must hold the lease `LEARNER`.
+    """
     redactor = Redactor(home.key())
     DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
     if store.memories.to_redact(VERSION, 1):

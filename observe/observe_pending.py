@@ -17,7 +17,7 @@ _BATCH = 200
 
 
 def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], bool] = never) -> int:
-    """Observe exchanges that are new, have grown, or were observed with other rules. Return their number.
+    """Observe exchanges that are new, have grown, or were observed by other rules. Return their number.
 
     The function stops early when `should_stop` returns true. If another process changes an exchange during the run, the
     exchange is observed again. A session is also summarised again if observations were deleted from it or moved to it
@@ -59,7 +59,7 @@ def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session])
 def _file_states(
     store: Store, batch: Sequence[StoredExchange], sessions: Mapping[int, Session]
 ) -> dict[int, list[FileState]]:
-    """Return the states of the files of each exchange that has just ended."""
+    """Return the file hashes of each exchange that ended within the last five minutes, by the key of the exchange."""
     at = now()
     live = [stored for stored in batch if is_live(stored.exchange, at)]
     key = store.home.key() if live else b""

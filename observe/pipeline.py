@@ -26,7 +26,7 @@ from .deletion.erasure import erase_expired, finish, is_unfinished
 
 
 class Pipeline(Closing):
-    """Pipeline of all stages for one home. Only one process can ingest. A second process raises `LeaseHeld`."""
+    """Ingest pipeline of one home. `run` raises `LeaseHeld` if another process is ingesting."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Pipeline(Closing):
         """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
         Waits up to `patience` seconds for another ingest process. If another process is already observing and
-        embedding, it also processes these changes. `searchable` is called when the text is indexed, before anything is
-        observed or embedded.
+        embedding, that process also handles these changes. `searchable` is called when the text is indexed, before
+        anything is observed or embedded.
         """
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:

@@ -1,7 +1,7 @@
 """The background archiver, which ingests new transcript lines within seconds and starts their indexing soon after.
 
-Ingest runs in this process. An index worker observes, embeds and publishes in another process, so that ingest never
-waits for indexing.
+Ingest runs in this process. Another process, the index worker, extracts observations, embeds texts and publishes the
+index, so that ingest never waits for indexing.
 """
 
 import time
@@ -30,7 +30,7 @@ from .worker_process import IndexWorker, WorkerResult
 _MAINTENANCE: Final = 3600.0
 """Seconds between two runs that compress copies and erase expired deletions."""
 _HEARTBEAT: Final = 60.0
-"""Seconds between two records that the archiver is running."""
+"""Seconds between two heartbeats, which record in the database that the archiver is running."""
 _PATIENCE: Final = 60.0
 """Seconds to wait at the start for another ingest process."""
 _RETRY: Final = (1.0, 60.0)

@@ -36,7 +36,7 @@ class IndexSchedule:
         """
         self._store, self._worker, self._model, self._clock = store, worker, model, clock
         self._indexed, self._lag, self._stopped_early = -1, 0, False
-        """Last indexed change, number of earlier unindexed changes, and True if the last worker stopped early."""
+        """Last processed change, number of unpublished changes, and True if the last worker stopped early."""
         self._last, self._changed_at = -1, clock()
         self._changing_since: float | None = None
         self._not_before, self._retry = 0.0, _RETRY[0]

@@ -1,4 +1,4 @@
-"""Work of the index worker: the process observes, embeds and publishes while its caller continues.
+"""Index worker: a process that extracts observations, embeds texts and publishes the index while its caller continues.
 
 The process ends and frees its memory when no work is left. It can be killed at any time. If the caller is killed, the
 worker publishes its current results and ends. `worker_process.py` starts it.
@@ -32,7 +32,7 @@ from .worker_process import WorkerResult
 _LONGEST: Final = 60.0
 """Seconds after which a worker finishes the current batch and publishes its results."""
 _BEHIND: Final = 300
-"""Number of unpublished changes above which they are published although more changes arrive.
+"""Minimum number of unpublished changes for which a worker publishes, unless `settle` is set.
 
 Search reads unpublished changes from the database.
 """
@@ -49,7 +49,7 @@ _NICE: Final = 10
 def update_index(
     home: Home, model: str | None, *, settle: bool, should_stop: Callable[[], bool] = never
 ) -> WorkerResult:
-    """Observe, embed and publish new content. With `settle`, publish all changes and check for damage.
+    """Extract observations, embed texts and publish the index. With `settle`, publish all changes and check for damage.
 
     The function stops early after a minute, or when `should_stop` returns true, and publishes its results.
 

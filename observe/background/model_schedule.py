@@ -48,7 +48,7 @@ class ModelSchedule:
     """Schedule that starts extraction processes and returns their results."""
 
     def __init__(self, command: Callable[[], Sequence[str]], clock: Callable[[], float]) -> None:
-        """Prepare the schedule. `command` returns the words of the process, or nothing if no model is configured."""
+        """Prepare the schedule. `command` returns the command line, or an empty list if no model is configured."""
         self._command, self._clock = command, clock
         self._process: subprocess.Popen[bytes] | None = None
         self._due, self._not_before, self._retry = True, clock() + QUIET, _RETRY[0]

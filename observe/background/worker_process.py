@@ -1,4 +1,7 @@
-"""Process of the index worker, as its caller starts, stops and reads it, without the libraries of its work."""
+"""Handle of the index worker process, with which the caller starts it, stops it and reads its result.
+
+Importing this module does not load the libraries for indexing.
+"""
 
 import subprocess
 import sys

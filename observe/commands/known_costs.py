@@ -1,7 +1,7 @@
 """Known costs: what a command or a file already cost in past sessions of a project, in one line.
 
 A command that failed is shown with the command that worked. A file is shown with the check that failed after most of
-its past edits. All these commands were typed by the agent, so their author is the assistant. Errors come from programs
+its past edits. The agent typed all these commands, so their origin is `assistant`. Error messages come from programs
 and are never shown.
 """
 
@@ -36,9 +36,10 @@ _WORKED, _BEFORE = "Worked: ", "Repaired by: "
 
 
 class KnownCost(Struct, frozen=True):
-    """Line about a command or a file, with the observation that it comes from.
+    """Line about a past failure of a command, or of checks after edits of a file.
 
     Attributes:
+        id: ID of the observation of the command, or of the newest exchange that edited the file.
         strength: Similarity of the commands, or share of the edits after which a check failed.
         remedy: Command that worked. Empty for a file.
     """
@@ -51,7 +52,7 @@ class KnownCost(Struct, frozen=True):
 
 
 class _Repair(Struct, frozen=True):
-    """Failed command, and the command that repaired it or worked instead."""
+    """Failed command, and the command that worked: before it if `before` is True, or else instead of it."""
 
     stored: StoredObservation
     failed: str
@@ -94,7 +95,7 @@ def command_cost(store: Store, sessions: Sequence[int], command: str, root: str)
 def file_cost(store: Store, sessions: Sequence[int], path: str, root: str) -> KnownCost | None:
     """Return the check that failed after most of the latest edits of a file in these sessions, or None.
 
-    Nothing is returned if a check failed after fewer than two edits.
+    The result is None if a check failed after fewer than two of these edits.
     """
     file = relative_path(path, (root,))
     edits = store.edits.of_names([file_name(path)], _EDITS_READ, sessions)
@@ -125,7 +126,10 @@ def _failed_check(exchange: Exchange, file: str) -> str:
 
 
 def _repairs(store: Store, sessions: Sequence[int]) -> list[_Repair]:
-    """Return the repairs of commands, newest first. Repairs in sessions that read text from outside are omitted."""
+    """Return the failed commands of these sessions, each with the command that worked, newest first.
+
+    Observations with the origin `external` or `imported` are omitted, because they are not trusted.
+    """
     repairs: list[_Repair] = []
     for stored in store.observations.with_fact(sessions, _FAILED):
         facts = stored.observation.facts

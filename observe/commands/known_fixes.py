@@ -86,7 +86,7 @@ def _fixes(
 ) -> Iterator[tuple[float, KnownFix]]:
     """Yield the fixes in an exchange, each with the share of the words of the error that the failed output contains.
 
-    The line that is shown contains the `literal` text.
+    If `literal` is not empty, the error line of each fix contains it.
     """
     exchange = stored.exchange
     turns = exchange.active_turns
@@ -131,7 +131,10 @@ def _match(words: frozenset[str], literal: str, output: str) -> tuple[float, str
 
 
 def _plain(line: str, words: int) -> str:
-    """Return a line as it is compared with an error of so many words: for several words, without punctuation."""
+    """Return a line in the form that is compared with an error of `words` words.
+
+    The form is in lower case. It has no punctuation, except for an error of one word.
+    """
     if words == 1:
         return " ".join(line.lower().split())
     return f" {' '.join(_TOKEN.findall(line.lower()))} "

@@ -32,7 +32,11 @@ _TASK_NAMES: Final = {
 
 
 class _Usage(Struct):
-    """Runs of one command."""
+    """Runs of one command.
+
+    `forms` counts the full texts of its successful runs. `newest` is the time and the exchange key of the
+    last successful run.
+    """
 
     task: str
     forms: Counter[str] = field(default_factory=Counter[str])
@@ -45,8 +49,8 @@ class _Usage(Struct):
 def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> list[ProjectCommand]:
     """Return the commands that succeeded at a task. Commands of the most recently used project come first.
 
-    Within a project, the most frequent command comes first. A task is one of `TASKS` in any of its words (`tests`, `run
-    the unit tests`), or words that the command contains.
+    Within a project, the most frequent command comes first. `task` names one of `TASKS`, as in `tests` or `run the unit
+    tests`. Any other text selects the commands that contain all its words.
     """
     wanted, words = parse_task(task)
     usages: dict[tuple[str, str], _Usage] = {}
@@ -98,7 +102,7 @@ def _matches(segment: Segment, task: str, words: frozenset[str]) -> bool:
 
 
 def words_of(command: str) -> frozenset[str]:
-    """Return the words of a command in lower case, and the parts of each word."""
+    """Return the words of a command in lower case and their parts: `test:unit` also gives `test` and `unit`."""
     return frozenset(part for word in command.lower().split() for part in (word, *re.split(r"[^\w]+", word)))
 
 
@@ -127,7 +131,7 @@ def _count(usage: _Usage, stored: StoredExchange, run: ShellRun, segment: Segmen
     """Count a run as a success or a failure.
 
     The exit status of a filtered command is that of the filter, such as `tail`. Such a run counts as a failure if the
-    output says that the call was wrong.
+    output reports a usage error, such as `unknown option`.
     """
     failed = run.failed or (segment.filtered and is_misused(run.result.text))
     usage.failed += failed

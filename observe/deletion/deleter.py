@@ -97,7 +97,7 @@ class Deleter(Closing):
             return DeletionResult(plan.preview, number, now() + UNDO_PERIOD)
 
     def undo(self, number: int, report: Reporter = silent) -> RestoreResult:
-        """Restore the content of a deletion under the same IDs, and index it. Summaries get new IDs.
+        """Restore the content of a deletion under the same IDs. Only summaries get new IDs.
 
         Raises:
             InvalidInput: The deletion does not exist, or was already undone or erased.

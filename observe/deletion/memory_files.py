@@ -25,7 +25,7 @@ def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
 def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[str, str]) -> tuple[str, ...]:
     """Delete files with unchanged digests. Return the remaining files, each with a reason.
 
-    Also delete the record of a deleted file. Keep the digest of a remaining file, so that it is not imported again.
+    Also delete the record of a deleted file. Keep the record of a remaining file, so that it is not imported again.
     """
     gone = {path for path in {each.memory.path for each in memories} - {""} if _was_deleted(store, path)}
     if not files and not gone:

@@ -1,1 +1,1 @@
-"""Storing of extracted observations, which detects repetitions and confirmations and proposes preferences."""
+"""Storage of extracted observations, detection of repeated observations, and proposals of preferences."""

@@ -32,8 +32,9 @@ def keep(
 ) -> None:
     """Replace the observations of an exchange, inside a transaction.
 
-    If an observation repeats a known observation, the known one is confirmed and keeps its wording. If this exchange
-    only commits the work of an earlier exchange, the observation of that work is confirmed.
+    An observation that repeats one of another exchange is not stored. Instead, it confirms the known observation, which
+    keeps its wording. If this exchange only runs `git commit` on the work of an earlier exchange, it confirms the
+    observation of that work. `rejected` is the number of facts whose quotes were not found.
     """
     earlier = store.observations.latest(stored.session, stored.key, _EARLIER)
     fresh: list[Observation] = []

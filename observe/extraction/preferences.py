@@ -100,10 +100,9 @@ def decline(store: Store, candidate: PreferenceCandidate) -> None:
 
 
 def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | None:
-    """Return the first correction of another session that says the same.
+    """Return the first correction from another session with mostly the same words, or None.
 
-    If both prompts also begin with the same words, they come from the template of a program, not from the user, and do
-    not count.
+    Prompts that also begin with the same text are ignored, because a program probably generated them from a template.
     """
     words, beginning = found.sentence.words, _beginning(found)
     for each in corrections:
@@ -115,7 +114,7 @@ def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | N
 
 
 def _beginning(found: _Statement) -> str:
-    """Return the first words of the prompt of a sentence, without the sentence itself."""
+    """Return the first characters of the prompt that contains a sentence, after removing the sentence."""
     return found.prompt.text.replace(found.sentence.text, "").strip()[:_BEGINNING]
 
 

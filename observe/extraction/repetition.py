@@ -72,7 +72,7 @@ def is_repetition(first: Observation, second: Observation) -> bool:
 
 
 def _extends(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
-    """Return whether in each pair, the second text is the first one with a few added words of no importance."""
+    """Return whether the second text of each pair only adds a few unimportant words to the first text."""
     added_words = total_words = 0
     for shorter, longer in pairs:
         added = _added_words(shorter, longer)

@@ -56,7 +56,8 @@ def stated_sentences(prompt: str) -> Iterator[StatedSentence]:
     """Yield the typed sentences of a prompt that state a preference or correct an agent.
 
     A limit such as "for this PR" also applies to the following sentences of its line, unless they say that they are
-    permanent. Sentences after a question about a text are ignored, because they may be that text.
+    permanent. Sentences after a question such as "does this still apply?" are ignored, because they may belong to the
+    text that the question is about.
     """
     for part in prompt_parts(prompt):
         if part.origin is not PartOrigin.TYPED:
@@ -99,7 +100,7 @@ def sentence_certainty(sentence: str) -> Certainty:
 
 
 def _without_reason(sentence: str) -> str:
-    """Return a sentence up to the reason for its rule: "never mock the database, because this hides errors"."""
+    """Return a sentence without its reason: `never mock it, because this hides errors` becomes `never mock it,`."""
     starts = [found.start() for each in languages() if (found := each.reasons.search(sentence))]
     rule = sentence[: min(starts, default=len(sentence))]
     return rule if len(_WORD.findall(rule)) >= _WORDS_MIN else sentence

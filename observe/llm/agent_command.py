@@ -68,7 +68,10 @@ class AgentCommand:
         return Answer(found.text, "", found.usage or Usage(), text)
 
     def converse(self, request: ToolRequest) -> ToolTurn:
-        """Return the agent's next message in a conversation with tools, which Palaver runs. Raises like `ask`."""
+        """Return the agent's next message in a conversation with tools, which Palaver runs.
+
+        Raises the errors of `ask`.
+        """
         return converse_in_json(self, request)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ _PASSAGE_CHARS: Final = {"human": 6_000, "task": 6_000, "assistant": 3_000, "cal
 _SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
 """Maximum lengths of a passage of a session. The first length with which the session fits is used."""
 _MIN_CHARS: Final = 200
-"""Minimum length of the text of an exchange to ask the model about it. It does not apply if files were changed."""
+"""Minimum characters of an exchange that is sent to the model. An exchange that changed files is always sent."""
 
 
 class Passage(Struct, frozen=True):
@@ -67,7 +67,7 @@ def shorten_session(exchanges: Sequence[Exchange]) -> Excerpt:
 
 
 def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
-    """Return whether the model is asked about an exchange: it changed files, or is longer than a status message."""
+    """Return whether an exchange is sent to the model: it changed files, or is longer than a status message."""
     chars = sum(len(passage.text) for passage in excerpt.passages if passage.voice not in {"call", ERROR})
     return bool(exchange.writes) or chars >= _MIN_CHARS
 
@@ -113,7 +113,7 @@ def _session_passages(exchange: Exchange) -> Iterator[Passage]:
 
 
 def _fit(every: tuple[Passage, ...], chars: int) -> Excerpt:
-    """Return the passages if they fit into a number of characters. Otherwise return the first and the last of them."""
+    """Return the passages if they fit into a number of characters. Otherwise omit passages in the middle."""
     if sum(len(passage.text) for passage in every) <= chars:
         return Excerpt(every)
     head = _count_fitting(every, chars // 3)

@@ -155,11 +155,11 @@ def _observation(
 
 
 def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
-    """Return the least trusted origin of all quotes, or `external` if the exchange fetched text from elsewhere.
+    """Return the least trusted origin of all quotes, or `Origin.EXTERNAL` if `external` is set.
 
-    `external` is True if text was fetched from outside this machine. The origin is `human` if only the user is quoted,
-    and the quoted messages contain at least half of the longer words of each sentence. Otherwise, a harmless quote
-    could make injected text count as the user's words.
+    `external` is True if the exchange contains text from outside this machine. The origin is `human` only if all quotes
+    are the user's words, and the quoted messages contain at least half of the longer words of each sentence. Without
+    this rule, a harmless quote of the user could make injected text count as the user's words.
     """
     if external:
         return Origin.EXTERNAL

@@ -41,7 +41,7 @@ class ExtractionTemplates(Protocol):
 
 
 class ExtractionRequest(Struct, frozen=True):
-    """Request about one exchange, or about the session whose first exchange it is.
+    """Request about one exchange or one session. For a session, `exchange` is the key of its first exchange.
 
     `digest` is a hash of content, prompt and model. It does not depend on earlier observations.
     """
@@ -61,7 +61,7 @@ class ExtractionRequest(Struct, frozen=True):
 
 
 class RequestBuilder:
-    """Builder of requests to one model with one set of templates. The name of its extractor begins with `prefix`."""
+    """Builder of requests to one model with one set of templates. `extractor` starts with `prefix`."""
 
     def __init__(self, templates: ExtractionTemplates, model: str, prefix: str = MODEL_PREFIX) -> None:
         self._templates, self._model = templates, model

@@ -1,6 +1,6 @@
 """Grounding: check that every name, number and path in a model's sentence occurs in the conversation.
 
-A quote proves that a line exists, but not that the sentence beside it says the same. An invented version, path or
+A quote proves that a line exists, but not that the model's sentence about it is true. An invented version, path or
 product name is the most common error, and it is easy to detect. These count as names:
 
 - paths and files: `src/cache.py`, `config.toml`

@@ -1,4 +1,4 @@
-"""Job results: store the observations, the price and the completion of a job in one transaction."""
+"""Job results: store the observations, the cost and the completion of a job in one transaction."""
 
 from ...archiver.store import Job, JobKind, Store, StoredExchange
 from ...core.observation import Observation
@@ -53,9 +53,9 @@ class JobResults:
         return self._requests.build(stored, self._known(stored))
 
     def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
-        """Store the result of a call in one transaction: price, observations and completion of the job.
+        """Store the result of a call in one transaction: cost, observations and completion of the job.
 
-        Store only the price if `job` is None or another process has claimed the job.
+        Store only the cost if `job` is None or another process has claimed the job.
         """
         cost = self.price.cost(answer.usage, batch=batch)
         with self._store.transaction():
@@ -124,9 +124,10 @@ class JobResults:
         return verified.observations, verified.rejected
 
     def _protected(self, stored: StoredExchange) -> tuple[Observation, ...]:
-        """Return the observations to keep if the model finds nothing. They come from exchanges with external text.
+        """Return the earlier observations to keep if the model finds nothing in an exchange.
 
-        The external text could have instructed the model to answer `nothing`.
+        Only an exchange with external text keeps them, because the text could have instructed the model to answer
+        `nothing`.
         """
         if not includes_external(stored.exchange):
             return ()

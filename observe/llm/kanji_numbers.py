@@ -14,7 +14,7 @@ _ROUND: Final = re.compile(rf"(\d+(?:\.\d+)?)([{''.join((*_TENS, *_LARGE))}]+)(?
 
 
 def kanji_numbers(text: str) -> Iterator[str]:
-    """Yield the values of the numerals in a text, in digits. Words such as `一般` give a value too."""
+    """Yield the values of the numerals in a text, in digits. Words with a numeral, such as `一般`, give a value too."""
     for numeral in _NUMERAL.findall(text):
         yield _value(numeral)
 

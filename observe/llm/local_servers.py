@@ -36,7 +36,7 @@ def local_servers() -> list[LocalServer]:
 
 
 def _models(port: int) -> tuple[str, ...]:
-    """Return the models of a server at a port. Return nothing if no such server answers there."""
+    """Return the models of a server at a port. Return an empty tuple if no such server answers."""
     connection = HTTPConnection(LOOPBACK, port, timeout=_TIMEOUT)  # Unlike urllib, this client never uses a proxy.
     try:
         connection.request("GET", "/v1/models")

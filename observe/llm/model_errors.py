@@ -51,7 +51,7 @@ class ModelBusy(ExtractionError):
 
 
 class RequestRefused(ExtractionError):
-    """Error: the provider refused one request. `status` is the HTTP status, or 0 if there is none, as for agents."""
+    """Error: the provider refused one request. `status` is the HTTP status, or 0 for an agent command."""
 
     def __init__(self, message: str, status: int = 0, *, maybe_charged: bool = False) -> None:
         self.status, self.maybe_charged = status, maybe_charged

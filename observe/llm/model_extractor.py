@@ -138,7 +138,7 @@ class ModelExtractor:
             refused.finish()
 
     def _batches(self, results: JobResults) -> BatchSender | None:
-        """Return the sender of batches, or None if the provider has no batches."""
+        """Return the sender of batches, or None if the provider does not support batches."""
         provider = self._connected()
         if not isinstance(provider, BatchProvider):
             return None

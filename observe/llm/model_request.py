@@ -18,7 +18,7 @@ _STARTS_MAX: Final = 500
 
 
 class ReplyModel(BaseModel):
-    """Structure of a reply, without additional fields."""
+    """Base class of reply structures. A reply with unknown fields is invalid."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -34,7 +34,7 @@ class ToolCall(Struct, frozen=True):
 
     @classmethod
     def of(cls, call_id: str, name: str, arguments: object) -> "ToolCall":
-        """Return a call with arguments of any type, as the model wrote them."""
+        """Return a call. If `arguments` is not a JSON object, the arguments of the call are None."""
         return cls(call_id, name, cast("Mapping[str, Any]", arguments) if isinstance(arguments, dict) else None)
 
 

@@ -12,7 +12,10 @@ from msgspec import Struct
 _HALF_LIFE = 3
 """Number of later sessions after which the weight of a session is halved."""
 _LIKELY = 0.5
-"""Minimum share, by weight. Half-life and minimum were chosen on training sessions: bench/RESULTS.md, "Injection"."""
+"""Minimum weighted share of sessions.
+
+Half-life and minimum were chosen on training sessions: bench/RESULTS.md, "Injection".
+"""
 
 
 class Continuation(Struct, frozen=True):
@@ -30,7 +33,7 @@ class Continuation(Struct, frozen=True):
 def continuation(modified: Sequence[Collection[str]]) -> Continuation:
     """Return the estimate from the files that each session modified, newest session first.
 
-    Sessions without modified files are ignored. A project with few sessions counts as one whose sessions differ.
+    Sessions without modified files are ignored. If fewer than two sessions remain, `continues` is False.
     """
     sessions = [dict.fromkeys(files) for files in modified if files]
     decay = 0.5 ** (1 / _HALF_LIFE)

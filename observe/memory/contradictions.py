@@ -1,4 +1,4 @@
-"""Contradictions: a memory is compared with similar memories of its namespace, and conflicts are linked."""
+"""Detection of contradictions: compare a memory with similar memories of its namespace, and link conflicts."""
 
 from collections.abc import Callable
 
@@ -17,9 +17,9 @@ from .supersession import supersede
 COMPARED = 5
 """Number of similar memories with which a new memory is compared, the most similar first."""
 RELATED_FROM, JUDGED_FROM = 0.6, 0.35
-"""Minimum cosine similarity of memories that are linked as related, and of memories that are judged.
+"""Minimum cosine similarity of memories that are linked as related, and of memories that the judge compares.
 
-The second is lower, because even a paraphrase can have a low similarity.
+The second value is lower, because even a paraphrase can have a low similarity.
 """
 _DETECT_COMPARED, _OUTCOME_COMPARED = 20, 10
 _SUCCESSES_NEEDED = 2
@@ -34,7 +34,10 @@ class Comparison(Struct, frozen=True):
     judgement: Judgement
 
     def edge_from(self, key: int) -> Edge | None:
-        """Return the edge from the compared memory, or None if the memories are neither similar nor in conflict."""
+        """Return the edge from the memory with this key to `stored`.
+
+        Return None if the memories do not conflict and are not similar enough to be linked.
+        """
         verdict, other = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
@@ -128,7 +131,7 @@ class Contradictions:
         self.detect(stored.id)
 
     def supersede_by_outcomes(self, memory_id: str, *, link: bool = True) -> DetectedConflict | None:
-        """Return the first memory that had worse outcomes than this memory. With `link`, supersede that memory.
+        """Return the most similar memory that had worse outcomes than this memory. With `link`, supersede it.
 
         This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
         contradict or repeat this memory.

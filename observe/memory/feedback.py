@@ -182,7 +182,7 @@ def after_success(stored: StoredMemory) -> StoredMemory:
 
 
 def after_failure(stored: StoredMemory) -> StoredMemory:
-    """Return the memory with one more failure. A golden rule with too many failures regains its former type."""
+    """Return the memory with one more failure. After three failures in a row, a golden rule regains its former type."""
     stats = stored.stats
     failed = replace(stats, confidence=_adjusted(stats.confidence, FAILURE), failures=stats.failures + 1)
     if stored.memory.type != GOLDEN_RULE:

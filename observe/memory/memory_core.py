@@ -133,7 +133,7 @@ class MemoryCore(Closing):
         return find_memory(self.store, memory_id, forgotten=forgotten)
 
     def at_path(self, path: str) -> StoredMemory | None:
-        """Return the active memory of this file, or None if there is none."""
+        """Return the active memory that is stored in this file, or None."""
         key = self.store.memories.at_path(path)
         return self.store.memories.load([key])[key] if key is not None else None
 

@@ -62,7 +62,7 @@ class MemoryEditor:
     def revise(self, memory_id: str, revision: MemoryRevision, *, force: bool = False) -> StoredMemory:
         """Edit a memory after redacting the revision, and return the memory.
 
-        If anyone except the user edits the content, the confidence is reduced to that of a new memory, if it is higher.
+        If someone other than the user edits the content, a higher confidence is lowered to that of a new memory.
 
         Raises:
             MemoryNotFound: The memory does not exist.
@@ -92,7 +92,7 @@ class MemoryEditor:
         return after
 
     def rescope(self, memory_id: str, namespace: str) -> StoredMemory:
-        """Move a memory to another namespace, where it has no expiry time, and return it. It keeps its ID.
+        """Move a memory to another namespace and remove its expiry time. Return the memory, whose ID is unchanged.
 
         Raises:
             MemoryNotFound: The memory does not exist.

@@ -1,7 +1,7 @@
 """Graph of memories.
 
-Functions add and remove edges, and find paths between memories. A backfill links memories that have no edges to similar
-memories.
+`MemoryGraph` adds and removes edges, and finds paths between memories. Its backfill links each memory without edges to
+similar memories.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ _VERBS = {
 
 
 class MemoryPath(Struct, frozen=True):
-    """Path from one memory to another. Each step is an edge and the memory that it reaches. `relevance` is 0-1."""
+    """Path from one memory to another. A step is an edge and the key of the memory it reaches. `relevance` is 0-1."""
 
     start: int
     relevance: float = 1.0
@@ -116,7 +116,7 @@ class MemoryNeighborhood(Struct, frozen=True):
 
 
 class BackfillResult(Struct, frozen=True):
-    """Result of a backfill of edges.
+    """Result of a backfill of edges. Orphans are memories without edges.
 
     Pass `attempted_to`, the key of the last checked memory, to the next call as `after`.
     """
@@ -177,7 +177,8 @@ class MemoryGraph:
     def forget(self, edges: Sequence[Edge]) -> list[int]:
         """Remove edges and return their IDs.
 
-        If no other edge supersedes the target of one, the target regains its importance, confidence and state.
+        If no other edge supersedes the target of a removed edge, the target regains its importance, confidence and
+        state.
         """
         numbers = sorted(edge.id for edge in edges)
         with self._store.transaction():

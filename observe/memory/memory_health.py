@@ -12,7 +12,7 @@ from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...search.rank.item_finder import MemoryFinder
 
 LOW_CONFIDENCE = 0.3
-"""Confidence of a new memory. A lower confidence, caused by failures or disuse, counts as low."""
+"""Confidence below which a memory is reported. It is the initial confidence, which failures and disuse lower."""
 _CHECKED_MAX = 1_000
 _DAY = 86_400_000
 

@@ -24,7 +24,7 @@ _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float
 
 
 class MemoryRedactor:
-    """Redactor that replaces each secret in a memory with a placeholder. Redacting twice has the same result."""
+    """Redactor that replaces each secret in a memory with a placeholder. Redacting again changes nothing."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -122,8 +122,8 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
 def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
     """Return the state that a memory gets after redaction.
 
-    If redaction makes its content equal to the content of another memory, this memory is forgotten. If this memory is
-    protected, the other one is forgotten.
+    If redaction makes its content equal to the content of another memory, one of them is forgotten. This is the other
+    memory if the redacted memory is protected, and otherwise the redacted memory.
     """
     same = store.memories.find_same(memory, stored.stats.promoted_from)
     if stored.state is not MemoryState.ACTIVE or same is None or same == stored.key:

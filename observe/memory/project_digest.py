@@ -36,7 +36,7 @@ _HALF_LIFE = 16
 _LATEST, _FIRST = 3, 100.0
 """Number of latest sessions that are always listed, and the weight that ranks them before all others."""
 _SHARED_FILE = 0.03
-"""Weight added for each other recent session that modified the same file."""
+"""Factor by which the highest weight of the files of a session is added to the weight of the session."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 """Labels of facts in a session summary: labels of open work, then labels of finished work."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
@@ -99,8 +99,8 @@ class ProjectDigests:
 
         Lines with words of the query come first. Without a query, lines of the latest sessions come first. With
         `namesakes`, the digest covers every folder with the name of the project. With `likely_only`, the digest
-        contains only lines that are probably about the next session. These are the files that are modified again and
-        again and, if sessions of the project continue each other, the latest sessions. `without` is the ID of a session
+        contains only lines that are probably about the next session. These are the files that most sessions modify
+        and, if sessions of the project continue each other, the latest sessions. `without` is the ID of a session
         to omit.
         """
         is_project = namespace and namespace.startswith(PROJECT)
@@ -163,7 +163,7 @@ class ProjectDigests:
     def _decisions(
         self, past: Sequence[_Past], root: str, changes: "_FileChanges"
     ) -> Iterator[tuple[float, DigestLine]]:
-        """Yield the decisions that no later decision replaces. The newest answer to a question is in force."""
+        """Yield the decisions in force, each with its weight. For each question, only the newest answer is in force."""
         repeated = self._store.confirmations.of_observations([one.key for each in past for one in each.parts])
         decided: set[str] = set()
         for each in past:

@@ -215,7 +215,7 @@ def _conflicting_words(
 
 
 def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
-    """Return whether both statements can be true, because they name different things or compatible properties."""
+    """Return whether both statements can be true, because they have different subjects or compatible properties."""
     names = {one.stem for one, _ in conflicting if not one.number}
     numbers = {one.stem for one, _ in conflicting if one.number}
     if len(numbers) > 1 or (names and numbers):
@@ -278,9 +278,10 @@ def _replaced_value(older: str, newer: str) -> str | None:
 
 
 def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
-    """Return whether the newer text negates the whole older text, or differs from it only in one value.
+    """Return whether a supersession is certain.
 
-    `named` is True if the newer text states which value was replaced.
+    It is certain if the newer text negates the whole older text, or differs from it only in one value. `named` is True
+    if the newer text states which value was replaced.
     """
     old, new = whole(older), whole(newer)
     if SCOPES.intersection(old.tokens) != SCOPES.intersection(new.tokens):

@@ -108,8 +108,8 @@ class SessionContexts:
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
         `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
         `namesakes` includes the memories and sessions of every folder with the name of this project. `likely_only`
-        reduces the digest to lines that are probably about the next session. `without` is the ID of a session to omit
-        from it.
+        reduces the digest to lines that are probably about the next session. `without` is the ID of a session that the
+        digest omits.
 
         Raises:
             InvalidInput: The budget is below 1.

@@ -1,4 +1,4 @@
-"""Parser of statements, which splits a text into sentences or clauses, and these into words with a role."""
+"""Parser of statements, which splits a text into sentences or clauses, and each of them into classified words."""
 
 import re
 from collections import defaultdict

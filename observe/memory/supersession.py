@@ -139,7 +139,7 @@ def _superseded(store: Store, stored: StoredMemory, reason: str, at: Millisecond
 
 
 def _with_former_values(store: Store, stored: StoredMemory) -> StoredMemory:
-    """Return a superseded memory with its former importance and confidence. Other memories stay unchanged."""
+    """Return a superseded memory with its former importance and confidence, or any other memory unchanged."""
     if stored.state is not MemoryState.SUPERSEDED:
         return stored
     [event] = store.memory_events.of(stored.key, [EventKind.SUPERSEDED], 1)

@@ -1,4 +1,7 @@
-"""Files of memories that a user or an agent forgets. Undo restores a memory, and the next synchronization its file."""
+"""Deletion of the files of forgotten memories.
+
+Undo restores a memory, and the next synchronization recreates its file.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +32,7 @@ def forget_with_files(
 ) -> ForgottenFiles:
     """Forget memories as `MemoryCore.forget` does, and delete their files.
 
-    A file that was edited since it was last read is kept, because the next call of Historian stores its new content.
+    A file that was edited since the last synchronization is kept, because the next one stores its new content.
     """
     done = core.forget(memory_ids, force=force, reason=reason)
     paths = [stored.memory.path for stored in done.forgotten if stored.memory.path]
@@ -38,7 +41,7 @@ def forget_with_files(
 
 
 def _deleted(store: Store, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Delete the files that were not edited. Return their paths, and the reasons for the others."""
+    """Delete the files that were not edited. Return their paths, and the reason for each file that was kept."""
     if not paths:
         return (), ()
     deleted, kept = list[str](), list[str]()

@@ -1,6 +1,7 @@
-"""Memory files: Markdown with YAML front matter. An edit preserves all other characters of the front matter.
+"""Memory files: Markdown with YAML front matter.
 
-Round-trip YAML libraries do not preserve every character, so values are replaced at the positions that PyYAML reports.
+An edit replaces single values and preserves all other characters of the front matter. Round-trip YAML libraries do not
+preserve every character, so values are replaced at the positions that PyYAML reports.
 """
 
 import json

@@ -17,7 +17,7 @@ from ...core.home import home_of
 from ...core.project import MNEMONICS
 
 _SIZE_MAX: Final = 131_072
-"""Maximum size in bytes of a file that is read, more than twice that of a memory."""
+"""Maximum size in bytes of a file that is read, more than twice the maximum size of a memory."""
 _DEPTH_MAX: Final = 8
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}
 """Errors of file systems without hard links, as on memory cards."""

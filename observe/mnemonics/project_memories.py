@@ -214,7 +214,7 @@ class ProjectMemories(Closing):
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
     def _create(self, memory_type: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
-        """Create a file and return its path. If a file with this content already exists, return its path."""
+        """Create a file, and return its path and None. If a file with this body exists, return its path and content."""
         for name in file_names(stem):
             relative = f"{memory_type}/{name}"
             known = self._sync.files.get(self._folder.absolute(relative))

@@ -8,7 +8,7 @@ An exchange yields at most five kinds of observations:
 - the user's own decisions
 - failed commands with the commands that worked
 
-An exchange that neither changes nor explains anything yields no observations.
+An exchange that changes nothing and explains nothing has no outcome.
 """
 
 VERSION = "rules-13"

@@ -1,4 +1,7 @@
-"""Headings and introductions of lists in an answer that state a result, as `Verdict: possible` does."""
+"""Headings of an answer that state a result, such as `Verdict: possible`.
+
+A line that introduces a list, such as `I found two causes:`, counts as a heading too.
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,13 +15,13 @@ from .user_request import is_specific
 _SHORTEST = 20
 _NUMBER = re.compile(r"\s*[a-z]?\d{1,2}[.)]\s+", re.IGNORECASE)
 _PART = re.compile(r"\W*(?:bug|issue|problem|step|phase|part|option)\s\#?\d", re.IGNORECASE)
-"""Pattern for a heading that numbers the topics of the request."""
+"""Pattern for a heading that only numbers a topic, such as `Step 2` or `Bug #1`."""
 _LOCATION = re.compile(
     r"""\s+[—–-]\s+[\w./-]+\.\w{1,5}(?::[\d,–-]+)?$|\s\((?:[\w./-]+\.\w{1,5}(?::[^()]*)?|fixed|done|lines?\s[^()]*)\)$
     |,?\s(?:so\sthat|such\sthat|via|before\sit|because|including)$""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern for the place of a finding at the end of its heading, or for words that lead on to a list."""
+"""Pattern for the removable end of a heading: a location (` — src/cache.py:12`), or a conjunction (`so that`)."""
 _STATES = anywhere(
     r"""
     is(?:n['’]t)? | are(?:n['’]t)? | was(?:n['’]t)? | were(?:n['’]t)? | has | have | had | does(?:n['’]t)?
@@ -27,7 +30,7 @@ _STATES = anywhere(
     | over-\w+ | confirmed | duplicate[sd]? | depends | hidden | drafted
     """
 )
-"""Pattern for words that make a heading a sentence."""
+"""Pattern for words of a heading that states a fact, such as `is` or `missing`."""
 RESULT_WORDS = r"root\ cause|cause|verdict|conclusion|answer|result"
 """Words that name the result of an answer, as a pattern."""
 VERDICT = re.compile(rf"\W*(?:{RESULT_WORDS}|tl;?dr|recommendation)\s*[:—–-]\s+\S", re.IGNORECASE)
@@ -42,13 +45,13 @@ _LEADS_ON = at_start(
     | equivalent | \w+ing (?:it|this|that|them) | could | as | require | adapt | separate from
     """
 )
-"""Pattern for a heading that only introduces or advises."""
+"""Pattern for the beginning of a heading that states no result, but introduces a text or gives advice."""
 _UNFINISHED = re.compile(
     r"\b(?:in|on|at|by|to|for|with|of|as|but|it|them|lists?|includes?|contains?|displays?|shows?|look|up"
     r"|is|are|was|were|has|have|now|will|would|can|could|should|must|may)$",
     re.IGNORECASE,
 )
-"""Pattern for the end of a heading that the items below it complete."""
+"""Pattern for the end of an incomplete heading, which the list below completes: `The module contains`."""
 
 
 _BESIDE = at_start(
@@ -60,16 +63,16 @@ _BESIDE = at_start(
     | [\w./-]*(?:[._](?:test|spec)\.\w+|/test_\w+) | (?:added|updated|extended|wrote|fixed)\b.{0,40}\btests?
     """
 )
-"""Pattern for the heading of a section beside the results: checks, next steps, options and sources."""
+"""Pattern for the heading of a section without results: checks, next steps, options or sources."""
 
 
 def is_beside(heading: str) -> bool:
-    """Return whether a section with this heading is beside the results. A number before the heading is ignored."""
+    """Return whether this heading starts a section without results. A number before the heading is ignored."""
     return _BESIDE.match(strip_markdown(heading).lstrip("0123456789.) ")) is not None
 
 
 def stated_headings(found: Iterable[Heading]) -> list[tuple[str, Heading]]:
-    """Return the headings that state a result, in order, each with its text."""
+    """Return the headings that state a result, in order, as pairs of plain text and heading."""
     plain = ((_plain(heading.raw), heading) for heading in found)
     return [(text, heading) for text, heading in plain if _states_result(text)]
 

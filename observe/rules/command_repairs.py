@@ -46,7 +46,7 @@ _MISUSED: Final = re.compile(
     |zsh:.{0,6}\ no\ matches\ found""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern for output of a wrong call, such as `command not found`. A failed test or a linter finding does not match."""
+"""Pattern for usage errors, such as `command not found`. A failed test or a linter finding does not match."""
 _STOPPED: Final = re.compile(
     r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
     r"|exec_command failed|Command (?:aborted|timed out)"
@@ -62,7 +62,7 @@ _FIXER: Final = re.compile(r"(?:^|[:\s])(?:fix|--fix|--write|--apply|-w|format|f
 _FILE_CHANGE: Final = re.compile(r"(?:rm|mv|cp|mkdir|touch|kill|pkill)\s")
 _SHOWING: Final = re.compile(r"git (?:status|log|diff|show|add|branch|rev-parse|ls-)|gh \w+ (?:view|list|status)")
 _GENERAL: Final = frozenset(("git", "gh", "docker", "curl", "jq", "tar", "ssh", "rsync"))
-"""General programs, whose options are not knowledge about a project."""
+"""General-purpose programs. Knowledge of their options is not specific to a project."""
 _CHECKS: Final = frozenset(("test", "lint", "type check", "check"))
 _BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
 """Pattern for options that skip a check instead of passing it, or only print help."""
@@ -111,7 +111,7 @@ def extract_repairs(exchange: Exchange, session: Session) -> Iterator[Observatio
 
 
 def _is_lasting(repair: Repair) -> bool:
-    """Return whether a repair may be needed again. A mistyped option of a general tool such as git is not."""
+    """Return whether a repair may be needed again. A corrected option of a program such as git is not."""
     return repair.before or repair.folder != "" or repair.failed.program not in _GENERAL
 
 
@@ -140,7 +140,7 @@ def is_stopped(run: ShellRun) -> bool:
 
 
 def is_misused(output: str) -> bool:
-    """Return whether an output says that the call was wrong, such as `unknown option`.
+    """Return whether an output reports a usage error, such as `unknown option`.
 
     The result is False for a failed test or a linter finding.
     """

@@ -18,11 +18,11 @@ Of 82 exchanges that only commit, 60 reach it. Below it, the commit subject says
 
 
 def committed_work(exchange: Exchange, observation: Observation, earlier: Sequence[Observation]) -> int | None:
-    """Return the position of the work that an exchange only commits, or None if it did work of its own.
+    """Return the index in `earlier` of the work that an exchange only commits, or None if it did other work.
 
     Args:
-        exchange: The exchange.
-        observation: Observation of the exchange. Only the one that cites the commit is compared.
+        exchange: Exchange that may only run `git commit`.
+        observation: Observation of the exchange. If its evidence does not include the commit, the result is None.
         earlier: Observations of earlier exchanges of the session. On a tie, the first one wins.
     """
     commits = accepted_commits(exchange)
@@ -42,7 +42,7 @@ def committed_work(exchange: Exchange, observation: Observation, earlier: Sequen
 
 
 def _text(observation: Observation) -> str:
-    """Return the whole text of the work. A commit without facts says no more than its subject."""
+    """Return title, narrative and facts, for comparison with a commit whose observation has no facts."""
     return " ".join((observation.title, observation.narrative, *observation.facts))
 
 

@@ -39,7 +39,7 @@ _PREFERENCE = anywhere(
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
-    """Yield up to three observations: one each for all answers, all objections, and all rules in the request."""
+    """Yield up to three observations: one of the answers, one of the objections, one of the rules in the request."""
     decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
     if answers := [each for each in decided if not _PROCEDURAL.search(each.question)]:
         yield _from_answers(exchange, analysis, answers)

@@ -30,11 +30,11 @@ _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|clau
 _SCOPE = r"\b(?:\([^)]*\))?!?[:\s]"
 _CHORES = rf"(?:tests?|style|chore|ci|build|wip|te?mp){_SCOPE}|(?:add|adapt|fix|update)\s(?:\S+\s){{0,3}}tests?\b"
 CHORE = re.compile(_CHORES, re.IGNORECASE)
-"""Pattern for the beginning of the subject of a commit of tests or chores."""
+"""Pattern for the beginning of a commit subject about tests or chores."""
 MINOR = re.compile(
     rf"{_CHORES}|docs?{_SCOPE}|(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b", re.IGNORECASE
 )
-"""Pattern for the beginning of the subject of a minor commit, about tests, chores, documents, formatting or merges."""
+"""Pattern for the beginning of a commit subject about tests, chores, documents, formatting or merges."""
 _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,
@@ -74,7 +74,7 @@ _RETRACTION = at_start(
 """Pattern for the beginning of a reply that withdraws the reply before it."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
-"""Minimum salience of the conclusion. If the last reply has less, text since the last change is included too."""
+"""Minimum salience of one statement in the last reply. Otherwise the conclusion starts at the last edit or commit."""
 
 
 class CommitMessage(Struct, frozen=True):
@@ -142,7 +142,7 @@ class ExchangeAnalysis(Struct, frozen=True):
 
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
-    """Analyse an exchange. Abandoned branches count only if no other branch exists."""
+    """Analyse an exchange. Abandoned branches of the conversation count only if no other branch exists."""
     turns = exchange.active_turns
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
     checks = list(_checks(turns, results))
@@ -193,7 +193,7 @@ def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:
-    """Return whether the exchange ends with a message of the agent's program that the user interrupted the agent."""
+    """Return whether the exchange ends with a message `[Request interrupted by user …]` of the agent's program."""
     after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
     return any(_INTERRUPTED.match(turn.text) for turn in after)
 
@@ -259,7 +259,7 @@ def _refused(result: Turn) -> bool:
 
 
 def _unwrap(body: str) -> str:
-    """Join the wrapped lines of a commit message. A gap stays on its own line."""
+    """Join the wrapped lines of a commit message. The marker of omitted text (`GAP`) stays on its own line."""
     parts = re.split(rf"\n({GAP.pattern})\n", body)
     return "\n".join(re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", part) for part in parts)
 

@@ -68,7 +68,7 @@ _DIAGNOSIS = anywhere(
     | caused by | (?:problem|cause|result):
     """
 )
-"""Pattern for statements that name a cause. The cause that a conclusion names refutes those named while working."""
+"""Pattern for statements that name a cause. A cause in the conclusion replaces causes that were named while working."""
 
 
 _POSSIBILITIES = anywhere(
@@ -81,7 +81,7 @@ _POSSIBILITIES = anywhere(
 
 
 def is_diagnosis(statement: Statement) -> bool:
-    """Return whether a statement names a cause, itself or in the heading above it."""
+    """Return whether a statement, or the heading above it, names a cause."""
     return _DIAGNOSIS.search(f"{statement.heading}: {statement.text}") is not None
 
 
@@ -94,9 +94,10 @@ def is_filler(statement: Statement) -> bool:
 
 
 def is_guess(statement: Statement) -> bool:
-    """Return whether a remark made while working is a guess, or is about the agent's own mistake.
+    """Return whether a remark made while working is a guess, or not worth keeping.
 
-    A remark that needs the sentence before it, or is about the working tree, counts too.
+    A remark is not worth keeping if it is about the agent's own mistake or the working tree, or if it depends on the
+    sentence before it.
     """
     text = statement.text
     if needs_context(statement.raw) or HOUSEKEEPING.search(statement.raw):

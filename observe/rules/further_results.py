@@ -1,4 +1,4 @@
-"""Further results of an exchange: sections of its answer that state another result than the title of its outcome."""
+"""Further results of an exchange: sections of the answer with a result that the title of the outcome does not state."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -41,7 +41,7 @@ class Section(Struct, frozen=True):
 def further_results(analysis: ExchangeAnalysis, title: TitleCandidate | None) -> list[Section]:
     """Return up to `RESULTS_MAX` sections of the conclusion that state a result, in order.
 
-    The section that contains the title of the outcome, or else the first one, is not included.
+    The section of the outcome is omitted: the one that contains its title, or else the first salient section.
     """
     sections = [tuple(group) for _, group in groupby(analysis.conclusion, key=lambda each: (each.line, each.section))]
     home = next((place for place, each in enumerate(sections) if title and _contains(each, title)), None)

@@ -1,6 +1,6 @@
 """Open items: the work that a session did not finish.
 
-Sources are the notes of the model, the last to-do list and sentences about open points. An unanswered question, a
+Sources are the notes of the model, the last to-do list and sentences about unfinished work. An unanswered question, a
 rejected plan, a failed check and an interruption are open items, too. Only the end of a session counts, because later
 work finishes earlier items.
 """
@@ -73,7 +73,7 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
 
 
 def _of_reply(turn: Turn) -> Iterator[HandoffNote]:
-    """Yield the notes from the sections of a reply, and then from its other sentences about open points."""
+    """Yield the notes from the sections of a reply, and then from its other sentences about unfinished work."""
     sections = list(answer_notes(turn))
     known = {note.evidence for note in sections}
     yield from sections
@@ -86,7 +86,7 @@ def _concludes(turn: Turn) -> bool:
 
 
 def _left(turn: Turn) -> Iterator[HandoffNote]:
-    """Yield the sentences of a reply that name open points."""
+    """Yield a note for each sentence of a reply about unfinished work or next steps."""
     for stated in statements(turn):
         if len(stated.text) not in _LENGTHS or stated.text.endswith("?") or _OTHERS.search(stated.text):
             continue
@@ -127,7 +127,7 @@ def failed_end(notes: Sequence[HandoffNote]) -> str:
 
 
 def _is_failure(run: ShellRun) -> bool:
-    """Return whether a command failed that does more than show files."""
+    """Return whether a run failed and contains a command that does more than show files."""
     return run.failed and not all(segment.is_reader for segment in run.segments)
 
 

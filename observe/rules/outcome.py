@@ -46,7 +46,7 @@ _STEPS = 5
 _REQUEST_MAX = 200
 """Maximum characters of the request in the narrative. The subtitle shows its beginning too."""
 _REASON = 2
-"""Minimum salience of a sentence of the request that becomes a fact, because an exchange states no result."""
+"""Minimum salience of a sentence of the request that becomes a fact if the exchange states no result."""
 _DANGLING = re.compile(r"\bdo (?:that|this|it|so|these|those)\W*$", re.IGNORECASE)
 """Pattern for the end of a request that names what to do only by a pronoun, as in `write a script to do that`."""
 
@@ -158,7 +158,7 @@ def _facts(
 ) -> list[Statement]:
     """Return the results of an exchange, or else its lead or the steps of its plan.
 
-    Statements in `apart` have an observation of their own.
+    Statements in `apart` are omitted from the conclusion, because further results contain them.
     """
     concluded = [each for each in _conclusion_statements(analysis) if each not in apart]
     diagnosed = any(is_diagnosis(each) for each in analysis.conclusion)
@@ -193,7 +193,7 @@ def _is_trivial(analysis: ExchangeAnalysis, statements: Sequence[Statement]) -> 
 
 
 def _is_ordered(analysis: ExchangeAnalysis) -> bool:
-    """Return whether the request names a change, as a plan does."""
+    """Return whether the request is a plan, or asks for a specific change."""
     request = analysis.request
     return request.plan or (request.asks and is_specific(request.title) and not _DANGLING.search(request.title))
 

@@ -12,7 +12,7 @@ QUESTION_WORDS: Final = "what|why|which|who|where|when|how"
 
 
 class PhrasePattern:
-    """Pattern of a list. The first use compiles it, because a hook or server that loads all lists uses few of them."""
+    """Pattern for a list of phrases, compiled on first use, because a hook or server uses only a few of all lists."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern

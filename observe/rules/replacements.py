@@ -99,7 +99,8 @@ def _carried_out(parts: Sequence[tuple[int, Observation]]) -> Iterator[Replaceme
 def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
     """Yield the observations of commits that a later commit reverts.
 
-    If no observation has the subject of the commit as its title, the last work up to the commit is replaced.
+    If no observation has the subject of the commit as its title, the last observed change up to the commit is
+    replaced.
     """
     made: dict[str, int] = {}
     for place, exchange in enumerate(exchanges):
@@ -114,7 +115,7 @@ def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exch
 
 
 def _committed(subject: str, place: int, parts: Sequence[tuple[int, Observation]]) -> int | None:
-    """Return the position of the observation of a commit, or else of the last work up to it."""
+    """Return the index of the observation of a commit, or else of the last observed change up to the commit."""
     named = (number for number, (other, old) in enumerate(parts) if other == place and headline(subject) in old.title)
     done = (number for number, (other, old) in enumerate(parts) if other <= place and _changed_files(old))
     return next(named, max(done, default=None))

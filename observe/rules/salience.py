@@ -170,7 +170,7 @@ def needs_context(text: str) -> bool:
 
 
 def is_noise(text: str) -> bool:
-    """Return whether a sentence only promises, greets, asks or announces."""
+    """Return whether a sentence is only a promise, a greeting, a question or an announcement."""
     unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
     if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _MARKER.match(text):
         return True

@@ -15,7 +15,7 @@ FACTS_CHARACTERS = 1000
 """Maximum characters of all facts. Together with the narrative, they have about 400 tokens."""
 NARRATIVE_MAX = 800
 _SHORT = 200
-"""Maximum characters of a fact if the facts do not fit."""
+"""Maximum characters of each fact if the facts exceed their total limit."""
 
 
 def select(

@@ -52,7 +52,7 @@ def build_summary(
     """Return the summary of a session, or None if it would be empty or only repeat the session's only observation.
 
     Args:
-        parts: Observations of the session, in order. Their further results are counted, but not repeated.
+        parts: Observations of the session, in order. Further results are counted, but the summary does not list them.
         session: The session.
         exchanges: The last exchanges of the session, in order.
         replaced: Observations that a later one replaces. They are not results of the session.
@@ -111,7 +111,7 @@ def _last_reply(exchange: Exchange) -> Turn | None:
 def _verified(notes: Iterable[HandoffNote], exchanges: Sequence[Exchange]) -> tuple[list[HandoffNote], Origin]:
     """Return the notes whose quotes occur on the lines that they cite, and the least trusted origin of their texts.
 
-    Recaps and compaction summaries can repeat text of any earlier exchange.
+    A recap or a compaction summary can repeat text of any exchange, so its origin is that of the whole session.
     """
     whole = replace(exchanges[-1], turns=tuple(turn for exchange in exchanges for turn in exchange.turns))
     of_line = {turn.line: exchange for exchange in exchanges for turn in exchange.turns}
@@ -137,7 +137,11 @@ def _is_new(note: HandoffNote, part: Observation) -> bool:
 def _asked(
     parts: Sequence[Observation], notes: Sequence[HandoffNote], exchanges: Sequence[Exchange]
 ) -> list[SummaryFact]:
-    """Return the first specific request, the request in an earlier compaction summary, or the first prompt."""
+    """Return the request of the session.
+
+    It is the first specific request, or the request in an earlier compaction summary. Without both, it is the quote
+    that proves the narrative of the first observation.
+    """
     from_start = (each for place, each in enumerate(exchanges) if each.ordinal == exchanges[0].ordinal + place)
     requests = map(read_request, from_start)
     first = next((each for each in requests if each.quote and is_specific(each.title) and not each.routine), None)

@@ -1,4 +1,4 @@
-"""Shell commands of an exchange, with their task and their success."""
+"""Shell commands of an exchange, with their tasks and results."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -110,9 +110,9 @@ class Segment(Struct, frozen=True):
         return " ".join(self.words[: self._task[1]])
 
     def extends(self, command: str) -> bool:
-        """Return whether this command is another one with further arguments, such as `git push origin` for `git push`.
+        """Return whether this command adds arguments to another one: `git push origin` extends `git push`.
 
-        A subcommand is no argument: `make lint` does not extend `make`.
+        A subcommand is not an argument: `make lint` does not extend `make`.
         """
         words, start = self.words, command.split()
         if words[: len(start)] != tuple(start) or len(words) == len(start):

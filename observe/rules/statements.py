@@ -83,7 +83,8 @@ class Statement(Struct, frozen=True):
 class _Outline(Struct):
     """Headings and parent list items above the current line, outermost first.
 
-    `sections` counts the headings so far. Their depth is negative, and that of list items is not.
+    `labels` are pairs of depth and text. The depth of headings is negative, and that of list items is 0 or more.
+    `sections` counts the headings so far.
     """
 
     labels: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
@@ -110,7 +111,7 @@ class _Outline(Struct):
             self.sections += 1
 
     def subject(self, text: str) -> str:
-        """Return the subject of a line from its parents. The result is empty if the line contains its subject."""
+        """Return the name of the nearest parent as a prefix (`Cache: `), or an empty text if the line contains it."""
         if _CODE_FILE.search(text, 0, 60):
             return ""
         for _, label in reversed(self.labels):
@@ -150,7 +151,7 @@ def statements(turn: Turn) -> Iterator[Statement]:
 
 
 def _without_cut_sentences(lines: list[str]) -> list[str]:
-    """Remove the parts of sentences next to a gap: the last sentence before it, and the first one after it."""
+    """Remove the incomplete sentences around each marker of omitted text: the last before and the first after it."""
     whole = list(lines)
     for number, line in enumerate(lines):
         if not GAP.fullmatch(line):
@@ -163,7 +164,7 @@ def _without_cut_sentences(lines: list[str]) -> list[str]:
 
 
 class Heading(Struct, frozen=True):
-    """Heading, or line that introduces others, in Markdown. `leads` is True if it begins the turn."""
+    """Heading, or line that introduces a list, in Markdown. `leads` is True if it begins the turn."""
 
     raw: str
     leads: bool

@@ -103,7 +103,7 @@ def bottom_line(text: str) -> str:
 
 
 def is_aside(statement: Statement) -> bool:
-    """Return whether a sentence is about routine work, or is advice or a question."""
+    """Return whether a sentence is a question, gives advice, or is about routine work."""
     return "?" in statement.text or (HOUSEKEEPING.search(statement.raw) or ASIDE.match(statement.text)) is not None
 
 
@@ -158,8 +158,8 @@ def finding_candidate(statement: Statement) -> TitleCandidate:
 def section_candidates(statements: Sequence[Statement]) -> Iterator[tuple[TitleCandidate, Statement]]:
     """Yield the candidates for the title of a section, each with its statement.
 
-    They are the heading, if it states a result, and all statements. In a list without sentences, being an item is no
-    disadvantage, and the name of a file stays as the subject.
+    They are the heading, if it states a result, and all statements. A list item keeps a file name at its start. If the
+    section consists only of list items, they are not marked as `listed`, which would lower their score.
     """
     heading = Heading(statements[0].heading, leads=False)
     for text, _ in stated_headings([heading]):

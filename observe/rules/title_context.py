@@ -64,10 +64,10 @@ def in_context(
     changed: bool = False,
     apart: Collection[Statement] = (),
 ) -> str:
-    """Return the title with what a reader needs to understand it without the conversation.
+    """Return the title with the context that a reader without the conversation needs.
 
-    The name of a file has no folders, because the observation lists its files. `changed` is True if the exchange
-    changed files. Statements in `apart` have an observation of their own.
+    Folders are removed from paths, because the observation lists its files. `changed` is True if the exchange
+    changed files. Statements in `apart` are not used, because further results contain them.
     """
     title = best.text if best.source is Source.COMMIT else _in_context(best, analysis, session_title)
     if title == best.text and best.source in {*_TOPICS, Source.COMMIT} and changed:
@@ -78,7 +78,7 @@ def in_context(
 def _with_result(best: TitleCandidate, analysis: ExchangeAnalysis, apart: Collection[str]) -> str:
     """Return the title that names a task or a commit, followed by the best line of the answer.
 
-    A long title is returned unchanged, and so is the subject of a commit that this line repeats.
+    A long title is returned unchanged. The same applies to a commit subject that shares several words with the line.
     """
     title = best.text
     stated = [each for each in title_candidates(analysis) if each.source is Source.ANSWER and each.raw not in apart]
@@ -128,7 +128,10 @@ def _points(statements: Iterable[Statement]) -> list[str]:
 
 
 def without_folders(title: str) -> str:
-    """Return the title with the name of a file instead of its path and line. Several paths are usually a command."""
+    """Return the title with the name of a file instead of its path and line.
+
+    A title with several paths stays unchanged, because it usually quotes a command.
+    """
     if len(_FOLDERS.findall(title)) > 1:
         return title
     return _LINE_NUMBER.sub(r"\1", _FOLDERS.sub("", title))
@@ -155,7 +158,7 @@ def _of_review(best: TitleCandidate, analysis: ExchangeAnalysis) -> str:
 
 
 def _review_of(findings: Sequence[str], analysis: ExchangeAnalysis) -> str:
-    """Return the findings after what was reviewed, if a number names it."""
+    """Return a title such as `Review of PR #12: …` with the findings. Without a number, it begins with `Review: `."""
     number = _PULL_REQUEST.search(analysis.request.whole)
     about = f" of PR #{number[1] or number[2]}" if number else ""
     return truncate(f"Review{about}: {'; '.join(findings[:_FINDINGS_MAX])}", TITLE_MAX)

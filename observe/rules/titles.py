@@ -48,7 +48,7 @@ _REMARK: Final = at_start(
     | (?:changelog|docs?) note | see
     """
 )
-"""Pattern for the beginning of a remark beside the result."""
+"""Pattern for the beginning of a remark that is not part of the result."""
 _SUBORDINATE: Final = at_start("when | if | since | because | as | while | although | once | after | before")
 _QUESTION: Final = re.compile(rf"(?:{QUESTION_WORDS}|is|are|was|do|does|did|has|have)\s(?!to\b)", re.IGNORECASE)
 _UNCHANGED: Final = anywhere(
@@ -77,7 +77,7 @@ _ACTIVITY: Final = at_start(
     | the alternative | one caveat
     """
 )
-"""Pattern for the beginning of a sentence about the way to the result."""
+"""Pattern for the beginning of a sentence about the work that led to the result."""
 _HEDGED: Final = re.compile(
     r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
     re.IGNORECASE,

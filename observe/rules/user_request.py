@@ -107,8 +107,8 @@ class UserRequest(Struct, frozen=True):
     """Request of an exchange.
 
     `title` is the heading of a plan or the first specific sentence of a prompt. `text` has at most `REQUEST_MAX`
-    characters. A `routine` request ("commit this") names no subject. `asks` is True for an order ("add …") and False
-    for a complaint or a question.
+    characters. A `routine` request ("commit this") names no subject. `asks` is True for an instruction ("add …") and
+    False for a complaint or a question.
     """
 
     title: str
@@ -124,7 +124,7 @@ class UserRequest(Struct, frozen=True):
     routine: bool = False
     asks: bool = False
     orders: bool = False
-    """True if the title itself is an order, so that it also describes the result."""
+    """True if the title itself is an instruction, so that it also describes the result."""
     looks: bool = False
     """True if the request is only to inspect, think or explain."""
 

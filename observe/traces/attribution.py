@@ -16,7 +16,7 @@ from .blame import BlamedLine, Commit
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
 _DISTINCTIVE_MIN = 3
-"""Minimum number of letters and digits of a line whose text alone identifies the edit. A bracket has fewer."""
+"""Minimum number of letters and digits of a line whose text alone identifies the edit. The line `})` has none."""
 
 
 class Certainty(StrEnum):
@@ -74,9 +74,9 @@ class Attribution:
     def of_all(self, lines: Sequence[BlamedLine]) -> list[LineAuthor]:
         """Return the author of each line.
 
-        A line with fewer than three letters and digits gets the author of a neighbouring line of the same commit. An
-        unattributed line also counts as written by an agent if an edit contains the line, and agents wrote the rest of
-        the commit.
+        Two rules attribute short lines such as `})`, which occur in many edits. If agents wrote all other lines of the
+        commit, the author is the edit that contains the line. Otherwise it is the author of a neighbouring line of the
+        same commit.
         """
         found = [self.of(line) for line in lines]
         short = [
@@ -135,8 +135,8 @@ def _is_between(edit: WrittenFile, commit: Commit) -> bool:
 def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | None:
     """Return the edit that wrote the line.
 
-    It is the first edit since the previous commit, or else the newest earlier edit. A later edit of a whole file
-    repeats lines of earlier edits. Edits of the file itself are preferred to edits of a copy.
+    It is the first edit since the previous commit, because later edits of the whole file repeat its lines. Without such
+    an edit, it is the newest earlier edit. Edits of the file itself are preferred to edits of a copy.
     """
     since, until = line.commit.since, line.commit.at
     before = [each for each in writings if until is None or each.at is None or each.at <= until + _SLACK]

@@ -13,10 +13,10 @@ _UNCOMMITTED = "0" * 40
 
 
 class Commit(Struct, frozen=True):
-    """Commit of one or more lines.
+    """Commit that last changed one or more lines of a file.
 
-    `at` is the later of author date and commit date. `since` is the date of the previous commit of the file, or None
-    for the first commit. `name` is the path of the file in the commit.
+    `at` is the later of author date and commit date, or None for uncommitted lines. `since` is the date of the previous
+    commit of the file, or None for the first commit. `name` is the path of the file in the commit.
     """
 
     sha: str

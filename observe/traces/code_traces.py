@@ -30,10 +30,10 @@ _AttributedLine: TypeAlias = tuple[BlamedLine, LineAuthor]
 
 
 class CommitShare(Struct, frozen=True):
-    """Lines of one commit.
+    """Lines of a file that one commit last changed.
 
-    `certainties` maps each level of certainty to its number of lines. `trace` contains the lines that agents wrote, in
-    current line numbers, or None if agents wrote no lines.
+    `lines` are inclusive ranges. `certainties` maps each level of certainty to its number of lines. `trace` contains
+    the lines that agents wrote, in current line numbers, or None if agents wrote no lines.
     """
 
     commit: Commit

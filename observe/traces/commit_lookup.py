@@ -19,8 +19,8 @@ _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+
 class CommitGroup(Struct):
     """Archived edits that are in one commit.
 
-    If `revision` is empty, these are the edits of one conversation that have no known commit. `edits` are pairs of a
-    path and an edit, newest first. The path is relative to the repository, or absolute without a repository.
+    If `revision` is empty, the group contains the edits of one conversation that have no known commit. `edits` are
+    pairs of a path and an edit, newest first. The path is relative to the repository, or absolute without a repository.
     """
 
     revision: str

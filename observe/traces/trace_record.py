@@ -21,7 +21,7 @@ class TracedConversation(Struct, frozen=True):
 
 
 class TracedFile(Struct, frozen=True):
-    """File with the conversations that wrote it. `path` is relative to the repository, if any."""
+    """File with the conversations that wrote it. `path` is relative to the repository, or absolute without one."""
 
     path: str
     conversations: tuple[TracedConversation, ...]
@@ -58,7 +58,7 @@ class Trace(Struct, frozen=True):
 
 
 def ranges(lines: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Return line numbers as inclusive ranges."""
+    """Return line numbers as inclusive ranges: `3, 1, 2, 7` becomes `(1, 3), (7, 7)`."""
     found: list[tuple[int, int]] = []
     for line in sorted(set(lines)):
         if found and found[-1][1] == line - 1:

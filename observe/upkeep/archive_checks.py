@@ -27,7 +27,7 @@ from .health_context import ARCHIVE, Findings, HealthContext
 _SETTLED: Final = 60.0
 """Seconds after which a running archiver should have archived a changed file of an agent."""
 _OVERDUE: Final = 2 * 3600 * 1000
-"""Milliseconds after the end of its undo period at which a deletion must have been erased.
+"""Milliseconds after the end of the undo period within which a deletion must be erased.
 
 `palaver watch` erases such deletions once an hour.
 """

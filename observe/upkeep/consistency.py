@@ -137,7 +137,7 @@ def _memory_ids(memories: Sequence[int]) -> str:
 
 
 class _ConsistencyCheck:
-    """Checks of one open store. They require the archiver's lease."""
+    """Checks of one open store. The caller must hold the archiver's lease."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class _ConsistencyCheck:
         return tally
 
     def _deletions(self) -> Iterator[HealthProblem]:
-        """Check that the suppression list recognises deleted items, even if the database was lost."""
+        """Check that deleted items are still recognised: the key, the tombstones, and the file `archive/.forgotten`."""
         tombstones = self._store.tombstones
         try:
             tombstones.check_key(self._home.key())

@@ -26,7 +26,7 @@ class StoreUnreadable(Exception):
 
 
 class HealthContext(Struct, frozen=True, dict=True):
-    """Home to check.
+    """Home to check, and the resources that the checks share.
 
     `transcripts` finds the agents' files. `off` returns the reason why no language model is used, or an empty text.
     """
