@@ -165,7 +165,7 @@ def memory_forget(
     historian: HistorianContext,
     query: Annotated[str, Field(description="Finds the memories to delete")],
     memoryType: OnlyType = None,  # noqa: N803
-    confirm: Annotated[bool, Field(description="Delete the memories that the first call listed")] = False,
+    confirm: Annotated[bool, Field(description="Delete the memories that the call without confirm listed")] = False,
 ) -> ToolReply:
     """Delete memories in two steps: the first call lists them, the same call with confirm deletes exactly those."""
     key = (query, memoryType)

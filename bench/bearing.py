@@ -62,7 +62,7 @@ class BearingJudge:
 
 
 def file_bears(path: str, after: Followed) -> bool:
-    """Return whether a line about this file bears on the work."""
+    """Return whether a line about this file was relevant: whether the later work used or named the file."""
     return any(_is_same(path, file) for file in after.files) or _tail(path)[-1].lower() in after.words
 
 

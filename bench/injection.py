@@ -212,7 +212,7 @@ class _Lines:
         return Line(self._session, item, 0.0, bears, self._random_bears(after), section=section)
 
     def hit(self, hit: Hit, after: Followed) -> Line:
-        """Judge a line that a session got for a prompt."""
+        """Judge whether a line that was added to a prompt was relevant to it."""
         bears = self._judge.bears(hit.title, cited_files(self._archive, hit.id), after)
         return Line(self._session, hit.id, hit.score, bears, self._random_bears(after), count(hit.title) + 20)
 

@@ -50,7 +50,7 @@ LEVEL_OF: Final[Mapping[Category, ContextLevel]] = {
 
 
 def category_of(memory_type: str, family: Family) -> Category:
-    """Return the category of a memory: its type if that is a category, otherwise the default of its family."""
+    """Return the category of a memory: its type if that is a category, otherwise the default category of its family."""
     return Category(memory_type) if memory_type in frozenset(Category) else CATEGORY_OF[family]
 
 

@@ -303,7 +303,7 @@ class Renderer:
         return self._fit(self.fill(name, **values))
 
     def fill(self, name: str, **values: object) -> str:
-        """Return a page of any length, or a prompt for a language model. Raises the errors of `render`."""
+        """Fill a template without limiting the length of the output. Raises the same errors as `render`."""
         given = {"tokens": _TOKENS, "at_shell": self._at_shell, "nonce": self._new_nonce(), "listed": _LISTED}
         page = self._templates.fill(f"{name}.md.j2", {**given, **values}).strip() + "\n"
         return page.replace(_TOKENS, str(count(page))) if _TOKENS in page else page

@@ -108,7 +108,7 @@ class Dispatcher:
     def _checked(
         self, question: str, reply: ModelReply, tools: ArchiveTools, index: ScopedIndex, cost: int, used: int
     ) -> CitedAnswer:
-        """Check the citations of the reply, and return it with marks, notices, cited sessions and the receipt."""
+        """Return the reply with invalid citations marked, warnings, cited sessions, and the calls and tokens spent."""
         checked = CitationChecker(self._archive).check(reply.text)
         known = ids_in(tools.outputs)
 

@@ -58,7 +58,7 @@ def index_directory(
     dir_path: Annotated[str, Field(description="Folder to scan")],
     recursive: Annotated[bool, Field(description="Scan its subfolders too")] = True,
     namespace: Namespace = "default",
-    async_mode: Annotated[bool, Field(description="Queue slow work; false waits for all embeddings")] = True,
+    async_mode: Annotated[bool, Field(description="Compute embeddings in the background; false waits for them")] = True,
 ) -> ToolReply:
     """Index every supported file of a folder. Unchanged and unreadable files are skipped."""
     if not dir_path.strip():

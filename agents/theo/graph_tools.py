@@ -33,7 +33,7 @@ def memory_edge_forget(
     theo: TheoContext,
     edge_id: Annotated[WholeNumber | None, Field(description="Only this edge")] = None,
     memory_id: Annotated[str | None, Field(description="Every edge of this memory")] = None,
-    source_id: Annotated[str | None, Field(description="With target_id: the edges between both")] = None,
+    source_id: Annotated[str | None, Field(description="With target_id: the edges between these two memories")] = None,
     target_id: Annotated[str | None, Field(description="Memory at the end of the edges")] = None,
     relation: Annotated[str | None, Field(description="Only this relation")] = None,
     direction: Annotated[Direction, Field(description="With memory_id")] = "both",

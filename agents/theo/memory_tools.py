@@ -108,10 +108,10 @@ def memory_recall(
 def memory_forget(
     theo: TheoContext,
     memory_id: Annotated[str | None, Field(description="Memory to forget")] = None,
-    query: Annotated[str | None, Field(description="Forget the best matches")] = None,
+    query: Annotated[str | None, Field(description="Forget the memories that match this query best")] = None,
     input_value: Annotated[str | None, Field(description="An ID or a query")] = None,
     namespace: Annotated[str | None, Field(description="Forget only there")] = None,
-    n_results: Annotated[WholeNumber, Field(description="Maximum number to forget in query mode")] = 5,
+    n_results: Annotated[WholeNumber, Field(description="Maximum number of memories to forget with query")] = 5,
     force: Annotated[bool, Field(description="Include golden rules and pinned memories")] = False,
 ) -> ToolReply:
     """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are forgotten. Undo restores."""

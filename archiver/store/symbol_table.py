@@ -56,7 +56,7 @@ class SymbolTable:
         return self._select(condition, (*keys, f"{owner}."), wanted)
 
     def named(self, name: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
-        """Return the units with the same key as `name`, best first: equal spelling, then classes, then short names.
+        """Return the units with the `symbol_key` of `name`. Best first: equal spelling, then classes, then short names.
 
         Use `limit`, because thousands of units can have one name, such as `__init__`. Reading all of them takes 50 ms.
         """

@@ -98,9 +98,10 @@ class Hits:
         raise UnknownIds([public])  # another process has just removed the item
 
     def _neighbours(self, item: StoredItem, count: int) -> tuple[list[int], str]:
-        """Return the exchange of an item with up to `count` exchanges on either side, and the path of the conversation.
+        """Return the exchange of an item with up to `count` exchanges on either side, and the path of their transcript.
 
-        The path is empty, and the exchanges are those of one source, if the session's main source lacks the exchange.
+        If the session's main source does not contain the exchange, the exchanges around it come from its own source,
+        and the path is empty.
         """
         whole = self._store.summaries.conversation(item.session)
         source = self._store.sources.main(item.session)

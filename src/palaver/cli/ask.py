@@ -35,7 +35,7 @@ _LIMITS: Final = LoopLimits()
     type=click.IntRange(1, 50),
     default=_LIMITS.turns,
     show_default=True,
-    help="Messages of the model.",
+    help="Maximum number of model calls.",
 )
 @click.option(
     "--max-tokens",

@@ -52,7 +52,8 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
         return
     if not choices:
         click.echo(
-            "No coding agent on PATH, no local server and no API key found. Palaver extracts by rules without them."
+            "No coding agent on PATH, no local server and no API key found."
+            " Without them, Palaver extracts observations by rules."
             " To use a model, install an agent or a local server such as Ollama, or set ANTHROPIC_API_KEY."
         )
         return
