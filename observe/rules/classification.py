@@ -97,7 +97,7 @@ _SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
 _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
 """Types that a request to inspect, think or explain indicates. They get less weight if the exchange made a change."""
 
-COMPLAINT = anywhere(
+_COMPLAINT = anywhere(
     r"""
     errors?(?=:) | exception | traceback | stack ?trace | crash(?:es|ed)? | bugs? | bugg(?:y|ed) | broken | breaks
     | fail(?:s|ed|ing)? | wrong(?:ly)? | regression | incorrect(?:ly)? | cannot | can['’]?t | weird | stuck | silently
@@ -110,7 +110,6 @@ COMPLAINT = anywhere(
     | exit(?:s|ed)? (?:status|code) [1-9]\d*
     """
 )
-"""Pattern for a report that something does not work."""
 _REPAIR = anywhere(
     r"""
     root cause | the (?:(?:actual|real) )?(?:fix|bug|culprit) | (?:problem|cause|fix|bug)\**:(?=\W) | now correctly
@@ -176,7 +175,7 @@ def weigh_types(signs: TypeSignals) -> Counter[ObservationType]:
     weights: Counter[ObservationType] = Counter()
     for title in signs.titles:
         _weigh_title(title, weights, changed=signs.changed)
-    complaint = COMPLAINT.search(signs.request) is not None
+    complaint = _COMPLAINT.search(signs.request) is not None
     if signs.changed:
         weights[ObservationType.FEATURE] += 2
         weights[ObservationType.BUG_FIX] += (1 if signs.plan else 3) * complaint

@@ -33,7 +33,7 @@ _DESCRIBED = 80
 """Minimum tokens of the answer to a small change.
 
 Of 156 observations rated from 0 to 3 by whether a developer would want them a month later, none of the small changes
-with shorter answers got more than 1, unless it was a repair, had a stated reason, or was planned or committed.
+with shorter answers got more than 1, unless it was a bug fix, had a stated cause, or was planned or committed.
 """
 _BECAUSE = anywhere(r"because | so that | due to | root cause | caused by | (?:problem|cause)\**:(?=\W)")
 """Pattern for a stated cause or purpose."""
@@ -215,16 +215,16 @@ def is_small_change(exchange: Exchange) -> bool:
 def _is_minor(exchange: Exchange, analysis: ExchangeAnalysis, kind: ObservationType) -> bool:
     """Return whether a small change was interrupted, or described in a few words without a reason.
 
-    A repair and a change that was planned or committed are worth remembering even if they are small.
+    A bug fix and a change that was planned or committed are worth remembering even if they are small.
     """
     if not is_small_change(exchange) or analysis.commits or analysis.plan:
         return False
     if analysis.interrupted:
         return True
-    if analysis.request.plan or kind is ObservationType.BUG_FIX or COMPLAINT.search(analysis.request.whole):
+    if analysis.request.plan or kind is ObservationType.BUG_FIX:
         return False
-    explained = any(_BECAUSE.search(each.raw) for each in (*analysis.conclusion, *analysis.findings))
-    return not explained and sum(count(each.text) for each in analysis.conclusion) < _DESCRIBED
+    caused = any(_BECAUSE.search(each.raw) for each in (*analysis.conclusion, *analysis.findings))
+    return not caused and sum(count(each.text) for each in analysis.conclusion) < _DESCRIBED
 
 
 def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:

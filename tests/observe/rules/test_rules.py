@@ -420,7 +420,6 @@ def test_small_changes_without_a_reason_are_no_observations(script: Script) -> N
         Script().asked("Hide the debug panel").edited("src/report.tsx").said(f"{HIDDEN}\n\n{CONCLUSION}"),
         Script().asked("Hide the panel").edited("src/report.tsx").said(HIDDEN).ran("git commit -m 'Hide the panel'"),
         Script().asked("The panel does not work").edited("a.tsx").said("The panel is now wrapped in a `debug` guard."),
-        Script().asked("Uploads fail with 413").edited("nginx.conf").said("Raised `client_max_body_size` to 20 MB."),
         Script().asked(PLAN).edited("src/report.tsx").said(HIDDEN),
     ],
 )
