@@ -6,14 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.sentences import TITLE_MAX, headline, sentences, truncate, without_opener
-from ...core.tokens import count
 from .answer_headings import is_beside
-from .classification import COMPLAINT, TypeSignals, classify
+from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
 from .filler import is_diagnosis, is_filler, is_guess
 from .further_results import Section, further_results, observe_results
-from .phrase_patterns import anywhere
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
@@ -27,16 +25,6 @@ PROPOSED = "Plan proposed"
 """Prefix of the title of a plan that the user has not approved."""
 EXPLAINED = 8
 """Minimum total salience of an answer that becomes an observation although no file was changed."""
-_SMALL_FILES, _SMALL_EDITS = 2, 5
-"""Maximum files and edits of a small change."""
-_DESCRIBED = 80
-"""Minimum tokens of the answer to a small change.
-
-Of 156 observations rated from 0 to 3 by whether a developer would want them a month later, none of the small changes
-with shorter answers got more than 1, unless it was a bug fix, had a stated cause, or was planned or committed.
-"""
-_BECAUSE = anywhere(r"because | so that | due to | root cause | caused by | (?:problem|cause)\**:(?=\W)")
-"""Pattern for a stated cause or purpose."""
 TOLD = 2
 """Minimum total salience of the statements in an exchange without a specific request, commit or plan."""
 _REFUSED = " (commit refused)"
@@ -90,9 +78,6 @@ def extract_outcome(
         facts = _facts_beside(further, analysis, lead, remarks) or facts
     apart = _statements_of(further)
     title = _title(best, analysis, files, session_title, apart)
-    kind = _kind(analysis, title, lead, files, changed=changed)
-    if _is_minor(exchange, analysis, kind):
-        return []
     proofs = (
         *evidence(facts),
         *_request_evidence(analysis),
@@ -100,7 +85,7 @@ def extract_outcome(
         *_commit_evidence(analysis),
     )
     outcome = Observation(
-        type=kind,
+        type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
         subtitle=_subtitle(analysis, lead, title),
         narrative=narrative(_narrative_parts(analysis, lead, files)),
@@ -204,27 +189,6 @@ def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
     An exchange without an observation stays searchable.
     """
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
-
-
-def is_small_change(exchange: Exchange) -> bool:
-    """Return whether an exchange changed one or two files in a few edits."""
-    edits = sum(bool(turn.writes) for turn in exchange.active_turns)
-    return 0 < len(exchange.writes) <= _SMALL_FILES and edits <= _SMALL_EDITS
-
-
-def _is_minor(exchange: Exchange, analysis: ExchangeAnalysis, kind: ObservationType) -> bool:
-    """Return whether a small change was interrupted, or described in a few words without a reason.
-
-    A bug fix and a change that was planned or committed are worth remembering even if they are small.
-    """
-    if not is_small_change(exchange) or analysis.commits or analysis.plan:
-        return False
-    if analysis.interrupted:
-        return True
-    if analysis.request.plan or kind is ObservationType.BUG_FIX:
-        return False
-    caused = any(_BECAUSE.search(each.raw) for each in (*analysis.conclusion, *analysis.findings))
-    return not caused and sum(count(each.text) for each in analysis.conclusion) < _DESCRIBED
 
 
 def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:

@@ -22,11 +22,6 @@ from ...search.history import History, Said
 RULE = "From now on use tabs in all templates of the shop."
 
 
-def files_of(name: str, folder: str = "") -> tuple[str, ...]:
-    """Return so many files that their change is an observation without a reason."""
-    return tuple(f"{folder}/{name}.{ending}" for ending in ("py", "css", "html"))
-
-
 @pytest.fixture
 def history(tmp_path: Path) -> History:
     return History(tmp_path)
@@ -185,7 +180,7 @@ def test_model_confirmations_are_requested_again(history: History, gone: str) ->
 def grown(history: History, count: int) -> None:
     names = ("header", "footer", "cart", "invoice", "search")
     exchanges = [
-        Said(f"Add a {name} to the page", f"Added `{name}.py`.", writes=files_of(name, "/shop")) for name in names
+        Said(f"Add a {name} to the page", f"Added `{name}.py`.", writes=(f"/shop/{name}.py",)) for name in names
     ]
     history.say("one", *exchanges[:count], cwd="/shop")
     observe_pending(history.store, silent)
@@ -207,7 +202,7 @@ def test_summary_follows_the_session(history: History) -> None:
         "Asked: Add a header to the page",
         *(f"Outcome: Add a {name} to the page" for name in ("footer", "cart", "invoice", "search")),
     )
-    assert "header.py" in last.observation.files_modified
+    assert "/shop/search.py" in {f"/shop/{path}" for path in last.observation.files_modified}
     assert len(last.observation.evidence) == len(last.observation.facts)
 
 
@@ -215,11 +210,9 @@ def test_summary_contains_the_request(history: History) -> None:
     """The summary quotes the request in the user's words. A plan without approval does not count as completed."""
     history.say(
         "one",
-        Said(
-            "this should be dimmer in the dark", "Done. The footer now uses `dim`.", writes=files_of("footer", "/shop")
-        ),
-        Said("Add a cart", writes=files_of("cart", "/shop")),
-        Said("Add a basket", writes=files_of("basket", "/shop")),
+        Said("this should be dimmer in the dark", "Done. The footer now uses `dim`.", writes=("/shop/footer.py",)),
+        Said("Add a cart", writes=("/shop/cart.py",)),
+        Said("Add a basket", writes=("/shop/basket.py",)),
         cwd="/shop",
     )
     observe_pending(history.store, silent)
@@ -249,9 +242,9 @@ def test_a_corrected_observation_is_linked(history: History) -> None:
     """A result that the user corrects is linked to the next one, and is not in the summary."""
     keys = history.say(
         "one",
-        Said("Add a footer", "Added the footer to the header bar.", writes=files_of("page", "/shop")),
-        Said("no, below the page", "Moved the footer below the page.", writes=files_of("page", "/shop")),
-        Said("Add a search box", "Added a search box.", writes=files_of("menu", "/shop")),
+        Said("Add a footer", "Added the footer to the header bar.", writes=("/shop/page.py",)),
+        Said("no, below the page", "Moved the footer below the page.", writes=("/shop/page.py",)),
+        Said("Add a search box", "Added a search box.", writes=("/shop/menu.py",)),
         cwd="/shop",
     )
     observe_pending(history.store, silent)
@@ -272,7 +265,7 @@ OPEN = "The button is drawn. Next step: the WalrusCanary still needs a test of i
 def summed_up(history: History, *exchanges: Said) -> StoredObservation:
     """Return the summary of three exchanges with observations followed by these exchanges."""
     history.say(
-        "one", *(Said(f"Add a {name}", writes=files_of(name)) for name in ("header", "footer", "cart")), *exchanges
+        "one", *(Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in ("header", "footer", "cart")), *exchanges
     )
     observe_pending(history.store, silent)
     summary = history.store.summaries.of_session(1)
@@ -299,9 +292,9 @@ def test_summary_is_deleted_with_a_quoted_exchange(history: History) -> None:
 
 def test_summaries_follow_exchanges_between_sessions(history: History) -> None:
     """When a session takes over exchanges of a fork, both summaries are renewed without extracting again."""
-    names = ("header", "footer", "cart", "menu", "form", "table")
-    history.say("fork", *(Said(f"Add a {name}", writes=files_of(name)) for name in names))
-    history.say("origin", Said("Add a page", writes=files_of("page")))
+    files = ("header", "footer", "cart", "menu", "form", "table")
+    history.say("fork", *(Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in files))
+    history.say("origin", Said("Add a page", writes=("/page.py",)))
     observe_pending(history.store, silent)
     store, stored = history.store, history.store.exchanges.load(history.store.items.all_keys())
     fork = {each.exchange.ordinal: each for each in stored.values() if each.session == 1}
@@ -321,7 +314,7 @@ def test_summaries_follow_exchanges_between_sessions(history: History) -> None:
 
 def test_summary_is_renewed_when_an_exchange_shrinks(history: History) -> None:
     """An exchange that lost text when it was parsed again is no longer quoted."""
-    exchanges = [Said(f"Add a {name}", writes=files_of(name)) for name in ("header", "footer", "cart")]
+    exchanges = [Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in ("header", "footer", "cart")]
     summed_up(history, Said("Hm.", OPEN))
     history.say("one", *exchanges, Said("Hm.", "The button is drawn."))
 

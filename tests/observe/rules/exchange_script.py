@@ -41,10 +41,8 @@ class Script:
     def planned(self, markdown: str, *, rejected: bool) -> "Script":
         return self._used("ExitPlanMode", f"ExitPlanMode: {markdown}", "", failed=rejected)
 
-    def edited(self, path: str, times: int = 1) -> "Script":
-        for _ in range(times):
-            self._used("Edit", f"Edit: {CWD}/{path}\n- old\n+ new", f"{CWD}/{path}", writes=(f"{CWD}/{path}",))
-        return self
+    def edited(self, path: str) -> "Script":
+        return self._used("Edit", f"Edit: {CWD}/{path}\n- old\n+ new", f"{CWD}/{path}", writes=(f"{CWD}/{path}",))
 
     def read(self, path: str) -> "Script":
         return self._used("Read", f"Read: {path}", path, reads=(path,))

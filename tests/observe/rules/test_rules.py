@@ -116,7 +116,7 @@ def test_vague_request_is_titled_by_its_result() -> None:
     script = (
         Script()
         .asked("this should be dimmer")
-        .edited("src/footer.ts", 6)
+        .edited("src/footer.ts")
         .said("Done! The footer now uses `dim` instead of `muted`:\n- `#666666`")
     )
 
@@ -142,7 +142,7 @@ def test_change_by_a_command_is_a_change() -> None:
 
 def test_limits_of_a_single_task_are_no_preferences() -> None:
     """A restriction for one task is not a lasting rule."""
-    script = Script().asked("Make the footer dimmer. Don't modify the theme for that.").edited("src/footer.ts", 6)
+    script = Script().asked("Make the footer dimmer. Don't modify the theme for that.").edited("src/footer.ts")
 
     assert [found.origin for found in observed(script)] == ["assistant"]
 
@@ -193,7 +193,7 @@ def test_complaint_is_titled_by_its_fix() -> None:
 )
 def test_type_follows_the_evidence(asked: str, edited: str, expected: ObservationType) -> None:
     """Verbs of the request and the modified files determine the type."""
-    assert only(Script().asked(asked).edited(edited, 6)).type is expected
+    assert only(Script().asked(asked).edited(edited)).type is expected
 
 
 def test_explanation_without_a_change_is_learning() -> None:
@@ -298,7 +298,7 @@ def test_intentions_are_not_outcomes() -> None:
         Script()
         .asked("Add discounts to the cart")
         .said("Let me add `Discount` to `cart.py`. I'll also update the tests. Now I need to fix `invoice.py`.")
-        .edited("src/cart.py", 6)
+        .edited("src/cart.py")
         .said("Next, I will wire `Discount` into `checkout.py`:")
     )
 
@@ -356,21 +356,21 @@ def test_text_of_the_program_and_of_tools_is_never_a_fact() -> None:
 
 def test_task_of_a_subagent_is_not_human() -> None:
     """A task that one agent gives another yields no observation of human origin."""
-    script = Script().tasked("Add a footer to the page. From now on always use tabs.").edited("src/footer.html", 6)
+    script = Script().tasked("Add a footer to the page. From now on always use tabs.").edited("src/footer.html")
 
     assert [found.origin for found in observed(script)] == ["assistant"]
 
 
 def test_ordered_change_without_text_is_covered() -> None:
-    """A large change that was ordered has an observation that names the file, even without an answer."""
-    found = only(Script().asked("Add totals to the cart").edited("src/cart.py", 6))
+    """A change that was ordered has an observation that names the file, even without an answer."""
+    found = only(Script().asked("Add totals to the cart").edited("src/cart.py"))
 
     assert (found.title, found.facts, found.files_modified) == ("Add totals to the cart", (), ("src/cart.py",))
 
 
 def test_change_without_text_has_the_reasons_of_the_request() -> None:
     """If no reply states a result, the facts are the sentences of the request that name something."""
-    script = Script().asked("Add totals to the cart. `Cart.total` must include the tax.").edited("src/cart.py", 6)
+    script = Script().asked("Add totals to the cart. `Cart.total` must include the tax.").edited("src/cart.py")
 
     assert only(script).facts == ("Cart.total must include the tax.",)
 
@@ -387,45 +387,6 @@ def test_change_without_text_has_the_reasons_of_the_request() -> None:
 def test_trivial_acts_are_no_observations(script: Script) -> None:
     """A vague edit, a pronoun as the only order, a changelog entry and a refused commit are not worth remembering."""
     assert observe(script.exchange, session()).observations == ()
-
-
-HIDDEN = "Done. The panel is now hidden on the report page."
-PLAN = "Implement the following plan:\n\n# Plan: Hide the panel\n\n## Context\nReaders never use the panel."
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        Script().asked("Hide the debug panel").edited("src/report.tsx").said(HIDDEN),
-        Script().asked("Hide the debug panel").edited("src/report.tsx", 5).said(HIDDEN),
-        Script().asked("Hide the debug panel").edited("a.tsx").edited("b.tsx").said(HIDDEN),
-        Script()
-        .asked(PLAN)
-        .edited("src/report.tsx")
-        .said("It is slow because `Panel` loads the font.")
-        .injected("[Request interrupted by user]"),
-    ],
-)
-def test_small_changes_without_a_reason_are_no_observations(script: Script) -> None:
-    """A small change that is described in a few words, or was interrupted, is not worth remembering."""
-    assert observed(script) == ()
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        Script().asked("Hide the debug panel").edited("src/report.tsx", 6).said(HIDDEN),
-        Script().asked("Hide the debug panel").edited("a.tsx").edited("b.tsx").edited("c.tsx").said(HIDDEN),
-        Script().asked("Hide the debug panel").edited("src/report.tsx").said(f"{HIDDEN[:-1]}, because readers use it."),
-        Script().asked("Hide the debug panel").edited("src/report.tsx").said(f"{HIDDEN}\n\n{CONCLUSION}"),
-        Script().asked("Hide the panel").edited("src/report.tsx").said(HIDDEN).ran("git commit -m 'Hide the panel'"),
-        Script().asked("The panel does not work").edited("a.tsx").said("The panel is now wrapped in a `debug` guard."),
-        Script().asked(PLAN).edited("src/report.tsx").said(HIDDEN),
-    ],
-)
-def test_small_changes_that_matter_are_observations(script: Script) -> None:
-    """A large, explained, committed, repairing or planned change is an observation."""
-    assert observed(script)
 
 
 @pytest.mark.parametrize(
@@ -464,10 +425,7 @@ def test_guess_made_while_working_is_no_fact() -> None:
 def test_failed_last_check_is_reported() -> None:
     """If the last check failed and the text does not mention it, the observation reports the failure."""
     script = (
-        Script()
-        .asked("Add a footer")
-        .edited("src/footer.html", 6)
-        .ran("cd web && npm test 2>&1", "1 failed", failed=True)
+        Script().asked("Add a footer").edited("src/footer.html").ran("cd web && npm test 2>&1", "1 failed", failed=True)
     )
 
     assert "The last check, npm test, failed" in only(script).narrative
@@ -476,10 +434,7 @@ def test_failed_last_check_is_reported() -> None:
 def test_interruption_is_reported() -> None:
     """An observation reports that the user interrupted the work."""
     script = (
-        Script()
-        .asked("Add a footer")
-        .edited("src/footer.html", 6)
-        .injected("[Request interrupted by user for tool use]")
+        Script().asked("Add a footer").edited("src/footer.html").injected("[Request interrupted by user for tool use]")
     )
 
     assert only(script).narrative.endswith("The user interrupted the work.")
@@ -487,8 +442,8 @@ def test_interruption_is_reported() -> None:
 
 def test_abandoned_branch_is_left_out() -> None:
     """Text on an abandoned branch yields no observation."""
-    script = Script().asked("Add a footer").edited("src/footer.html", 6).said(CONCLUSION)
-    left = Script([*script.turns[:-1], _inactive(script.turns[-1])])
+    script = Script().asked("Add a footer").edited("src/footer.html").said(CONCLUSION)
+    left = Script(script.turns[:3] + [_inactive(turn) for turn in script.turns[3:]])
 
     assert "CartTotals" not in repr(only(left))
 

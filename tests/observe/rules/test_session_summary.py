@@ -11,8 +11,6 @@ from palaver.observe.rules.session_summary import build_summary
 from .exchange_script import Script, session
 from .test_handoff_notes import COMPACTED
 
-ADDED = "Added a footer to `page.py`, because every page needs the address."
-
 
 def one_file(*scripts: Script) -> list[Exchange]:
     """Return these exchanges with consecutive lines, as in one transcript."""
@@ -46,13 +44,12 @@ def facts(*scripts: Script) -> dict[str, list[str]]:
     return found
 
 
-def footer(reply: str = ADDED) -> Script:
+def footer(reply: str = "Added a footer to `page.py`, because every page needs the address.") -> Script:
     return Script().asked("Can you add a footer to all pages of the shop?").edited("page.py").said(reply)
 
 
 def search() -> Script:
-    reply = "Added a search box to `menu.py`, because the menu is long."
-    return Script().asked("Add a search box to the menu").edited("menu.py").said(reply)
+    return Script().asked("Add a search box to the menu").edited("menu.py").said("Added a search box to `menu.py`.")
 
 
 def test_summary_of_a_session() -> None:
@@ -78,7 +75,7 @@ def test_every_fact_has_evidence() -> None:
 def test_a_single_observation_needs_no_summary() -> None:
     """A session with one observation has a summary only if the summary says more than the observation."""
     assert summary(footer()) is None
-    said = facts(footer(f"{ADDED} Not pushed yet. Do you want a footer in the print view too?"))
+    said = facts(footer("Added a footer to `page.py`. Not pushed yet. Do you want a footer in the print view too?"))
     assert said["Open"] == ["Question to the user: Do you want a footer in the print view too?"]
 
 
@@ -124,14 +121,14 @@ def test_compaction_summary_at_the_end() -> None:
 
 def test_request_of_a_continued_session() -> None:
     """A transcript that begins with a compaction summary takes the request from it."""
-    continued = Script().compacted(COMPACTED).edited("page.py").said(ADDED)
+    continued = Script().compacted(COMPACTED).edited("page.py").said("Added a footer to `page.py`, with its tests.")
 
     assert facts(continued, search())["Asked"][0].startswith("The user asked for a footer on every page of the shop.")
 
 
 def test_decisions_not_to_do_something() -> None:
     """What a reply says was left out on purpose is a decision."""
-    said = facts(footer(f"{ADDED} I deliberately left the print view without a footer."), search())
+    said = facts(footer("Added a footer to `page.py`. I deliberately left the print view without a footer."), search())
 
     assert said["Decided"] == ["I deliberately left the print view without a footer."]
 
