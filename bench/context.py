@@ -156,7 +156,7 @@ def judge_of(store: Store) -> BearingJudge:
 
 def exchanges_of(store: Store, session: int) -> list[Exchange]:
     """Return the exchanges of a session, in order."""
-    keys = store.summaries.exchanges(session)
+    keys = store.summaries.newest_exchanges(session)
     found = store.exchanges.load(keys)
     return [found[key].exchange for key in keys]
 
@@ -201,7 +201,7 @@ def first_prompts(store: Store) -> Iterator[Prompt]:
     for number, session in sessions.items():
         ended[spaces[number]].append(session.ended or sys.maxsize)
     for number, session in sessions.items():
-        keys = store.summaries.exchanges(number)
+        keys = store.summaries.newest_exchanges(number)
         start = session.started or 0
         if keys and sum(each <= start for each in ended[spaces[number]]) >= _EARLIER_MIN:
             first = store.exchanges.load(keys[:1])[keys[0]].exchange

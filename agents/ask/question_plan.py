@@ -55,8 +55,8 @@ class QuestionPlan(Struct, frozen=True):
     """Queries for one question.
 
     Attributes:
-        question: Query with the question as it was asked, or with its key terms if there are only one or two. If it has
-            no hit, the other queries are not run.
+        question: Query with the question as it was asked, or with its key terms if there are only one or two. If
+            neither it nor the search for documents has a hit, the other queries are not run.
         kinds: Query for decisions, if the question asks for one, and query for fixes, if it asks for one.
     """
 
@@ -92,7 +92,7 @@ def key_words(question: str) -> list[str]:
 
 
 def names_no_topic(question: str, times: Sequence[str] = ()) -> bool:
-    """Return whether a question consists of these time expressions and words such as "what did we do"."""
+    """Return whether a question is empty, or consists of these time expressions and words such as "what did we do"."""
     for time in times:
         question = question.replace(time, " ")
     return {word.lower() for word in key_words(question)} <= _ACTIVITY

@@ -22,9 +22,11 @@ _PROMPT_MAX: Final = 2_000
 _LINE_MAX: Final = 4_000
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
 """Pattern for a file name in a patch of Codex's tool `apply_patch`."""
+_GEMINI_PROMPT: Final = "BeforeAgent"
+"""Name of the prompt event in Gemini CLI."""
 _NAMES: Final = {
     HookEvent.SESSION_START: ("SessionStart",),
-    HookEvent.PROMPT: ("UserPromptSubmit", "BeforeAgent"),
+    HookEvent.PROMPT: ("UserPromptSubmit", _GEMINI_PROMPT),
     HookEvent.TOOL: ("PreToolUse",),
 }
 """Names of each event: first that of Claude Code and Codex, then that of Gemini CLI."""
@@ -62,8 +64,9 @@ class HookCall(Struct, frozen=True):
         if "\0" in cwd or len(cwd) > _LINE_MAX or not PurePath(cwd).is_absolute():
             return None
         name, tool = string(fields.get("hook_event_name")), mapping(fields.get("tool_input"))
-        # Without a terminal, Gemini CLI puts the text of an earlier hook before the prompt.
-        prompt, _ = split_added(string(fields.get("prompt")))
+        prompt = string(fields.get("prompt"))
+        if name == _GEMINI_PROMPT:  # without a terminal, Gemini CLI puts the text of an earlier hook before the prompt
+            prompt, _ = split_added(prompt)
         command, file = string(tool.get("command")), first_string(tool, "file_path", "notebook_path")
         if patched := _PATCHED.search(command):
             command, file = "", str(PurePath(cwd, patched[1]))

@@ -16,8 +16,11 @@ class SummaryTable:
     def __init__(self, database: Database, observations: ObservationTable) -> None:
         self._db, self._observations = database, observations
 
-    def exchanges(self, session: int) -> list[int]:
-        """Return the keys of a session's exchanges in its newest source, in order."""
+    def newest_exchanges(self, session: int) -> list[int]:
+        """Return the keys of a session's exchanges in its newest source, in order.
+
+        A summary cites the lines of one source, so it covers only these.
+        """
         rows = self._db.rows(
             """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
                WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",

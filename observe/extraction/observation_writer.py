@@ -63,7 +63,7 @@ def summarise(store: Store, sessions: Iterable[int]) -> None:
     grows.
     """
     for session in sessions:
-        keys = store.summaries.exchanges(session)
+        keys = store.summaries.newest_exchanges(session)
         if not keys:
             continue
         parts = store.summaries.summarised(keys)

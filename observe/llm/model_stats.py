@@ -53,5 +53,5 @@ def _end_line(store: Store, stored: StoredExchange, kind: JobKind) -> int:
     """Return the last line of an exchange, or of the session that starts with it."""
     if kind is JobKind.EXCHANGE:
         return stored.exchange.span.end_line
-    last = store.summaries.exchanges(stored.session)[-1]
+    last = store.summaries.newest_exchanges(stored.session)[-1]
     return store.exchanges.load([last])[last].exchange.span.end_line

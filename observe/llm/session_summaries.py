@@ -67,7 +67,7 @@ class SessionSummaries:
         return summary is not None, rejected
 
     def _exchanges(self, session: int) -> list[StoredExchange]:
-        keys = self._store.summaries.exchanges(session)
+        keys = self._store.summaries.newest_exchanges(session)
         loaded = self._store.exchanges.load(keys)
         return [loaded[key] for key in keys]
 

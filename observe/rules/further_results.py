@@ -20,11 +20,13 @@ from .title_context import section_in_context
 from .titles import score
 from .touched_files import TouchedFiles
 
-_PART_OF = "Part of: "
+PART_OF = "Part of: "
 """Prefix of the subtitle of a further result, before the title of the outcome."""
+_RULES = "rules-"
+"""Prefix of the extractor's name. A language model can choose any subtitle."""
 RESULTS_MAX = 4
 """Maximum number of further results of an exchange."""
-_TELLING, _TOLD = 8, 4
+_SECTION_SALIENCE, _OUTCOME_SALIENCE = 8, 4
 """Minimum salience of a section that is a further result, and of the first section, which belongs to the outcome."""
 _CLEAR = 0.8
 """Minimum score of the title of a section. Of 120 sections of the train split, most below it state no result."""
@@ -44,13 +46,13 @@ def further_results(analysis: ExchangeAnalysis, title: TitleCandidate | None) ->
     The section of the outcome is omitted: the one that contains its title, or else the first salient section.
     """
     sections = [tuple(group) for _, group in groupby(analysis.conclusion, key=lambda each: (each.line, each.section))]
-    home = next((place for place, each in enumerate(sections) if title and _contains(each, title)), None)
-    if home is None:
-        home = next((place for place, each in enumerate(sections) if _weight(each) >= _TOLD), 0)
+    outcome = next((place for place, each in enumerate(sections) if title and _contains(each, title)), None)
+    if outcome is None:
+        outcome = next((place for place, each in enumerate(sections) if _weight(each) >= _OUTCOME_SALIENCE), 0)
     found = [
         section
         for place, each in enumerate(sections)
-        if place != home and (section := _section(each, analysis)) is not None
+        if place != outcome and (section := _section(each, analysis)) is not None
     ]
     best = sorted(found, key=lambda each: -score(each.title, analysis))[:RESULTS_MAX]
     return [each for each in found if each in best]
@@ -58,7 +60,7 @@ def further_results(analysis: ExchangeAnalysis, title: TitleCandidate | None) ->
 
 def is_further_result(observation: Observation) -> bool:
     """Return whether an observation is a further result of its exchange."""
-    return observation.subtitle.startswith(_PART_OF)
+    return observation.subtitle.startswith(PART_OF) and observation.extractor.startswith(_RULES)
 
 
 def _contains(statements: Sequence[Statement], title: TitleCandidate) -> bool:
@@ -75,7 +77,7 @@ def _section(statements: Sequence[Statement], analysis: ExchangeAnalysis) -> Sec
     if not topic or is_beside(topic):
         return None
     telling = [each for each in statements if salience(each.raw) > 0 and not (is_filler(each) or is_aside(each))]
-    if _weight(telling) < _TELLING:
+    if _weight(telling) < _SECTION_SALIENCE:
         return None
     title, best = max(section_candidates(telling), key=lambda pair: score(pair[0], analysis))
     if score(title, analysis) < _CLEAR or is_beside(title.text):
@@ -99,7 +101,7 @@ def observe_results(
         yield Observation(
             type=_kind(section.best, outcome, changes=bool(named.modified)),
             title=section_in_context(section.title, section.statements, analysis, session_title),
-            subtitle=truncate(f"{_PART_OF}{outcome.title}", 160),
+            subtitle=truncate(f"{PART_OF}{outcome.title}", 160),
             narrative=section.best.text,
             facts=tuple(fact.text for fact in facts),
             concepts=concepts([section.best.raw, *(fact.raw for fact in facts)], named.modified),

@@ -11,7 +11,7 @@ from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import CommitMessage, ExchangeAnalysis, most_telling
 from .filler import is_diagnosis, is_filler, is_guess
-from .further_results import Section, further_results, observe_results
+from .further_results import PART_OF, Section, further_results, observe_results
 from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
@@ -72,10 +72,10 @@ def extract_outcome(
     ):
         return []
     further = further_results(analysis, best)
-    if further and not _facts_beside(further, analysis, lead, remarks):
+    while further and not _facts_beside(further, analysis, lead, remarks):
         further = further[1:]  # The outcome keeps a result.
     if further:
-        facts = _facts_beside(further, analysis, lead, remarks) or facts
+        facts = _facts_beside(further, analysis, lead, remarks)
     apart = _statements_of(further)
     title = _title(best, analysis, files, session_title, apart)
     proofs = (
@@ -233,7 +233,7 @@ def _subtitle(analysis: ExchangeAnalysis, lead: Sequence[Statement], title: str)
     parts = [without_opener(request.text[start:end]) for start, end in sentences(request.text)]
     first = next((part for part in parts if len(part) > 15), "")
     if not request.routine and not request.plan and first and headline(first) != title:
-        return truncate(first, 160)
+        return truncate(first.removeprefix(PART_OF), 160)
     from_lead = next((each.text for each in lead if headline(each.text) != title), "")
     return truncate(from_lead or (first if request.plan else ""), 160)
 

@@ -45,7 +45,7 @@ def dispatch(
         projects: Only these projects are searched: names or full paths.
         after: First date, inclusive: `2026-03-01`, or words such as `last month`.
         before: Last date, inclusive.
-        max_turns: Maximum number of messages that the model writes.
+        max_turns: Maximum number of model calls.
         max_tokens: Maximum tokens that the model reads and writes.
         max_cost: Maximum cost in US dollars. A given cost also enables the model, as a budget in the settings does. The
             default maximum is 0.50, which does not enable the model.

@@ -28,7 +28,7 @@ def conversation_tokens(home: Home, paths: set[str]) -> int:
             source = store.sources.by_archived(path)
             assert source is not None
             assert source.session is not None
-            exchanges = store.exchanges.load(store.summaries.exchanges(source.session)).values()
+            exchanges = store.exchanges.load(store.summaries.newest_exchanges(source.session)).values()
             total += sum(count(turn.text) for each in exchanges for turn in each.exchange.turns)
     return total
 

@@ -350,6 +350,14 @@ def test_layers_one_and_two_state_the_cost_of_the_next_layer() -> None:
     assert "(~5,657 tokens)" in RENDERER.observations([replace(detail(), tokens=5_657)])
 
 
+def test_a_timeline_gives_the_lines_of_its_own_transcript() -> None:
+    """Entries that are stored for another copy of the session do not count for the range of lines."""
+    own, other = hit(1), replace(hit(2), path="claude-code/my-api/copy.jsonl", start_line=90, end_line=99)
+
+    assert "5e0c.jsonl` lines 3-40\n" in RENDERER.timeline(Timeline("", (other, own), "5e0c", own.path))
+    assert "5e0c.jsonl`\n" in RENDERER.timeline(Timeline("", (other,), "5e0c", own.path))
+
+
 @pytest.mark.parametrize(
     ("query", "answer"),
     [

@@ -85,7 +85,7 @@ def told(archive: ArchiveSearch, answer: CitedAnswer, home: Home) -> int:
             source = store.sources.by_archived(path)
             assert source is not None
             assert source.session is not None
-            keys = store.summaries.exchanges(source.session)
+            keys = store.summaries.newest_exchanges(source.session)
             exchanges = store.exchanges.load(keys).values()
             total += sum(count(turn.text) for each in exchanges for turn in each.exchange.turns)
     assert archive is not None

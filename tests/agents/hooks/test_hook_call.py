@@ -62,11 +62,18 @@ def test_a_patch_is_an_edit(command: str) -> None:
 
 @pytest.mark.parametrize("tag", ["hook_context", "loaded_context"])
 def test_added_text_is_not_part_of_the_prompt(tag: str) -> None:
-    """Gemini CLI puts the text of an earlier hook, or loaded instructions, before the prompt. They are removed."""
-    found = parsed(HookEvent.PROMPT, prompt=f"<{tag}>{'x ' * 2_000}</{tag}>\n\nWhy do we use SQLite?")
+    """Gemini CLI puts the text of an earlier hook, or loaded instructions, before the prompt. They are removed.
+
+    Other agents add nothing, so there the user typed these tags.
+    """
+    prompt = f"<{tag}>{'x ' * 2_000}</{tag}>\n\nWhy do we use SQLite?"
+    found = parsed(HookEvent.PROMPT, hook_event_name="BeforeAgent", prompt=prompt)
+    typed = parsed(HookEvent.PROMPT, hook_event_name="UserPromptSubmit", prompt=prompt)
 
     assert found is not None
     assert found.prompt == "Why do we use SQLite?"
+    assert typed is not None
+    assert typed.prompt == prompt[:2_000]
 
 
 def test_long_values_are_bounded() -> None:

@@ -43,7 +43,7 @@ class Shop:
         """Store the summary of a session, and return its key."""
         number = self.store.sessions.find("test", name)
         assert number is not None
-        first, *_ = self.store.summaries.exchanges(number)
+        first, *_ = self.store.summaries.newest_exchanges(number)
         with self.store.transaction():
             self.store.summaries.put(number, first, summary)
         stored = self.store.summaries.of_session(number)

@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.core.observation import Observation
-from palaver.observe.rules.further_results import RESULTS_MAX
+from palaver.observe.rules.further_results import RESULTS_MAX, is_further_result
 from palaver.observe.rules.rule_extractor import observe
 
 from .exchange_script import Script, session
@@ -21,8 +21,13 @@ and its version, so a changed cart never reads an old total.
 """
 
 
-def results(answer: str, *, edits: tuple[str, ...] = ("shop/cart.py",)) -> list[Observation]:
-    script = Script().asked("Fix the wrong total in the cart after a voucher")
+def results(
+    answer: str,
+    request: str = "Fix the wrong total in the cart after a voucher",
+    *,
+    edits: tuple[str, ...] = ("shop/cart.py",),
+) -> list[Observation]:
+    script = Script().asked(request)
     for path in edits:
         script.edited(path)
     return list(observe(script.said(answer).exchange, session()).observations)
@@ -43,6 +48,16 @@ def test_section_has_its_own_title_and_facts() -> None:
 def test_checks_and_next_steps_are_no_results(heading: str) -> None:
     """Sections about checks, options and next steps belong to the outcome."""
     assert len(results(CART.format(heading=heading))) == 2
+
+
+def test_words_of_the_user_make_no_further_result() -> None:
+    """An outcome stays an outcome if the request begins like the subtitle of a further result."""
+    outcome, cache = results(
+        CART.format(heading="Verification"), "Part of: the wrong total in the cart after a voucher, which you fix"
+    )
+    written = Observation(type=cache.type, title=cache.title, subtitle=cache.subtitle, extractor="claude-sonnet-4-5")
+
+    assert [is_further_result(each) for each in (outcome, cache, written)] == [False, True, False]
 
 
 def test_short_answer_has_one_observation() -> None:
