@@ -13,8 +13,6 @@ from .selection import evidence, narrative, observed_at
 from .statements import Statement
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
-_SENTENCE = re.compile(r"(?i:there|it|i|you|we|they|this|that|yes|no|ok|okay|hm+|the)\b|[a-z]")
-"""Pattern for the beginning of an answer that was typed rather than chosen."""
 _PROCEDURAL = anywhere(
     r"""
     (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
@@ -71,13 +69,11 @@ def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Seque
 
 
 def _title(answers: Sequence[UserAnswer]) -> str:
-    """Return the chosen options if they are not sentences, or else the question with its answer."""
-    options = [_RECOMMENDED.sub("", answer.choice) for answer in answers]
-    if len("; ".join(options)) > 20 and not any(map(_SENTENCE.match, options)):
-        return headline(f"Chose {'; '.join(options)}")
+    """Return the first question with its answer. An answer alone rarely says what was decided."""
     question = answers[0].question
     last = [question[start:end] for start, end in sentences(question)][-1]
-    return f"{headline(last.rstrip('?'), TITLE_MAX // 2)}: {truncate(options[0], TITLE_MAX // 2)}"
+    choice = _RECOMMENDED.sub("", answers[0].choice)
+    return f"{headline(last.rstrip('?'), TITLE_MAX // 2)}: {truncate(choice, TITLE_MAX // 2)}"
 
 
 def _answer_text(answer: UserAnswer) -> str:

@@ -33,12 +33,12 @@ def table(heading: str) -> list[list[str]]:
 
 def reasons() -> set[str]:
     """Return the skip reasons listed on the page."""
-    return {name for row in table("Outcome of a line") for name in re.findall(r"`([a-z-]+)", row[0])}
+    return {name for row in table("Find out why a line was skipped") for name in re.findall(r"`([a-z-]+)", row[0])}
 
 
 def test_every_format_is_listed_in_order() -> None:
     """Every format is listed in order, with its location and the content that is not read."""
-    rows = table("Supported agents")
+    rows = table("Find an agent's transcripts")
 
     assert tuple(row[0] for row in rows) == AGENTS
     assert [row[0] for row in rows if not row[1] or not row[3]] == []
@@ -46,7 +46,7 @@ def test_every_format_is_listed_in_order() -> None:
 
 def test_every_environment_variable_is_listed() -> None:
     """Every environment variable is listed with its agent."""
-    named = {name for row in table("Supported agents") for name in re.findall(r"`([A-Z_]+)`", row[2])}
+    named = {name for row in table("Find an agent's transcripts") for name in re.findall(r"`([A-Z_]+)`", row[2])}
 
     assert named == {name for code in CODE for name in _VARIABLE.findall(code)}
 

@@ -250,6 +250,7 @@ def test_answers_are_the_users_decisions() -> None:
     decision = next(found for found in observed(script) if found.origin == "human")
 
     assert decision.type is ObservationType.DECISION
+    assert decision.title == "Which format: CSV with a header line"
     assert decision.facts == ("Which format? → CSV with a header line", "Where to? → S3")
 
 
