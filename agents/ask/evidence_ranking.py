@@ -103,6 +103,8 @@ def ranked(
     matches = {name: score * (1 + _WORDS * shares[name]) for name, score in scores.items() if name in shares}
     stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
     scored = [one for one in stating if one.id in matches] or [one for one in details if one.id in matches]
+    if not scored:  # another process has just removed the entries
+        return RankedEntries((), is_weak=False)
 
     def place(detail: Detail) -> tuple[bool, bool, float]:
         match = matches[detail.id]

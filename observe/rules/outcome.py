@@ -71,11 +71,8 @@ def extract_outcome(
         files, analysis
     ):
         return []
-    further = further_results(analysis, best)
-    while further and not _facts_beside(further, analysis, lead, remarks):
-        further = further[1:]  # The outcome keeps a result.
-    if further:
-        facts = _facts_beside(further, analysis, lead, remarks)
+    further, beside = _divided(further_results(analysis, best), analysis, lead, remarks)
+    facts = beside or facts
     apart = _statements_of(further)
     title = _title(best, analysis, files, session_title, apart)
     proofs = (
@@ -156,6 +153,19 @@ def _facts(
         )
     steps = select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else []
     return facts or list(lead) or steps
+
+
+def _divided(
+    sections: Sequence[Section], analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Sequence[Statement]
+) -> tuple[Sequence[Section], list[Statement]]:
+    """Return the sections that become further results, and the facts of the outcome beside them.
+
+    The first sections stay in the outcome until it has a fact.
+    """
+    for start in range(len(sections)):
+        if facts := _facts_beside(sections[start:], analysis, lead, remarks):
+            return sections[start:], facts
+    return [], []
 
 
 def _facts_beside(

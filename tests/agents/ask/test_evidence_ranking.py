@@ -28,3 +28,8 @@ def test_a_low_score_is_weak_unless_a_sentence_has_the_words(score: float, narra
     relevance = Relevance(QUESTION, [narrative])
 
     assert ranked([entry], claims, relevance, {entry.id: score}).is_weak is is_weak
+
+
+def test_entries_that_were_just_removed_are_no_answer() -> None:
+    """If another process removes all entries between search and loading, no entry is returned."""
+    assert ranked([], {}, Relevance(QUESTION, ()), {DETAIL.id: 0.5}) == ((), False)
