@@ -80,7 +80,7 @@ LOCAL_IMPORTS: dict[str, int] = {
 
 HEAVY = {"anthropic", "mcp", "onnxruntime", "sentence_transformers", "tantivy", "torch", "usearch"}
 
-MODULE_LINES = 400
+MODULE_LINES = 800
 FUNCTION_LINES = 60
 # Longer modules and functions with their exact lengths. Remove an entry when it is within the limit.
 LONGER = dict[str, int]()
@@ -259,5 +259,5 @@ def lengths() -> Iterator[tuple[str, int, int]]:
 
 
 def test_modules_and_functions_are_short() -> None:
-    """Modules have at most 400 lines and functions at most 60."""
+    """Modules have at most 800 lines and functions at most 60."""
     assert {name: lines for name, lines, limit in lengths() if lines > limit} == LONGER
