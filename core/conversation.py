@@ -202,6 +202,15 @@ class Session(Struct):
     ended: Milliseconds | None = None
     links: dict[str, str] = field(default_factory=dict[str, str])
     """Targets of links by name: the URL of a pull request, or the ID of a continued session."""
+    scope: str = ""
+    """ID of the session in which `native_id` is unique, or an empty string if `native_id` is unique for the agent.
+
+    The short IDs that Claude Code gives to sub-agents occur again in other sessions.
+    """
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a name is the ID of this session, alone or after its scope: `<scope>/<native_id>`."""
+        return name in {self.native_id, f"{self.scope}/{self.native_id}"}
 
 
 class ResumePoint(Struct):

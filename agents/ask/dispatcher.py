@@ -142,7 +142,8 @@ class Dispatcher:
         sessions = self._store.sessions
         for path, line in {source.path: source.start_line for source in sources if source.path}.items():
             excerpt = self._archive.read(path, line, line)
-            number = sessions.find(excerpt.agent, excerpt.session_id)
+            source = self._store.sources.by_archived(excerpt.path)
+            number = source.session if source else None
             label = "" if number is None else sessions.short_ids([number])[number]
             yield CitedSession(label, excerpt.session_id, excerpt.title, excerpt.project, path, excerpt.started)
 

@@ -94,7 +94,7 @@ class CopyEraser:
             gone = self.suppressed.lines(path, split(file), blanked=False)
         if gone or source is None or repeats_others(source):
             with reading_copy(self._raw, copy.archived) as file:
-                parsed = parse_copy(file, agent, self._key)
+                parsed = parse_copy(file, agent, path, self._key)
             gone |= self.suppressed.records(parsed.records)  # Forks repeat erased records on different lines.
             if gone:
                 with updating_checksums(self._store, copy, source, in_place=_keeps_offsets(copy)):

@@ -8,15 +8,16 @@ import io
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
+from pathlib import Path
 from typing import BinaryIO, Final
 
-from ...core.conversation import ResumePoint, Session
+from ...core.conversation import ResumePoint
 from ...core.errors import CopyDamaged
 from ..copies.compressed_file import CompressedFile
 from ..copies.raw import RawArchive, matches
 from ..copies.raw_copy import COMPRESSED_SUFFIX, Copy
 from ..files.compression import opened
-from ..files.lines import REPEATED, split
+from ..files.lines import REPEATED, head, split
 from ..formats.registry import by_agent
 from ..reading.parsing import ParsedLines, parse
 from ..redaction import Redactor
@@ -77,7 +78,7 @@ class Ownership:
         if not repeats_others(source):
             return {}
         with self.reading(source) as file:
-            return parse_copy(file, source.agent, self._key).records
+            return parse_copy(file, source.agent, source.path, self._key).records
 
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield pairs of a line number of a copy and a keyed hash of that line. A line can have several hashes.
@@ -164,6 +165,8 @@ def reading_original(source: Source) -> Generator[BinaryIO]:
     yield io.BytesIO(b"".join(lines))
 
 
-def parse_copy(file: BinaryIO, agent: str, key: bytes) -> ParsedLines:
-    """Parse the content of a copy, including lines that repeat other copies."""
-    return parse(by_agent(agent), Session(agent, ""), ResumePoint(), file, Redactor(key))
+def parse_copy(file: BinaryIO, agent: str, path: Path, key: bytes) -> ParsedLines:
+    """Parse the content of a copy of the file at `path`, including lines that repeat other copies."""
+    known = by_agent(agent)
+    session = known.identify(path, head(file))
+    return parse(known, session, ResumePoint(), file, Redactor(key))

@@ -172,10 +172,10 @@ class Selector:
 
     def _sessions_called(self, name: str) -> set[int]:
         """Return the sessions whose ID is `name` or, if there are none, the sessions whose ID begins with `name`."""
-        exact = {number for number, session in self.sessions.items() if session.native_id == name}
+        exact = {number for number, session in self.sessions.items() if session.is_called(name)}
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= SHORTEST_ID else set[int]())
-        if len({self.sessions[number].native_id for number in found}) > 1:
+        if len({(self.sessions[number].native_id, self.sessions[number].scope) for number in found}) > 1:
             raise ambiguous_session(self._store.sessions, name)
         return found
 

@@ -4,6 +4,22 @@ Each package contains a format, which finds transcripts, and a reader, which con
 `transcript_format` defines the protocols, which are exported here. The module `registry` lists every format.
 """
 
-from .transcript_format import ContainedSession, ContainerFormat, Event, FormatReader, TranscriptFormat
+from .transcript_format import (
+    ContainedSession,
+    ContainerFormat,
+    Event,
+    ExtractingFormat,
+    FormatReader,
+    TranscriptFormat,
+    is_extracted,
+)
 
-__all__ = ["ContainedSession", "ContainerFormat", "Event", "FormatReader", "TranscriptFormat"]
+__all__ = [
+    "ContainedSession",
+    "ContainerFormat",
+    "Event",
+    "ExtractingFormat",
+    "FormatReader",
+    "TranscriptFormat",
+    "is_extracted",
+]

@@ -5,7 +5,7 @@ Some agents store sessions in containers: databases or exports with several sess
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import BinaryIO, Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -14,6 +14,9 @@ from ...core.report import Unsearched
 from ..files.lines import Line, Record
 
 Event: TypeAlias = Turn | Note | Skipped
+
+EXTRACTED: Final = "extracted"
+"""Name of the folder of sessions that were extracted from a transcript. The agents use no folder with this name."""
 
 
 class FormatReader(Protocol):
@@ -117,3 +120,30 @@ class ContainerFormat(TranscriptFormat, Protocol):
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield the sessions of a container, each original before its forks. Raises `SourceUnreadable`."""
         ...
+
+
+@runtime_checkable
+class ExtractingFormat(TranscriptFormat, Protocol):
+    """Format whose transcripts can contain the messages of other sessions, such as those of sub-agents.
+
+    The lines with these messages have the outcome `SkipReason.SUBAGENT` in the transcript. They are copied unchanged,
+    so that a deletion of a line applies to both copies.
+    """
+
+    def extracted(
+        self, path: Path, archived: str, state: int, opened: Callable[[], BinaryIO]
+    ) -> Iterator[tuple[Session, ContainedSession]]:
+        """Yield each session whose messages are in a transcript.
+
+        Args:
+            path: Path of the transcript. The paths of its sessions begin with this path and `EXTRACTED`.
+            archived: Name of the transcript's raw copy, relative to the agent's folder in the archive.
+            state: State of the raw copy, which becomes a part of the fingerprints.
+            opened: Function that opens the content of the raw copy. Raises `OSError`.
+        """
+        ...
+
+
+def is_extracted(path: Path) -> bool:
+    """Return whether the session at this path was extracted from a transcript."""
+    return path.parent.name == EXTRACTED

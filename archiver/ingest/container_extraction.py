@@ -67,7 +67,9 @@ class ContainerExtractor:
         state = transcript_format.container_state(path)
         return None if self._store.containers.state(path) == state else state
 
-    def extract(self, session: ContainedSession, transcript_format: ContainerFormat) -> tuple[IngestJob, Copied] | None:
+    def extract(
+        self, session: ContainedSession, transcript_format: TranscriptFormat
+    ) -> tuple[IngestJob, Copied] | None:
         """Update the copy of a session. Return None if the copy is current.
 
         Raises:
@@ -138,7 +140,7 @@ def update_copy(
     if fresh:
         before_write()
     # Two messages may have the same ID. A line that is still current is not an earlier version of another line.
-    earlier = {name: place for name, (place, digest) in before.messages.items() if digest not in current}
+    earlier = {name: place for name, (place, digest) in before.messages.items() if name and digest not in current}
     changed = {earlier[name]: line for line in fresh if (name := _message_id(line)) in earlier}
     # Only append to a damaged copy. A rewrite would store the damage as valid content.
     replaced = _replaceable(copy, transcript_format, changed) if changed and _is_intact(copy, source) else {}

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +16,15 @@ from ...core.errors import SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
-from ..copies.raw import Copied, RawArchive
+from ..copies.raw import Copied, RawArchive, unreadable
 from ..copies.rewriting import drop_checksums
 from ..deletion.copy_eraser import CopyEraser
 from ..deletion.suppression import SuppressionList
 from ..files import lines
-from ..formats import ContainedSession, ContainerFormat
+from ..formats import ContainedSession, ContainerFormat, ExtractingFormat, TranscriptFormat, is_extracted
 from ..formats.folders import is_gone, is_readable
+from ..formats.record_events import SkipReason
+from ..formats.registry import by_agent
 from ..reading.exclusion import Exclusion
 from ..reading.parsing import parse
 from ..reading.source_reader import IngestFilters, SourceReader
@@ -112,6 +115,7 @@ class Ingest:
             report.problems += self._eraser.finish()
         if self._store.sources.outdated(scheduled_only=budget is None):
             Rereading(self._store, self._raw, filters).run(report, progress, budget)
+        self._ingest_extracted(planner.names, report)
         return report
 
     def _excluded_sessions(self) -> int:
@@ -191,8 +195,40 @@ class Ingest:
             self._store.containers.keep(path, state)
             self._store.sources.report(path, None)
 
+    def _ingest_extracted(self, names: set[str], report: IngestReport) -> None:
+        """Ingest the sub-agents whose messages are in transcripts of their parents, including transcripts read again.
+
+        A sub-agent with a transcript of its own is omitted.
+        """
+        erased = self._eraser.suppressed if self._eraser else None
+        extractor = ContainerExtractor(self._store, self._raw.root, names, self._filters.redactor, erased)
+        for source in self._store.sources.unextracted(SkipReason.SUBAGENT):
+            known, name = by_agent(source.agent), source.archived.partition("/")[2]
+            if not isinstance(known, ExtractingFormat):
+                continue
+            try:
+                opened = partial(self._raw.open, source.archived)
+                for session, contained in known.extracted(source.path, name, source.parsed, opened):
+                    if not self._has_transcript(self._redactor.session(session)):
+                        report.seen += 1
+                        self._ingest_contained(contained, known, extractor, report)
+            except SourceUnreadable as problem:
+                report.problems.append(problem)
+                continue
+            except OSError as error:
+                report.problems.append(unreadable(self._raw.root / source.archived, error))
+                continue
+            self._store_all(report)
+            with self._store.transaction():
+                self._store.containers.keep(Path(source.archived), source.parsed)
+
+    def _has_transcript(self, session: Session) -> bool:
+        """Return whether the agent wrote a transcript of this session."""
+        number = self._store.sessions.find(session.agent, session.native_id, session.scope)
+        return number is not None and any(not is_extracted(path) for path in self._store.sources.paths(number))
+
     def _ingest_contained(
-        self, session: ContainedSession, known: ContainerFormat, extractor: ContainerExtractor, report: IngestReport
+        self, session: ContainedSession, known: TranscriptFormat, extractor: ContainerExtractor, report: IngestReport
     ) -> None:
         if any(each.source.path == session.path for each in self._unstored):
             self._store_all(report)  # Two exports may contain the same session.

@@ -13,12 +13,13 @@ from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
 from ..copies.raw import RawArchive, unreadable
+from ..files import lines
 from ..formats.registry import by_agent
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import VERSION
 from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
-from .storing import store_reading, with_parent_mark
+from .storing import store_reading, stored_session, with_parent_mark
 
 BUDGET: Final = 20.0
 """Maximum seconds of re-reading in one ingest run. The next run continues."""
@@ -89,9 +90,16 @@ class Rereading:
         return session, reading
 
     def _session(self, source: Source) -> Session:
-        """Return the stored session, redacted by the current rules."""
+        """Return the stored session, redacted by the current rules.
+
+        If the ID of a sub-agent was taken for that of another parent's sub-agent, return the source's own session.
+        """
         assert source.session is not None
         session = self._redactor.session(self._store.sessions.load(source.session))
+        with self._raw.open(source.archived) as file:
+            own = self._redactor.session(by_agent(source.agent).identify(source.path, lines.head(file)))
+        if own.native_id == session.native_id and own.scope and own.scope != session.scope:
+            return stored_session(self._store, own)
         if session.title_rank == 0 and self._store.sources.is_first(source):
             session.title_rank = -1  # The title was taken from the first prompt, and is set again.
         return with_parent_mark(self._store, session)

@@ -12,7 +12,7 @@ def stored_session(store: Store, session: Session) -> Session:
 
     If the parent session is marked as excluded from the index, the returned session gets the same mark.
     """
-    number = store.sessions.find(session.agent, session.native_id)
+    number = store.sessions.find(session.agent, session.native_id, session.scope)
     return with_parent_mark(store, session if number is None else store.sessions.load(number))
 
 
@@ -28,7 +28,8 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
 
     Return whether other sources must be re-read because the owner of some lines changed.
     """
-    number = source.session = store.sessions.save(session)
+    number, before = store.sessions.save(session), source.session
+    source.session = number
     number_of_source = store.sources.save(source)
     if reading.later_sources:
         store.sources.remove_records(reading.later_sources, reading.records)
@@ -37,6 +38,9 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         # The first or the last exchange may have disappeared, for example because a prompt was withdrawn.
         store.sessions.update_dates(number)
+    if before is not None and before != number:
+        store.exchanges.set_session(number_of_source, before, number)
+        store.sessions.update_dates(before)
     store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
     changed = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
     if changed:

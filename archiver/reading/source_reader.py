@@ -13,7 +13,7 @@ from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, ResumePo
 from ...core.project import WORKTREE
 from ..files.clipping import heading_of, one_line, plan_in
 from ..files.lines import REPEATED, Line, split
-from ..formats import TranscriptFormat
+from ..formats import TranscriptFormat, is_extracted
 from ..redaction import Redactor
 from ..store import Repetition, Source, SourceLine, Store
 from ..store.source_table import DELETED
@@ -81,7 +81,7 @@ class SourceReader:
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
-        """IDs of sources of forks. They repeat records of this source, but were read before this source."""
+        """IDs of sources that repeat records of this source, but were read before it (see `_later_sources`)."""
         self.moved: list[Repetition] = []
         """Lines of `later_sources` whose records belong to this source from now on."""
 
@@ -182,13 +182,20 @@ class SourceReader:
         """
         places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
-        self.later_sources = self._store.sessions.forked_from(self._session, others) if others else ()
+        self.later_sources = self._later_sources(others) if others else ()
         self.moved = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.later_sources]
         return {
             record: place
             for record, place in places.items()
             if place[0] not in self.later_sources and (place[0] != own[0] or place < own)
         }
+
+    def _later_sources(self, others: Collection[int]) -> list[int]:
+        """Return the given sources of forks of this session, and of sub-agents that have their own transcript here."""
+        forks = self._store.sessions.forked_from(self._session, others)
+        if is_extracted(self._source.path):
+            return forks
+        return forks + [each for each in others if is_extracted(self._store.sources.load(each).path)]
 
     def _reaches_back(self, earlier: Mapping[str, SourceLine]) -> bool:
         """Return whether a new line repeats a line before the resume point, or rewinds to such a line."""

@@ -57,6 +57,7 @@ class TranscriptRedactor:
             session,
             native_id=self.name(session.native_id),
             parent_id=self.name(session.parent_id),
+            scope=self.name(session.scope),
             project=self.name(session.project),
             cwd=self.name(session.cwd),
             branch=self.name(session.branch),

@@ -154,10 +154,10 @@ class Database:
         if is_wal_safe():
             run("PRAGMA journal_mode=WAL").fetchall()
         run("PRAGMA synchronous=FULL")
-        run("PRAGMA foreign_keys=ON")
         run("PRAGMA secure_delete=ON").fetchall()
         run(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}").fetchall()
         self._migrate()
+        run("PRAGMA foreign_keys=ON")  # Migrations may replace tables that other tables reference.
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):

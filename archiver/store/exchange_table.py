@@ -136,6 +136,13 @@ class ExchangeTable:
             self._put(session, source, exchange, kept.get(exchange.ordinal))
         return renumbered
 
+    def set_session(self, source: int, before: int, session: int) -> None:
+        """Move the exchanges of a source, with their observations, from the session `before` to another session."""
+        self._summaries.drop([before])
+        for key in self.in_source(source):
+            self._observations.move(key, session, {})
+        self._summaries.outdate(session)
+
     def delete(self, keys: Sequence[int]) -> None:
         """Delete exchanges with their observations and vectors, and the summaries of their sessions."""
         self._summaries.drop(

@@ -40,7 +40,7 @@ def similar_sessions(sessions: SessionTable, wanted: str) -> str:
 
 def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
     """Return the error for a prefix that matches several session IDs. The hint lists the newest of these sessions."""
-    found = [each for each in sessions.named() if each[0].startswith(start)]
+    found = [each for each in sessions.named() if each[0].startswith(start) or f"/{start}" in each[0]]
     shown = _listed(found)
     hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."
     return InvalidInput(f"{len(found):,} session IDs begin with {start}", hint=hint)
@@ -48,7 +48,8 @@ def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
 
 def _listed(found: list[tuple[str, str, int | None]]) -> str:
     """Format a list of sessions: the first `_SHOWN` with their projects and days, and the number of other sessions."""
-    shown = [_described(*each) for each in found if is_one_word(each[0], longest=_ID)][:_SHOWN]
+    shown = [_described(*each) for each in found if all(is_one_word(part, longest=_ID) for part in each[0].split("/"))]
+    shown = shown[:_SHOWN]
     if shown and len(found) > len(shown):
         return f"{', '.join(shown)} or {many(len(found) - len(shown), 'other')}"
     return " or ".join(shown)

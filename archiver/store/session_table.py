@@ -33,9 +33,11 @@ class SessionTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def find(self, agent: str, native_id: str) -> int | None:
-        """Return the store's ID of a session, given the agent and the agent's own ID `native_id`."""
-        row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
+    def find(self, agent: str, native_id: str, scope: str = "") -> int | None:
+        """Return the store's ID of a session, given the agent, the agent's own ID `native_id` and `Session.scope`."""
+        row = self._db.one(
+            "SELECT id FROM session WHERE agent = ? AND native_id = ? AND scope = ?", (agent, native_id, scope)
+        )
         return row[0] if row else None
 
     def load(self, number: int) -> Session:
@@ -54,10 +56,10 @@ class SessionTable:
         return {row[-1]: _session(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")}
 
     def save(self, session: Session) -> int:
-        """Insert a session, or update the session with the same agent and native ID. Return the session's ID."""
+        """Insert a session, or update the session with the same agent, native ID and scope. Return the session's ID."""
         lists = {"models": json.dumps(session.models), "links": json.dumps(session.links)}
-        self._db.upsert("session", "agent, native_id", asdict(session) | lists)
-        number = self.find(session.agent, session.native_id)
+        self._db.upsert("session", "agent, native_id, scope", asdict(session) | lists)
+        number = self.find(session.agent, session.native_id, session.scope)
         assert number is not None
         return number
 
@@ -106,10 +108,16 @@ class SessionTable:
         return {row[-1]: _session(row) for row in rows}
 
     def named(self) -> list[tuple[str, str, int | None]]:
-        """Return the agent's ID, the project and the end time of each session with exchanges, newest first."""
+        """Return the agent's ID, the project and the end time of each session with exchanges, newest first.
+
+        An ID that occurs in several scopes follows its scope: `<scope>/<ID>`.
+        """
         rows = self._db.rows(
-            """SELECT native_id, project, max(coalesce(ended, started)) FROM session
-               WHERE id IN (SELECT session FROM item) GROUP BY native_id ORDER BY 3 DESC, 1"""
+            """WITH indexed AS (SELECT * FROM session WHERE id IN (SELECT session FROM item)), shared AS (
+                   SELECT native_id AS name FROM indexed GROUP BY native_id HAVING count(DISTINCT scope) > 1
+               )
+               SELECT iif(native_id IN (SELECT name FROM shared), scope || '/', '') || native_id AS label, project,
+                   max(coalesce(ended, started)) FROM indexed GROUP BY label ORDER BY 3 DESC, 1"""
         )
         return [(native_id, project, at) for native_id, project, at in rows]
 
@@ -126,11 +134,11 @@ class SessionTable:
         """Return the short IDs of the sessions with these IDs. Unknown IDs are omitted.
 
         A short ID is the shortest prefix of the agent's ID that identifies the session, with at least `SHORTEST_ID`
-        characters after leading words such as `agent-`. If a session of another agent has the same ID, the short ID is
-        the full ID after the agent's name: `codex/1234`.
+        characters after leading words such as `agent-`. If another session has the same ID, the short ID is the full ID
+        after the scope or, without a scope, after the agent's name: `codex/1234`.
         """
         rows = self._db.rows(
-            f"""SELECT s.id, s.agent, s.native_id, (SELECT count(*) FROM session WHERE native_id = s.native_id),
+            f"""SELECT s.id, iif(s.scope = '', s.agent, s.scope), s.native_id, (SELECT count(*) FROM session WHERE native_id = s.native_id),
                       (SELECT max(native_id) FROM session WHERE native_id < s.native_id),
                       (SELECT min(native_id) FROM session WHERE native_id > s.native_id)
                 FROM session s WHERE s.id {AMONG}""",
@@ -155,12 +163,13 @@ class SessionTable:
     def beginning_with(self, start: str) -> list[int]:
         """Return the sessions whose agent ID equals `start` or, if there are none, those whose agent ID begins with it.
 
-        A prefix needs at least `SHORTEST_ID` characters. `start` may also be the name of an agent and a complete ID:
-        `codex/1234`. Sessions without indexed content are ignored.
+        A prefix needs at least `SHORTEST_ID` characters. `start` may also be the name of an agent, or a scope, and a
+        complete ID: `codex/1234`. Sessions without indexed content are ignored.
         """
         rows = self._db.rows(
-            """SELECT id, ?1 IN (native_id, agent || '/' || native_id) FROM session
-               WHERE (substr(native_id, 1, length(?1)) = ?1 OR agent || '/' || native_id = ?1)
+            """SELECT id, ?1 IN (native_id, agent || '/' || native_id, scope || '/' || native_id) FROM session
+               WHERE (substr(native_id, 1, length(?1)) = ?1
+                   OR ?1 IN (agent || '/' || native_id, scope || '/' || native_id))
                AND id IN (SELECT session FROM item) ORDER BY native_id""",
             (start,),
         )
@@ -208,9 +217,9 @@ def _session(row: Row) -> Session:
     return Session(**values)
 
 
-def _short_id(agent: str, native_id: str, same: int, *neighbours: str | None) -> str:
+def _short_id(owner: str, native_id: str, same: int, *neighbours: str | None) -> str:
     if same > 1:
-        return f"{agent}/{native_id}"
+        return f"{owner}/{native_id}"
     common = max(_common_length(native_id, other or "") for other in neighbours)
     words = _WORDS.match(native_id)
     return native_id[: max((words.end() if words else 0) + SHORTEST_ID, common + 1)]

@@ -103,14 +103,23 @@ class SourceTable:
         return _source(row) if row else None
 
     def of_session(self, native_id: str) -> list[Source]:
-        """Return the sources of a session and of its sub-agents. `native_id` is the agent's ID of the session."""
+        """Return the sources of a session and of its sub-agents.
+
+        `native_id` is the agent's ID of the session, alone or after its scope.
+        """
         rows = self._db.rows(
             f"""{_SELECT} WHERE session IN (
-                    SELECT id FROM session WHERE native_id = ? OR (parent_id = ? AND kind = ?)
+                    SELECT id FROM session
+                    WHERE ?1 IN (native_id, scope || '/' || native_id) OR (parent_id = ?1 AND kind = ?2)
                 ) ORDER BY id""",
-            (native_id, native_id, SessionKind.SUBAGENT),
+            (native_id, SessionKind.SUBAGENT),
         )
         return [_source(row) for row in rows]
+
+    def paths(self, session: int) -> list[Path]:
+        """Return the paths of the sources of a session, including superseded sources."""
+        rows = self._db.rows("SELECT path FROM source WHERE session = ?", (session,))
+        return [Path(os.fsdecode(path)) for (path,) in rows]
 
     def main(self, session: int) -> Source | None:
         """Return the most complete source of a session, or None if the session has no exchange."""
@@ -167,6 +176,18 @@ class SourceTable:
             """SELECT count(*) FROM source WHERE rules = ''
                AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
         )
+
+    def unextracted(self, outcome: str) -> list[Source]:
+        """Return the sources with lines of this outcome that changed since `ContainerTable.keep` was called for them.
+
+        The state of such a source is the number of its parsed bytes, and its path is the name of its copy.
+        """
+        rows = self._db.rows(
+            f"""{_SELECT} WHERE coverage ->> ? > 0
+                AND parsed IS NOT (SELECT state FROM container WHERE path = CAST(archived AS BLOB)) ORDER BY id""",
+            (f'$."{outcome}"',),
+        )
+        return [_source(row) for row in rows]
 
     def is_first(self, source: Source) -> bool:
         """Return whether this source is the oldest source of its session."""

@@ -124,8 +124,7 @@ class TranscriptReader:
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
             deleted = self._suppression.lines(source.path, islice(lines, excerpt.last - begin.start_line + 1))
-        session = Session(source.agent, "")
-        turns = [turn for each in self._parsed(excerpt, session, shorten=True) for turn in each.turns]
+        turns = [turn for each in self._parsed(excerpt, self._session(source), shorten=True) for turn in each.turns]
         return deleted | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
 
     def _session(self, source: Source) -> Session:
@@ -270,16 +269,24 @@ class TranscriptPaths:
             PathOutsideArchive: No file or session matches.
             InvalidInput: Several session IDs begin with this prefix.
         """
+        name, found = wanted, self._found(wanted)
+        if not found:
+            name = self._session(wanted)
+            found = self._found(name)
+        if not found:
+            raise PathOutsideArchive(wanted, near=similar_sessions(self._store.sessions, encodable(wanted)))
+        return self._own(found, name)
+
+    def _found(self, name: str) -> list[Source]:
         with suppress(InvalidInput):
-            return self._own(self._exporter.find(wanted), wanted)
-        session = self._session(wanted)
-        with suppress(InvalidInput):
-            return self._own(self._exporter.find(session), session)
-        raise PathOutsideArchive(wanted, near=similar_sessions(self._store.sessions, encodable(wanted)))
+            return self._exporter.find(name)
+        return []
 
     def _own(self, found: list[Source], name: str) -> str:
         sessions = {source.session: self._store.sessions.load(source.session) for source in found if source.session}
-        own = [each for each in found if each.session in sessions and sessions[each.session].native_id == name]
+        own = [each for each in found if each.session in sessions and sessions[each.session].is_called(name)]
+        if len({sessions[each.session].scope for each in own if each.session}) > 1:
+            raise ambiguous_session(self._store.sessions, name)
         last = (own or found)[-1]
         main = self._store.sources.main(last.session) if own and last.session else None
         return (main or last).archived

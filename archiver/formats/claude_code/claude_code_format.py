@@ -2,16 +2,20 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from ....core.conversation import Session, SessionKind
-from ...files.lines import Record, head_records
+from ...files.lines import Line, Record, head_records, split
 from .. import folders
+from ..containers import fingerprint
 from ..folder_format import FolderFormat
 from ..json_values import mapping, string
 from ..record_events import UUID
-from ..transcript_format import TranscriptFormat
+from ..transcript_format import EXTRACTED, ContainedSession, TranscriptFormat
+from .claude_code_progress import lines_by_subagent
 from .claude_code_reader import ClaudeCodeReader
 
 _BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
@@ -63,7 +67,25 @@ class ClaudeCode(FolderFormat):
         native_id = f"agent-{agent_id}"
         folder = next((folder.parent.name for folder in path.parents if folder.name == "subagents"), "")
         parent = folder or ("" if session_id == native_id else session_id)
-        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent)
+        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, scope=parent)
+
+    def extracted(
+        self, path: Path, archived: str, state: int, opened: Callable[[], BinaryIO]
+    ) -> Iterator[tuple[Session, ContainedSession]]:
+        """Yield each sub-agent whose messages are in progress records of the transcript."""
+        with opened() as file:
+            subagents = lines_by_subagent(split(file))
+        for native_id, on_lines in subagents.items():
+            name = folders.safe(f"{native_id}.jsonl")
+            rows = partial(_rows, opened, on_lines)
+            contained = ContainedSession(
+                path / EXTRACTED / name,
+                f"{archived.removesuffix('.jsonl')}/{EXTRACTED}/{name}",
+                fingerprint(state, len(on_lines)),
+                0,
+                rows,
+            )
+            yield self.identify(contained.path, next(rows())), contained
 
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))
@@ -76,6 +98,13 @@ class ClaudeCode(FolderFormat):
         # Other agents also link records by `parentUuid`, but store messages in a field `parts`.
         is_message = kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
         return is_message and not _ENVELOPE.isdisjoint(record)
+
+
+def _rows(opened: Callable[[], BinaryIO], lines: Iterable[Line]) -> Iterator[bytes]:
+    with opened() as file:
+        for line in lines:
+            file.seek(line.start)
+            yield file.read(line.end - line.start).rstrip(b"\r\n") + b"\n"
 
 
 def _agent_id(path: Path, records: Iterable[Record]) -> str:

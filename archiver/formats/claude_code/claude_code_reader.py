@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ...files.clipping import clean, clip, one_line
-from ...files.lines import Line, Record
+from ...files.lines import Line, Reason, Record
 from ..json_values import content_blocks, count_of, instant, mapping, mappings, string, total
 from ..record_events import UUID, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordHandler, RecordReader
 from ..rewinds import PromptParents
 from ..tool_calls import INPUT_LIMIT, UNKNOWN_CALL
 from ..transcript_format import Event
+from .claude_code_progress import progress_reason, subagent_of, undecoded_reason, unwrapped
 from .claude_code_prompts import AttributedText, attribute
 from .claude_code_queue import PromptQueue
 from .claude_code_tools import block_text, call_of, content_text, result_of
@@ -29,7 +30,6 @@ _BOOKKEEPING = (
 _REQUESTS = ("api-request", "api-request-blob", "api-request-resumed", "api-request-shape")
 """Types of records that version 2.1.331 writes for requests to the model. They only repeat text of other records."""
 _SKIPPED_TYPES = {
-    "progress": SkipReason.PROGRESS,
     "file-history-snapshot": SkipReason.FILE_HISTORY,
     "file-history-delta": SkipReason.FILE_HISTORY,
     **dict.fromkeys(_BOOKKEEPING, SkipReason.BOOKKEEPING),
@@ -46,9 +46,6 @@ _SKIPPED_SYSTEM = {
     "stop_hook_summary",
     "turn_duration",
 }
-# In old versions, up to a third of all lines are progress records with their fields in this order.
-_PROGRESS, _PROGRESS_WITHIN = b'"type":"progress","data":{', 800
-_JOINED = b'}{"'
 
 
 class ClaudeCodeReader(RecordReader):
@@ -60,6 +57,8 @@ class ClaudeCodeReader(RecordReader):
         self._titles: dict[int, str] = {}
         self._queue = PromptQueue(self._released)
         self._parents = PromptParents()
+        self._has_task = False
+        """True after the first message of a sub-agent."""
         self._handlers: dict[str, RecordHandler] = {
             "user": self._user,
             "assistant": self._assistant,
@@ -69,15 +68,26 @@ class ClaudeCodeReader(RecordReader):
             "queue-operation": self._queue_operation,
             "pr-link": self._pull_request,
             "continued-in": self._continued,
+            "progress": self._progress,
             **dict.fromkeys(_TITLES, self._title),
         }
 
     def _line(self, line: Line) -> Sequence[Event]:
-        if not self._partial and _is_progress(line.data):
-            return [Skipped(line.number, SkipReason.PROGRESS)]
+        reason = "" if self._partial else undecoded_reason(line.data)
+        if reason:
+            return [Skipped(line.number, reason)]
         events = super()._line(line)
         skipped = bool(events) and isinstance(events[0], Skipped)
         return () if self._queue.mark_line(line.number, accounted=not skipped) and skipped else events
+
+    def _records(self, line: Line) -> list[Record] | Reason:
+        """Return the records on a line. Beside a message of this sub-agent, records of its parent are omitted."""
+        found = super()._records(line)
+        own = [] if isinstance(found, str) else [each for each in found if self._is_own_progress(each)]
+        return own or found
+
+    def _is_own_progress(self, record: Record) -> bool:
+        return self._is_subagent and subagent_of(record) == self._session.native_id
 
     def _finish(self) -> None:
         self._queue.settle(0)
@@ -189,6 +199,28 @@ class ClaudeCodeReader(RecordReader):
 
     # Records of the program.
 
+    def _progress(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        """Return the events of a message from a running sub-agent, if this is the conversation of that sub-agent."""
+        if not self._is_own_progress(record):
+            return SkipReason.SUBAGENT if subagent_of(record) else progress_reason(record)
+        message = unwrapped(record)
+        kind = string(message.get("type"))
+        handler = {"user": self._user, "assistant": self._assistant}.get(kind)
+        if handler is None:
+            return unknown_type(f"progress/{kind}")
+        own = RecordStamp(stamp.line, instant(message.get("timestamp")) or stamp.at, string(message.get("uuid")))
+        task, events = self._task(record, message, own), handler(message, own)
+        return task or events if isinstance(events, str) else [*task, *events]
+
+    def _task(self, record: Record, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
+        """Return the task of a sub-agent whose first message is missing. Every message repeats the task."""
+        is_first, self._has_task = not (self._has_task or self._partial), True
+        content = mapping(message.get("message")).get("content")
+        if not is_first or (message.get("type") == "user" and not any(map(_is_result, mappings(content)))):
+            return []
+        task = clean(string(mapping(record.get("data")).get("prompt")))
+        return self._text_events(message, stamp, AttributedText(Speaker.HOST, Kind.PROMPT, task)) if task else []
+
     def _system(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         subtype, text = string(record.get("subtype")), clean(string(record.get("content")))
         if subtype == "compact_boundary":
@@ -282,12 +314,6 @@ class ClaudeCodeReader(RecordReader):
             facts = {Fact.PARENT: "" if session == self._session.native_id else session}
         facts |= {Fact.CWD: cwd, Fact.BRANCH: "" if branch == "HEAD" else branch, Fact.VERSION: version}
         return self._facts.notes(line, facts | {Fact.AGENT_ID: agent_id})
-
-
-def _is_progress(data: bytes) -> bool:
-    """Return whether a line consists of a single object of type `progress`, without decoding the line."""
-    at = data.find(_PROGRESS, 0, _PROGRESS_WITHIN)
-    return at > 0 and data.count(b"{", 0, at) == 1 and data.endswith(b"}") and _JOINED not in data
 
 
 def _is_result(block: Record) -> bool:

@@ -49,16 +49,27 @@ def queue(operation: str, content: str = "") -> dict[str, Any]:
     return {"type": "queue-operation", "operation": operation, "content": content, "timestamp": TIME}
 
 
+def progress(message: dict[str, Any], *, agent: str, task: str = "", **fields: Any) -> dict[str, Any]:
+    """Return a record of a running sub-agent that contains one of its messages."""
+    data = {"message": message, "normalizedMessages": [], "type": "agent_progress", "prompt": task, "agentId": agent}
+    place = {"sessionId": SESSION, "cwd": "/work/app", "gitBranch": "main", "version": "2.1.40", "isSidechain": False}
+    return {**place, "type": "progress", "data": data, "parentToolUseID": "toolu_1", "timestamp": TIME, **fields}
+
+
 def jsonl(records: Iterable[object]) -> bytes:
     """Return a transcript with one record per line. Bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
 
 def read(
-    *records: object, kind: SessionKind = SessionKind.MAIN, shorten: bool = True, start: tuple[int, int] = (1, 0)
+    *records: object,
+    kind: SessionKind = SessionKind.MAIN,
+    shorten: bool = True,
+    start: tuple[int, int] = (1, 0),
+    session: str = SESSION,
 ) -> list[Event]:
     """Return the events of a transcript, starting at a line and byte offset."""
-    reader = ClaudeCode().reader(Session("claude-code", SESSION, kind), shorten=shorten)
+    reader = ClaudeCode().reader(Session("claude-code", session, kind), shorten=shorten)
     return list(reader.read(split(io.BytesIO(jsonl(records)), start_line=start[0], start_byte=start[1])))
 
 
