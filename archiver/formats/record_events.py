@@ -78,7 +78,12 @@ def record_id(native_id: str, data: bytes) -> str:
 
     The result is the agent's own ID if that is unique across sessions. Otherwise it is a digest of the line.
     """
-    return native_id if _UNIQUE_ID.search(native_id) else hashlib.blake2b(data, digest_size=12).hexdigest()
+    return native_id if is_unique(native_id) else hashlib.blake2b(data, digest_size=12).hexdigest()
+
+
+def is_unique(native_id: str) -> bool:
+    """Return whether an ID is long enough to be unique across sessions, unlike `msg-1`."""
+    return _UNIQUE_ID.search(native_id) is not None
 
 
 def usage(reply: str, tokens_in: int, tokens_out: int) -> str:

@@ -190,12 +190,12 @@ class SourceReader:
             if place[0] not in self.later_sources and (place[0] != own[0] or place < own)
         }
 
-    def _later_sources(self, others: Collection[int]) -> list[int]:
+    def _later_sources(self, others: Collection[int]) -> Collection[int]:
         """Return the given sources of forks of this session, and of sub-agents that have their own transcript here."""
         forks = self._store.sessions.forked_from(self._session, others)
         if is_extracted(self._source.path):
             return forks
-        return forks + [each for each in others if is_extracted(self._store.sources.load(each).path)]
+        return [*forks, *self._store.sources.extracted(others)]
 
     def _reaches_back(self, earlier: Mapping[str, SourceLine]) -> bool:
         """Return whether a new line repeats a line before the resume point, or rewinds to such a line."""

@@ -138,7 +138,8 @@ class SessionTable:
         after the scope or, without a scope, after the agent's name: `codex/1234`.
         """
         rows = self._db.rows(
-            f"""SELECT s.id, iif(s.scope = '', s.agent, s.scope), s.native_id, (SELECT count(*) FROM session WHERE native_id = s.native_id),
+            f"""SELECT s.id, iif(s.scope = '', s.agent, s.scope), s.native_id,
+                      (SELECT count(*) FROM session WHERE native_id = s.native_id),
                       (SELECT max(native_id) FROM session WHERE native_id < s.native_id),
                       (SELECT min(native_id) FROM session WHERE native_id > s.native_id)
                 FROM session s WHERE s.id {AMONG}""",

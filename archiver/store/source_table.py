@@ -15,6 +15,7 @@ from msgspec.structs import asdict, astuple
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds, ResumePoint, SessionKind
+from ..formats import is_extracted
 from ..redaction import VERSION
 from .database import AMONG, Database, Row, Value, listed
 
@@ -176,6 +177,11 @@ class SourceTable:
             """SELECT count(*) FROM source WHERE rules = ''
                AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
         )
+
+    def extracted(self, sources: Collection[int]) -> list[int]:
+        """Return the given sources that were extracted from the transcript of another session."""
+        rows = self._db.rows(f"SELECT id, path FROM source WHERE id {AMONG}", (listed(sources),))
+        return [number for number, path in rows if is_extracted(Path(os.fsdecode(path)))]
 
     def unextracted(self, outcome: str) -> list[Source]:
         """Return the sources with lines of this outcome that changed since `ContainerTable.keep` was called for them.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import NAMESPACE_OID, uuid5
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
@@ -32,14 +33,25 @@ TABLES = {
 }
 
 
+def named(name: str) -> str:
+    """Return the record ID with this name, such as `one-asked`. Only UUIDs are unique across sessions."""
+    return str(uuid5(NAMESPACE_OID, name))
+
+
 def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop") -> list[dict[str, Any]]:
     """Return one exchange per word: the prompt `word?` and the answer `word!`, with record IDs made from the word."""
     place = {"sessionId": session, "cwd": project, "gitBranch": "main"}
     lines: list[dict[str, Any]] = []
     for word in words:
         lines += [
-            user(f"{word}?", uuid=f"{word}-asked", **place),
-            assistant(text(f"{word}!"), id=f"msg-{word}", uuid=f"{word}-answered", parentUuid=f"{word}-asked", **place),
+            user(f"{word}?", uuid=named(f"{word}-asked"), **place),
+            assistant(
+                text(f"{word}!"),
+                id=f"msg-{word}",
+                uuid=named(f"{word}-answered"),
+                parentUuid=named(f"{word}-asked"),
+                **place,
+            ),
         ]
     return lines
 
@@ -99,8 +111,8 @@ class History:
 
     def exchanges(self, session: str) -> list[Exchange]:
         """Return the exchanges of a session in ingest order."""
-        number = self.store.sessions.find("claude-code", session)
-        return [stored.exchange for stored in self.stored() if stored.session == number]
+        numbers = [number for number, each in self.store.sessions.all().items() if each.native_id == session]
+        return [stored.exchange for stored in self.stored() if stored.session in numbers]
 
     def prompts(self, session: str = ORIGINAL) -> list[str]:
         """Return the prompts of a session."""

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
+from ....core.conversation import Fact, Kind, Milliseconds, Note, Session, Skipped, Speaker, Turn
 from ...files.clipping import clean, clip, one_line
 from ...files.lines import Line, Reason, Record
 from ..json_values import content_blocks, count_of, instant, mapping, mappings, string, total
-from ..record_events import UUID, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
+from ..record_events import UUID, RecordEvents, RecordStamp, SkipReason, is_unique, record_id, unknown_type, usage
 from ..record_reader import RecordHandler, RecordReader
 from ..rewinds import PromptParents
 from ..tool_calls import INPUT_LIMIT, UNKNOWN_CALL
@@ -23,6 +23,8 @@ _SYNTHETIC = "<synthetic>"
 _AWAY_HINT = "(disable recaps in /config)"
 _NO_CONTENT = "(no content)"
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}
+_CONTENT = ("timestamp", "type", "subtype", "message", "content", "attachment")
+"""Fields that are equal in all copies of a record."""
 _BOOKKEEPING = (
     *("last-prompt", "mode", "permission-mode", "bridge-session", "frame-link"),
     *("started", "result", "relocated", "worktree-state", "atis-latch", "cost-state", "tools-used"),
@@ -104,7 +106,7 @@ class ClaudeCodeReader(RecordReader):
         handler = self._handlers.get(kind)
         if handler is None:
             return unknown_type(kind)
-        return handler(record, RecordStamp(line.number, instant(record.get("timestamp")), string(record.get("uuid"))))
+        return handler(record, _stamp(record, line.number))
 
     # Records of the user.
 
@@ -208,7 +210,7 @@ class ClaudeCodeReader(RecordReader):
         handler = {"user": self._user, "assistant": self._assistant}.get(kind)
         if handler is None:
             return unknown_type(f"progress/{kind}")
-        own = RecordStamp(stamp.line, instant(message.get("timestamp")) or stamp.at, string(message.get("uuid")))
+        own = _stamp(message, stamp.line, stamp.at)
         task, events = self._task(record, message, own), handler(message, own)
         return task or events if isinstance(events, str) else [*task, *events]
 
@@ -314,6 +316,17 @@ class ClaudeCodeReader(RecordReader):
             facts = {Fact.PARENT: "" if session == self._session.native_id else session}
         facts |= {Fact.CWD: cwd, Fact.BRANCH: "" if branch == "HEAD" else branch, Fact.VERSION: version}
         return self._facts.notes(line, facts | {Fact.AGENT_ID: agent_id})
+
+
+def _stamp(record: Record, line: int, at: Milliseconds | None = None) -> RecordStamp:
+    """Return the line, time and ID of a record. `at` is the time of a record without a time.
+
+    An ID such as `msg-1` occurs in every session. It is replaced by a digest of the ID, the time and the content.
+    """
+    own_id = string(record.get("uuid"))
+    if own_id and not is_unique(own_id):
+        own_id = record_id("", repr([own_id, *map(record.get, _CONTENT)]).encode("utf-8", "replace"))
+    return RecordStamp(line, instant(record.get("timestamp")) or at, own_id)
 
 
 def _is_result(block: Record) -> bool:

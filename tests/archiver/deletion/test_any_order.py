@@ -28,7 +28,7 @@ from palaver.core import ids
 from palaver.core.deletion import DeletionRequest, DeletionState
 
 from ..formats.claude_code.claude_lines import jsonl
-from ..history import History, talk
+from ..history import History, named, talk
 
 STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",
          "rules", "compress", "vanish", "kill", "lose")  # fmt: skip
@@ -156,10 +156,9 @@ class World:
     def _words_of(self, session: int) -> set[str]:
         """Return the words whose lines belong to a session, including deleted words."""
         sources = self.history.store.sources
-        places = sources.locate([f"{word}-asked" for word in self.ingested])
-        return {
-            record.partition("-")[0] for record, (source, _) in places.items() if sources.session_of(source) == session
-        }
+        records = {named(f"{word}-asked"): word for word in self.ingested}
+        places = sources.locate(records)
+        return {records[record] for record, (source, _) in places.items() if sources.session_of(source) == session}
 
     def _erase(self) -> None:
         self._forget(erase=True)
@@ -236,14 +235,14 @@ class World:
 
     def _lines(self, session: str) -> bytes:
         owners = ((word.partition(":")[0], word.partition(":")[2] or session) for word in self.files[session])
-        named = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
-        more = named if session in self.origins else {}
+        origin = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
+        more = origin if session in self.origins else {}
         return b"".join(
             jsonl({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in owners
         )
 
     def _after(self, word: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        before = {"parentUuid": f"{self._before[word]}-answered"} if word in self._before else {}
+        before = {"parentUuid": named(f"{self._before[word]}-answered")} if word in self._before else {}
         return [{**lines[0], **before}, *lines[1:]]
 
     def _new(self, least: int = 1, *, most: int = 3) -> list[str]:

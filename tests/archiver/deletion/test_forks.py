@@ -11,7 +11,7 @@ from palaver.archiver.store import Store
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput
 
-from ..history import FORK, ORIGINAL, History, talk
+from ..history import FORK, ORIGINAL, History, named, talk
 from .steps import all_prompts, copied_bytes, exchange, forget, plan, undo
 
 
@@ -115,7 +115,7 @@ def test_expiry_erases_lines_from_forks(history: History, repeated: str) -> None
     assert not any("one" in str(row) for row in history.dump()["record"])
 
 
-SUMMARY = {"type": "summary", "summary": "DeletionSummary walruses", "leafUuid": "apart-answered"}
+SUMMARY = {"type": "summary", "summary": "DeletionSummary walruses", "leafUuid": named("apart-answered")}
 """Line without an ID, which is recognised only by a keyed hash of its content."""
 
 

@@ -31,7 +31,7 @@ from palaver.core.home import Home
 
 from ..formats.claude_code.claude_lines import assistant, jsonl, queue, text, user
 from ..formats.opencode.test_opencode import in_database
-from ..history import FORK, ORIGINAL, History, talk
+from ..history import FORK, ORIGINAL, History, named, talk
 from ..redaction.planted import TOKENS
 
 few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -634,7 +634,7 @@ def rewind(word: str, parent: str) -> list[dict[str, Any]]:
 
 def test_rewound_turns_are_inactive(history: History) -> None:
     """Turns of an abandoned branch are stored as inactive."""
-    history.write([*talk("one"), *rewind("wrong", "one-answered"), *rewind("right", "one-answered")])
+    history.write([*talk("one"), *rewind("wrong", named("one-answered")), *rewind("right", named("one-answered"))])
     history.ingest()
 
     assert {exchange.prompt: {turn.active for turn in exchange.turns} for exchange in history.exchanges(ORIGINAL)} == {
@@ -646,11 +646,11 @@ def test_rewound_turns_are_inactive(history: History) -> None:
 
 def test_a_rewind_before_the_resume_point_is_applied(history: History) -> None:
     """A rewind to a line before the resume point marks the same turns as a full read."""
-    left = [*talk("one"), *rewind("wrong", "one-answered"), *rewind("worse", "wrong-answered")]
+    left = [*talk("one"), *rewind("wrong", named("one-answered")), *rewind("worse", named("wrong-answered"))]
     history.write(left)
     history.ingest()
     seq = history.store.changes.last()
-    history.append(rewind("right", "one-answered"))
+    history.append(rewind("right", named("one-answered")))
     tally = history.ingest()
 
     assert [all(turn.active for turn in found.turns) for found in history.exchanges(ORIGINAL)] == [
@@ -666,9 +666,9 @@ def test_a_rewind_before_the_resume_point_is_applied(history: History) -> None:
 
 def test_a_rewind_after_a_restart_is_applied(history: History) -> None:
     """A rewind is applied even if the last exchange has no parent record."""
-    history.write([*talk("one"), *rewind("wrong", "one-answered"), *talk("anew")])
+    history.write([*talk("one"), *rewind("wrong", named("one-answered")), *talk("anew")])
     history.ingest()
-    history.append(rewind("right", "one-answered"))
+    history.append(rewind("right", named("one-answered")))
     history.ingest()
 
     assert [all(turn.active for turn in found.turns) for found in history.exchanges(ORIGINAL)] == [
@@ -681,8 +681,8 @@ def test_a_rewind_after_a_restart_is_applied(history: History) -> None:
 
 def test_a_repeated_prompt_is_no_rewind(history: History) -> None:
     """A repeated record does not count as a rewind, and the turns before the repetition stay active."""
-    lines = [*talk("one"), *rewind("two", "one-answered")]
-    history.write([*lines, *lines[2:], *rewind("three", "two-answered")])
+    lines = [*talk("one"), *rewind("two", named("one-answered"))]
+    history.write([*lines, *lines[2:], *rewind("three", named("two-answered"))])
     history.ingest()
 
     assert history.prompts() == ["one?", "two?", "three?"]
@@ -691,7 +691,7 @@ def test_a_repeated_prompt_is_no_rewind(history: History) -> None:
 
 def test_a_title_applies_to_the_session_of_its_record(history: History) -> None:
     """A summary that refers to a record of another session sets the title of that session."""
-    summary = {"type": "summary", "summary": "The shop", "leafUuid": "one-answered"}
+    summary = {"type": "summary", "summary": "The shop", "leafUuid": named("one-answered")}
     nowhere = {"type": "summary", "summary": "Nobody's", "leafUuid": "unknown"}
     history.write(talk("one"), at=1)
     history.write([summary, nowhere, *talk("two", session=FORK)], FORK, at=2)

@@ -17,7 +17,7 @@ from palaver.archiver.store import Source, SourceLine, Store
 from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
 
 from ..formats.claude_code.claude_lines import assistant, jsonl, text, user
-from ..history import FORK, ORIGINAL, talk
+from ..history import FORK, ORIGINAL, named, talk
 
 FILTERS = IngestFilters(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
 MODE = {"type": "mode", "mode": "normal", "sessionId": ORIGINAL}
@@ -51,6 +51,9 @@ class KnownRecords:
         return {record: place for record, place in self._known.items() if record in records}
 
     def forked_from(self, session: Session, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
+        return ()
+
+    def extracted(self, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
         return ()
 
 
@@ -141,12 +144,18 @@ def test_a_file_without_exchanges_is_read_from_its_start() -> None:
 def test_lines_of_another_file_are_repeated() -> None:
     """Lines of another file count as repeated and yield no exchange. A record on its own known line does not."""
     found = Read(
-        *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
+        *talk("one", "two", "three"),
+        places={named("one-asked"): (7, 1), named("one-answered"): (7, 2), named("two-asked"): (1, 3)},
     )
 
     assert found.prompts == ["two?", "three?"]
     assert found.source.coverage == {REPEATED: 2, PARSED: 4}
-    assert found.reading.records == {"two-asked": 3, "two-answered": 4, "three-asked": 5, "three-answered": 6}
+    assert found.reading.records == {
+        named("two-asked"): 3,
+        named("two-answered"): 4,
+        named("three-asked"): 5,
+        named("three-answered"): 6,
+    }
 
 
 def test_earlier_lines_of_the_file_are_repeated() -> None:
@@ -170,8 +179,8 @@ def test_known_records_are_queried_once() -> None:
 
 def test_a_session_is_dated_by_its_own_lines() -> None:
     """Lines that are repeated from another session do not change the dates of a fork."""
-    old = user("old", uuid="old", timestamp="2020-01-01T00:00:00Z")
-    found = Read(old, user("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={"old": (7, 1)})
+    old = user("old", uuid=named("old"), timestamp="2020-01-01T00:00:00Z")
+    found = Read(old, user("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={named("old"): (7, 1)})
 
     assert (found.session.started, found.session.ended) == (1_772_359_200_000, 1_772_359_200_000)
 

@@ -6,16 +6,19 @@ from .claude_lines import HOST, PROMPT, assistant, jsonl, notes, progress, read,
 
 TASK = "Count the routes of the ferry timetable"
 AGENT = "a1b2c3d"
+FIRST, SECOND, THIRD = (f"aaaaaaaa-0000-4000-8000-00000000000{number}" for number in range(3))
 
 
 def records() -> list[object]:
     """Return the progress records of one sub-agent."""
-    call = assistant(tool("Edit", {"file_path": "/work/app/ferry.py", "old_string": "1", "new_string": "2"}), uuid="u2")
+    call = assistant(
+        tool("Edit", {"file_path": "/work/app/ferry.py", "old_string": "1", "new_string": "2"}), uuid=SECOND
+    )
     call["message"]["usage"] = {"input_tokens": 40, "cache_read_input_tokens": 2, "output_tokens": 1}
     return [
-        progress(user([text(TASK)], uuid="u1"), agent=AGENT, task=TASK),
+        progress(user([text(TASK)], uuid=FIRST), agent=AGENT, task=TASK),
         progress(call, agent=AGENT, task=TASK),
-        progress(result("The file was updated") | {"uuid": "u3"}, agent=AGENT, task=TASK),
+        progress(result("The file was updated") | {"uuid": THIRD}, agent=AGENT, task=TASK),
     ]
 
 
@@ -29,9 +32,9 @@ def test_progress_records_are_the_conversation_of_a_subagent() -> None:
     found = turns(*records())
 
     assert [(turn.line, turn.speaker, turn.kind, turn.record) for turn in found] == [
-        (1, HOST, PROMPT, "u1"),
-        (2, Speaker.ASSISTANT, Kind.CALL, "u2"),
-        (3, Speaker.TOOL, Kind.RESULT, "u3"),
+        (1, HOST, PROMPT, FIRST),
+        (2, Speaker.ASSISTANT, Kind.CALL, SECOND),
+        (3, Speaker.TOOL, Kind.RESULT, THIRD),
     ]
     assert found[0].text == TASK
     assert found[2].writes == ("/work/app/ferry.py",)

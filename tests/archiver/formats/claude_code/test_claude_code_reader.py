@@ -316,3 +316,14 @@ def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
     assert set(passed.values()) <= {1}
     assert not recorded & passed.keys()
     assert recorded | passed.keys() == set(range(1, len(content) + 1))
+
+
+def test_ids_that_occur_in_every_session_do_not_identify_a_record() -> None:
+    """A record ID such as `msg-1` identifies a record only together with its time and content."""
+    first, same, other = (
+        turns(user(content, uuid="msg-1", sessionId=session))[0].record
+        for content, session in (("one", SESSION), ("one", "another"), ("two", SESSION))
+    )
+
+    assert first == same != other
+    assert turns(user("one"))[0].record == ""
