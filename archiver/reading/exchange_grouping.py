@@ -1,5 +1,6 @@
 """Grouping of a transcript's events into exchanges, each of which begins with a prompt of the user."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
@@ -131,7 +132,7 @@ class _Draft(Struct):
         self.add(prompt, start_byte)
 
     def close(self, ordinal: int, end_line: int, end_byte: int) -> Exchange:
-        turns = sorted(self.turns, key=lambda turn: turn.line)
+        turns = _with_distinct_calls(sorted(self.turns, key=lambda turn: turn.line))
         times: list[Milliseconds] = [turn.at for turn in turns if turn.at is not None]
         span = Span(self.start_line, end_line, self.start_byte, end_byte)
         first, last = (times[0], max(times)) if times else (None, None)
@@ -139,3 +140,26 @@ class _Draft(Struct):
             (sum(counts) for counts in zip(*self.usage.values(), strict=True)) if self.usage else (0, 0)
         )
         return Exchange(ordinal, span, tuple(turns), first, last, self.cwd, self.branch, tokens_in, tokens_out)
+
+
+def _with_distinct_calls(turns: list[Turn]) -> list[Turn]:
+    """Return the turns with a distinct ID for each call. A repeated ID gets a number: `call_0`, `call_0#2`.
+
+    Some models count their calls anew in every reply. The results of calls with the same ID are in the order of these
+    calls.
+    """
+    calls = [turn.call for turn in turns if turn.kind is Kind.CALL and turn.call]
+    if len(set(calls)) == len(calls):
+        return turns
+    made, waiting = Counter[str](), defaultdict[str, list[str]](list)
+    distinct: list[Turn] = []
+    for turn in turns:
+        call = turn.call
+        if turn.kind is Kind.CALL and call:
+            made[call] += 1
+            call = f"{call}#{made[call]}" if made[call] > 1 else call
+            waiting[turn.call].append(call)
+        elif turn.kind is Kind.RESULT and waiting[call]:
+            call = waiting[call].pop(0)
+        distinct.append(turn._replace(call=call))
+    return distinct

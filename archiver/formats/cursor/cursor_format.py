@@ -66,7 +66,7 @@ class Cursor(FolderFormat):
         parent = path.parent.parent.name if path.parent.name == _SUBAGENTS else ""
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
         at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
-        return Session(self.agent, path.stem, kind, parent, started=at, ended=at)
+        return Session(self.agent, path.stem, kind, parent, started=at, ended=at, scope=parent)
 
     def _is_from_agent(self, record: Record) -> bool:
         content = mapping(record.get("message")).get("content")

@@ -20,7 +20,7 @@ CREATE TABLE session_with_scope (
     UNIQUE (agent, native_id, scope)
 );
 INSERT INTO session_with_scope SELECT id, agent, native_id, kind, parent_id, project, cwd, branch, title, title_rank,
-    version, models, links, started, ended, iif(agent = 'claude-code' AND kind = 'subagent', parent_id, '') FROM session;
+    version, models, links, started, ended, iif(agent IN ('claude-code', 'cursor') AND kind = 'subagent', parent_id, '') FROM session;
 DROP TABLE session;
 ALTER TABLE session_with_scope RENAME TO session;
 CREATE INDEX session_native_id ON session (native_id);

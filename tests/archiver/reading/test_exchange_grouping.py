@@ -234,3 +234,11 @@ def test_resuming_gives_the_same_exchanges(content: list[bytes], cut: int) -> No
     )
 
     assert before[:-1] + again == exchanges(whole)
+
+
+def test_calls_with_the_same_id_are_distinct() -> None:
+    """Some models count their calls anew in every reply, so an ID can occur twice in an exchange."""
+    first, second = (assistant(tool("Bash", {"command": name}, id="call_0"), id=name) for name in ("ls", "pwd"))
+    (only,) = grouped(user("go"), first, result("a", id="call_0"), second, result("b", id="call_0"))
+
+    assert [turn.call for turn in only.turns[1:]] == ["call_0", "call_0", "call_0#2", "call_0#2"]
