@@ -1,6 +1,6 @@
 """Dialogue: the turns of an exchange as a list of steps, with each tool result beside its call."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -59,15 +59,39 @@ def result_limit(exchanges: Sequence[Exchange], budget: int = BUDGET) -> int:
     return max(RESULT_MIN, characters // max(results, 1))
 
 
-def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:
-    """Return the steps of an exchange in order.
+def dialogues(exchanges: Sequence[Exchange], limit: int | None) -> list[tuple[Exchange, tuple[Step, ...]]]:
+    """Return each exchange with its steps in order.
 
-    Tool results have at most `limit` characters. With None, their length is not limited.
+    A result is shown beside its call, even if it was recorded in a later exchange. Tool results have at most `limit`
+    characters. With None, their length is not limited.
     """
-    answers = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.RESULT and turn.call}
-    calls = {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}
-    shown = (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in calls)
-    return tuple(_labelled(_step(turn, answers, limit) for turn in shown))
+    own = [
+        _results(exchange, {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}) for exchange in exchanges
+    ]
+    late = list[set[str]]()
+    waiting: dict[str, dict[str, Turn]] = {}
+    for exchange, answers in zip(exchanges, own, strict=True):
+        found = _results(exchange, waiting.keys())
+        late.append(set(found))
+        for call, result in found.items():
+            waiting.pop(call)[call] = result
+        waiting |= {
+            turn.call: answers for turn in exchange.turns if turn.kind is Kind.CALL and turn.call not in answers
+        }
+    return [
+        (exchange, tuple(_labelled(_step(turn, answers, limit) for turn in _shown(exchange, answers.keys() | apart))))
+        for exchange, answers, apart in zip(exchanges, own, late, strict=True)
+    ]
+
+
+def _results(exchange: Exchange, calls: Collection[str]) -> dict[str, Turn]:
+    """Return the results of these calls in an exchange, by the ID of the call."""
+    return {turn.call: turn for turn in exchange.turns if turn.kind is Kind.RESULT and turn.call in calls}
+
+
+def _shown(exchange: Exchange, apart: Collection[str]) -> Iterator[Turn]:
+    """Yield the turns, except the results of the calls `apart`, which are shown beside their calls."""
+    return (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in apart)
 
 
 def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:

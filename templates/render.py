@@ -29,7 +29,7 @@ from ..core.results import (
 )
 from ..core.tokens import count
 from .detail_limit import limited
-from .dialogue import result_limit, steps
+from .dialogue import dialogues, result_limit
 from .environment import Templates
 from .hit_columns import brief_columns, complete_columns
 from .labels import has_transcript, other_sessions, plural_of
@@ -232,7 +232,7 @@ class Renderer:
 
     def _transcript(self, transcript: TranscriptExcerpt, rest: TruncatedLine | None, *, single: bool) -> str:
         limit = None if single else result_limit(transcript.exchanges, self._budget)
-        dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
+        dialogue = dialogues(transcript.exchanges, limit)
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
         # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.
         program = (

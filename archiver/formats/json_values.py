@@ -1,5 +1,6 @@
 """Typed access to fields of JSON records. Values of an unexpected type become an empty value."""
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -7,6 +8,7 @@ from ...core.clock import parse_instant
 from ...core.conversation import Milliseconds
 from ..files.lines import Record
 
+_MEDIA_LABEL = re.compile(r"\[(?:image|document|application|text)(?:/[\w.+-]+)?(?:, \d+ KB)?\]")
 _COUNT_MAX = 10**12
 """Maximum count that is accepted. The sum of a million such counts fits into a database column."""
 
@@ -77,3 +79,8 @@ def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
 def media_label(kind: str, data: object) -> str:
     """Return a label with type and size that replaces a base64-encoded picture or file."""
     return f"[{kind}, {len(string(data)) * 3 // 4096} KB]"
+
+
+def is_media_label(line: str) -> bool:
+    """Return whether a line is a label of a picture or a file, such as `[image/png, 12 KB]`."""
+    return _MEDIA_LABEL.fullmatch(line.strip()) is not None

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 from ..files.clipping import clean, clip
 from ..files.lines import Line, Reason, Record, records
+from .program_text import split_program_text
 from .record_events import RecordEvents, RecordStamp, SessionFacts, SkipReason, line_events
 from .tool_calls import INPUT_LIMIT, ToolCall, ToolCalls
 from .transcript_format import Event
@@ -85,13 +86,17 @@ class RecordReader(ABC):
         return handler
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the events that open an exchange.
+        """Return the events that open an exchange. A text that the program added does not open an exchange.
 
         In a sub-agent's transcript, the speaker is the host, because the parent agent wrote the prompt.
         """
+        typed, added, reminders = split_program_text(text)
+        if not typed:
+            return [*self._injected(added or reminders, stamp)]
         self._calls.clear()
         speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
-        return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.location(stamp.line)]
+        prompt = stamp.turn(speaker, Kind.PROMPT, typed)
+        return [prompt, *self._injected(added, stamp), *self._facts.location(stamp.line)]
 
     def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
         """Return a turn for text that the agent's program added, as a list. The list is empty if the text is empty."""

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
@@ -19,6 +20,7 @@ from ..store import Repetition, Source, SourceLine, Store
 from ..store.source_table import DELETED
 from .exchange_grouping import mark_rewound
 from .exclusion import Exclusion, remove_all, remove_excluded
+from .late_results import link_late_results
 from .own_output import remove_own_output
 from .parsing import ParsedLines, parse
 
@@ -123,6 +125,8 @@ class SourceReader:
             self.repetitions = [
                 Repetition(*place, lines[record]) for record, place in earlier.items() if place[0] != self._source.id
             ]
+        stored = partial(self._store.exchanges.calls_before, self._source.id, self._found.start.line)
+        self._found.exchanges = link_late_results(self._found.exchanges, stored)
         self._drop_deleted(file)
         self._exclude()
         for note in self._found.notes:

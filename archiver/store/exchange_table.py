@@ -3,7 +3,7 @@
 Extraction rules and indexes read this table, so they do not parse the raw copies again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -224,6 +224,19 @@ class ExchangeTable:
             return None
         ordinal, start_line, end_line, start_byte, end_byte, started, tokens_in, tokens_out = row
         return ExchangeHeader(ordinal, Span(start_line, end_line, start_byte, end_byte), started, tokens_in, tokens_out)
+
+    def calls_before(self, source: int | None, line: int, calls: Collection[str]) -> dict[str, Turn]:
+        """Return the calls with these IDs in the exchanges of a source that begin before a line. Omit unknown IDs."""
+        found: dict[str, Turn] = {}
+        for call in calls:
+            row = self._db.one(
+                """SELECT turns FROM exchange WHERE source = ? AND start_line < ? AND instr(turns, ?)
+                   ORDER BY start_line DESC LIMIT 1""",
+                (source, line, orjson.dumps(call)),
+            )
+            turns = _unpack(row[0]) if row else ()
+            found |= {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call == call}
+        return found
 
     def rewound_lines(self, source: int, start: int, end: int) -> set[int]:
         """Return the lines of a source from `start` to `end` that belong to a rewound branch."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from ...archiver.files.lines import split
 from ...archiver.formats.registry import by_agent
 from ...archiver.reading.exchange_grouping import group_exchanges
 from ...archiver.reading.exclusion import is_excluded
+from ...archiver.reading.late_results import link_late_results
 from ...archiver.redaction import Redactor
 from ...archiver.redaction.transcript_redactor import TranscriptRedactor
 from ...archiver.store import Source, Store
@@ -76,7 +78,8 @@ class TranscriptReader:
         exchanges = list(self._exchanges(excerpt, session, shorten=False)) if shown else []
         if _exceed_budget(exchanges, budget):
             exchanges = list(self._exchanges(excerpt, session, shorten=True))
-        exchanges = self._redactor.exchanges(exchanges)
+        stored = partial(self._store.exchanges.calls_before, source.id, start)
+        exchanges = link_late_results(self._redactor.exchanges(exchanges), stored)
         exchanges, next_line = _within_budget(exchanges, budget)
         end_line = next_line - 1 if next_line else last
         return TranscriptExcerpt(

@@ -3,9 +3,15 @@
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.templates.dialogue import RESULT_MIN, RESULTS_MAX, result_limit, steps
+from palaver.templates.dialogue import RESULT_MIN, RESULTS_MAX, Step, dialogues, result_limit
 
 from .samples import exchange
+
+
+def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:
+    """Return the steps of an exchange that is shown alone."""
+    [(_, shown)] = dialogues([exchange], limit)
+    return shown
 
 
 def of(*turns: Turn) -> Exchange:
@@ -69,3 +75,22 @@ def test_tool_results_share_a_limit() -> None:
     assert result_limit([one]) == RESULTS_MAX
     assert result_limit([one] * 1000) == RESULT_MIN
     assert result_limit([replace(one, turns=())]) == RESULTS_MAX
+
+
+def test_a_late_result_is_shown_beside_its_call() -> None:
+    """An agent can record a result after the next prompt. The later exchange then does not show it."""
+    first = of(
+        Turn(1, Speaker.HUMAN, Kind.PROMPT, "Ask"),
+        Turn(2, Speaker.ASSISTANT, Kind.CALL, "Agent: limits", tool="Agent", call="c1"),
+    )
+    second = of(
+        Turn(3, Speaker.HUMAN, Kind.PROMPT, "And?"),
+        Turn(4, Speaker.TOOL, Kind.RESULT, "40 a minute", tool="Agent", call="c1"),
+    )
+    (_, before), (_, after) = dialogues([first, second], None)
+
+    result = before[1].result
+    assert result is not None
+    assert (result.text, result.line) == ("40 a minute", 4)
+    assert [step.form for step in after] == ["prose"]
+    assert [step.tool for step in steps(second, None)] == ["", "Agent"]

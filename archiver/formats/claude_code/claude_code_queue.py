@@ -8,6 +8,7 @@ begins. If no other line contains the prompt by then, the prompt belongs to the 
 from msgspec import Struct, field
 
 from ....core.conversation import Skipped, Turn
+from ..json_values import is_media_label
 from ..record_events import SkipReason
 from ..transcript_format import Event
 
@@ -47,17 +48,17 @@ class PromptQueue(Struct):
 
     def skip(self, text: str) -> None:
         """Mark the first delayed prompt with this text as skipped."""
-        words = text.split() if self._prompts else []
+        words = _words(text) if self._prompts else []
         for prompt in self._prompts:
-            if not prompt.skipped and prompt.turn.text.split() == words:
+            if not prompt.skipped and _words(prompt.turn.text) == words:
                 prompt.skipped = SkipReason.QUEUED
                 return
 
     def read(self, text: str) -> None:
         """Mark the first prompt with this text as read by the assistant. An empty text matches the first prompt."""
-        words = text.split()
+        words = _words(text)
         for prompt in self._prompts:
-            if not (prompt.skipped or prompt.read) and (not words or prompt.turn.text.split() == words):
+            if not (prompt.skipped or prompt.read) and (not words or _words(prompt.turn.text) == words):
                 prompt.read = True
                 return
 
@@ -81,3 +82,8 @@ class PromptQueue(Struct):
                 accounted.add(typed_on)
                 self.released.append(Skipped(typed_on, prompt.skipped))
         self._prompts.clear()
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a prompt. Its pictures are recorded only when it is sent, so their labels do not count."""
+    return " ".join(line for line in text.splitlines() if not is_media_label(line)).split()

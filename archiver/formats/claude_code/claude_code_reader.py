@@ -13,7 +13,7 @@ from ..rewinds import PromptParents
 from ..tool_calls import INPUT_LIMIT, UNKNOWN_CALL
 from ..transcript_format import Event
 from .claude_code_progress import progress_reason, subagent_of, undecoded_reason, unwrapped
-from .claude_code_prompts import AttributedText, attribute
+from .claude_code_prompts import AttributedText, attribute, team_task
 from .claude_code_queue import PromptQueue
 from .claude_code_tools import block_text, call_of, content_text, result_of
 
@@ -126,6 +126,9 @@ class ClaudeCodeReader(RecordReader):
         """Return a text with its author, determined from the text itself and from the flags of its record."""
         if record.get("isCompactSummary") is True:
             return AttributedText(Speaker.HOST, Kind.COMPACTION, text)
+        task = team_task(text) if self._is_subagent or record.get("agentName") else ""
+        if task:
+            return AttributedText(Speaker.HOST, Kind.PROMPT, task)
         found = attribute(text)
         if found.kind is not Kind.PROMPT:
             return found
@@ -141,7 +144,7 @@ class ClaudeCodeReader(RecordReader):
         notes = self._open(record, stamp.line) if text.kind is Kind.PROMPT else []
         limit = INPUT_LIMIT if self._shorten and text.kind is Kind.INJECTED else None
         turn = stamp.turn(text.speaker, text.kind, clip(text.text, limit), tool=text.tool)
-        return [turn, *notes, *self._envelope_notes(record, stamp.line)]
+        return [turn, *self._injected(text.added, stamp), *notes, *self._envelope_notes(record, stamp.line)]
 
     def _open(self, record: Record, line: int) -> list[Note]:
         """Open an exchange: clear the state of the previous exchange, and return a rewind note if necessary."""

@@ -9,8 +9,8 @@ from ....core.conversation import Speaker
 from ...files.clipping import clean, clip
 from ...files.lines import Record
 from ..json_values import first_string, joined_text, listing, mapping, mappings, media_label, string
+from ..program_text import without_reminders
 from ..tool_calls import RESULT_LIMIT, ToolCall, call_text, named_values, tool_name
-from .claude_code_prompts import without_reminders
 
 _READERS = {"Read", "NotebookRead"}
 _WRITERS = {"Edit", "MultiEdit", "Write", "NotebookEdit"}

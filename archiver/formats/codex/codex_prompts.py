@@ -5,23 +5,10 @@ The author is the user or the program itself.
 
 import re
 
+from ..program_text import TAGS
+
 _TAG = re.compile(r"<([a-z][a-z0-9_-]*)[\s>]")
-_ENVELOPES = {
-    "codex_delegation",
-    "codex_internal_context",
-    "environment_context",
-    "heartbeat",
-    "hook_prompt",
-    "internal_model_context",
-    "permissions",
-    "recommended_plugins",
-    "skill",
-    "subagent_notification",
-    "system-reminder",
-    "turn_aborted",
-    "user_action",
-    "user_instructions",
-}
+_ENVELOPES = TAGS | {"heartbeat", "permissions", "skill"}
 _INSTRUCTIONS = "# AGENTS.md instructions"
 _REQUEST = re.compile(r"^## My request(?: for Codex)?:[ \t]*$\n?", re.MULTILINE)
 _PICTURE = re.compile(r"</?image(?: [^>]*)?>")

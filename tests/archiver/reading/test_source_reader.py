@@ -44,7 +44,7 @@ class KnownRecords:
     def __init__(self, places: Mapping[str, SourceLine] | None = None) -> None:
         self.queries: list[set[str]] = []
         self._known = places or {}
-        self.sources = self.sessions = self
+        self.sources = self.sessions = self.exchanges = self
 
     def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
         self.queries.append(set(records))
@@ -52,6 +52,9 @@ class KnownRecords:
 
     def forked_from(self, session: Session, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
         return ()
+
+    def calls_before(self, *_: object) -> Mapping[str, object]:
+        return {}
 
     def extracted(self, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
         return ()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from palaver.archiver.formats.program_text import NOTICES
 from palaver.core.conversation import Kind, SessionKind, Speaker
 
 from .claude_lines import HOST, HUMAN, INJECTED, PROMPT, author, result, text, turns, user
@@ -144,3 +145,32 @@ def test_a_lone_surrogate_is_replaced() -> None:
     (turn,) = turns(b'{"type":"user","message":{"role":"user","content":"broken \\ud83d here"}}')
 
     assert turn.text == "broken \ufffd here"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<task-notification>\n<summary>Build ended</summary>\n</task-notification>\nNow fix the login",
+        [text("<task-notification>\nBuild ended\n</task-notification>"), text("Now fix the login")],
+        f"{NOTICES[0]}\nNobody typed this.\n\n<task-notification>\nBuild ended\n</task-notification>\nNow fix the login",
+    ],
+)
+def test_a_notification_before_a_prompt_is_a_turn_of_the_program(content: object) -> None:
+    """The program can send a notification in the same message as a prompt. Both are kept, each with its author."""
+    prompt, notification = turns(user(content))
+
+    assert (prompt.speaker, prompt.kind, prompt.text) == (HUMAN, PROMPT, "Now fix the login")
+    assert (notification.speaker, notification.kind) == (HOST, INJECTED)
+    assert "Build ended" in notification.text
+
+
+def test_the_task_of_a_team_member_is_a_prompt_of_the_program() -> None:
+    """The leader of an agent team sends tasks to a sub-agent as team messages. Notices to it are JSON."""
+    task = '<teammate-message teammate_id="team-lead" color="blue">\nCheck the index\n</teammate-message>'
+    notice = '<teammate-message teammate_id="team-lead">\n{"type":"shutdown_request"}\n</teammate-message>'
+    found = turns(user(task), user(notice), kind=SessionKind.SUBAGENT)
+    in_own_file = turns(user(task, agentName="tester"))
+
+    assert [(turn.speaker, turn.kind) for turn in found] == [(HOST, PROMPT), (HOST, INJECTED)]
+    assert found[0].text == in_own_file[0].text == "Check the index"
+    assert author(task)[:2] == (HOST, INJECTED)

@@ -72,3 +72,16 @@ def test_a_withdrawn_prompt_is_dropped() -> None:
 def test_notices_in_the_queue_are_not_prompts(content: str) -> None:
     """Reports of background tasks in the queue are not prompts."""
     assert skipped(queue("enqueue", content)) == [(1, "queued")]
+
+
+@pytest.mark.parametrize("first", ["text", "picture"])
+def test_a_queued_prompt_with_a_picture_counts_once(first: str) -> None:
+    """Only the record of the sent prompt contains the picture, before or after the text."""
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+    blocks = [text("see the logo"), picture] if first == "text" else [picture, text("see the logo")]
+    attachment = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": blocks}}
+
+    for sent in (attachment, user(blocks)):
+        found = turns(user("one"), queue("enqueue", "see the logo"), queue("remove"), sent)
+        assert [(turn.line, "see the logo" in turn.text) for turn in found] == [(1, False), (4, True)]
+        assert "[image/png, 0 KB]" in found[1].text
