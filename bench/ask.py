@@ -8,11 +8,13 @@ from pathlib import Path
 from statistics import mean
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.conversation_tools import ConversationContext, get_observations, read, search
 from palaver.core.cited_answer import CitedAnswer
+from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.core.results import Hit
 from palaver.core.tokens import count
@@ -22,7 +24,7 @@ from palaver.templates.render import Renderer
 from .retrieval.corpus import Question
 from .retrieval.ours import Ours
 from .retrieval.sets import coding_sessions
-from .shared import SetMissing
+from .shared import SetMissing, parents_of_subagents
 from .table import table, write_section
 
 _KINDS = ("intent", "friction", "open_item", "repo", "workflow", "code", "paraphrase", "keyword", "question")
@@ -72,12 +74,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     ours = Ours(corpus, chosen.keep)  # Deleting this object removes the home.
     with ArchiveSearch(ours.home) as archive:
-        asked = ask_all(archive, corpus.questions)
+        asked = ask_all(archive, with_subagents(corpus.questions, ours.home))
         text = "\n\n".join([_by_kind(asked), _worth(archive, asked)])
     print(text)
     if chosen.write:
         write_section("Ask", f"`python -m bench.ask --write`\n\n{text}")
     return 0
+
+
+def with_subagents(questions: Iterable[Question], home: Home) -> Iterator[Question]:
+    """Yield each question with the sub-agents of its correct sessions as further correct sessions."""
+    parents = parents_of_subagents(home)
+    for question in questions:
+        also = {name: question.gains[parent] for name, parent in parents.items() if parent in question.gains}
+        yield replace(question, gains={**question.gains, **also})
 
 
 def ask_all(archive: ArchiveSearch, questions: Iterable[Question]) -> list[Asked]:

@@ -26,7 +26,7 @@ from . import shared
 from .retrieval.corpus import Corpus, Ranked, Searcher
 from .retrieval.run import run
 from .retrieval.sets import coding_sessions
-from .shared import PROJECT, SetMissing, find, transcripts, unpack
+from .shared import PROJECT, SetMissing, find, parents_of_subagents, transcripts, unpack
 from .table import table, write_section
 
 LABELS = PROJECT / "tests" / "observe" / "rules" / "labelled.json"
@@ -85,16 +85,18 @@ def archived(paths: Sequence[Path], folder: Path) -> Archive:
     said: dict[str, list[StoredExchange]] = defaultdict(list)
     learned: dict[str, list[StoredObservation]] = defaultdict(list)
     titles: dict[str, str] = {}
+    parents = parents_of_subagents(home)
     with Store.open(home.database) as store:
         keys = store.items.all_keys()
         for start in range(0, len(keys), 200):
             part = keys[start : start + 200]
             for stored in store.exchanges.load(part).values():
                 session = store.sessions.load(stored.session)
-                said[session.native_id].append(stored)
+                said[parents.get(session.native_id, session.native_id)].append(stored)
                 titles[session.native_id] = session.title
             for found in store.observations.load(part).values():
-                learned[store.sessions.load(found.session).native_id].append(found)
+                native_id = store.sessions.load(found.session).native_id
+                learned[parents.get(native_id, native_id)].append(found)
         again = store.confirmations.of_observations(keys)
     return Archive(said, learned, titles, {each.exchange for every in again.values() for each in every})
 
@@ -112,7 +114,7 @@ class Observed(Searcher):
     """Engine that finds sessions by their observations."""
 
     def __init__(self, home: Home) -> None:
-        self._layers = ArchiveSearch(home)
+        self._layers, self._parents = ArchiveSearch(home), parents_of_subagents(home)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         """Return up to `limit` distinct items, best first."""
@@ -120,7 +122,7 @@ class Observed(Searcher):
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, kinds=("observation",))
         best: dict[str, float] = {}
         for hit in self._layers.find(wanted).hits:
-            best.setdefault(hit.session_id, hit.score)
+            best.setdefault(self._parents.get(hit.session_id, hit.session_id), hit.score)
         return [Ranked(session, score) for session, score in best.items()]
 
 

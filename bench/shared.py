@@ -4,6 +4,10 @@ import os
 import tarfile
 from pathlib import Path
 
+from palaver.archiver.store import Store
+from palaver.core.conversation import SessionKind
+from palaver.core.home import Home
+
 PROJECT = Path(__file__).parents[1]
 
 
@@ -33,6 +37,13 @@ def samples() -> Path:
     if not path.is_dir():
         raise SetMissing(f"samples is not in {path.parent}; set PALAVER_SHARED to the folder of the development sets")
     return path
+
+
+def parents_of_subagents(home: Home) -> dict[str, str]:
+    """Map the ID of each sub-agent in a home to the ID of its parent session. A hit in it counts as its parent's."""
+    with Store.open(home.database) as store:
+        sessions = store.sessions.all().values()
+        return {each.native_id: each.parent_id for each in sessions if each.kind is SessionKind.SUBAGENT}
 
 
 def unpack(archive: Path, folder: Path) -> list[Path]:

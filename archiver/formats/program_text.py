@@ -42,6 +42,8 @@ NOTICES: Final = (
     "Stop hook feedback:",
 )
 """Beginnings of texts that a program writes without tags. They end where a tag or the text ends."""
+HINT: Final = "Note: The user's next message may contain a correction or preference."
+"""Beginning of a paragraph that Claude Code adds to the user's reason for refusing a tool call."""
 _AFTER: Final = "Read the output file to retrieve the result:"
 """Beginning of the line that follows some notifications."""
 

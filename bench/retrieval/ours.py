@@ -13,6 +13,7 @@ from palaver.core.results import Hit
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 
+from ..shared import parents_of_subagents
 from .bench_home import BenchHome
 from .corpus import Corpus, Passage, Ranked, Searcher
 
@@ -31,6 +32,7 @@ class Ours(Searcher):
         self._items = [passage.item for passage in corpus.passages] if corpus.transcripts is None else None
         with Pipeline(self.home) as pipeline:
             pipeline.run([] if self._bench_home.known else self._store(corpus))
+        self._parents = parents_of_subagents(self.home)
         self._layers = ArchiveSearch(self.home)
 
     def _store(self, corpus: Corpus) -> list[Transcript]:
@@ -48,7 +50,11 @@ class Ours(Searcher):
             return None
         if self._items is not None:
             return self._items[stored.exchange.span.start_line - 1]
-        return store.sessions.load(stored.session).native_id
+        return self._main_session(store.sessions.load(stored.session).native_id)
+
+    def _main_session(self, session_id: str) -> str:
+        """Return the ID of a session or, for a sub-agent, of its parent."""
+        return self._parents.get(session_id, session_id)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         """Return up to `limit` distinct items, best first."""
@@ -67,7 +73,7 @@ class Ours(Searcher):
 
     def item(self, hit: Hit) -> str:
         """Return the item of a hit."""
-        return hit.session_id if self._items is None else self._items[hit.start_line - 1]
+        return self._main_session(hit.session_id) if self._items is None else self._items[hit.start_line - 1]
 
 
 def _unpacked(archive: Path, folder: Path) -> Path:

@@ -9,7 +9,7 @@ from ....core.conversation import Speaker
 from ...files.clipping import clean, clip
 from ...files.lines import Record
 from ..json_values import first_string, joined_text, listing, mapping, mappings, media_label, string
-from ..program_text import without_reminders
+from ..program_text import HINT, without_reminders
 from ..tool_calls import RESULT_LIMIT, ToolCall, call_text, named_values, tool_name
 
 _READERS = {"Read", "NotebookRead"}
@@ -148,7 +148,7 @@ def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) ->
 def _failure(text: str, limit: int | None, *, by_user: bool) -> ToolResult:
     """Return the result of a failed call. Its author is the user if the user refused the call and gave a reason."""
     if text.startswith(_REJECTED):
-        reason = text.partition(_REJECTED_WITH)[2].strip()
+        reason = text.partition(_REJECTED_WITH)[2].partition(HINT)[0].strip()
         if by_user and reason and not reason.startswith(_CLARIFY):
             return ToolResult(clip(reason, limit), failed=True, speaker=Speaker.HUMAN)
         text = reason or _REJECTED

@@ -152,7 +152,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
     [
         "<task-notification>\n<summary>Build ended</summary>\n</task-notification>\nNow fix the login",
         [text("<task-notification>\nBuild ended\n</task-notification>"), text("Now fix the login")],
-        f"{NOTICES[0]}\nNobody typed this.\n\n<task-notification>\nBuild ended\n</task-notification>\nNow fix the login",
+        f"{NOTICES[0]}\nNobody typed this.\n<task-notification>\nBuild ended\n</task-notification>\nNow fix the login",
     ],
 )
 def test_a_notification_before_a_prompt_is_a_turn_of_the_program(content: object) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.files.clipping import trim
+from palaver.archiver.formats.program_text import HINT
 from palaver.core.conversation import Kind, Speaker, Turn
 
 from .claude_lines import HUMAN, INJECTED, assistant, result, text, tool, turns, user
@@ -182,3 +183,10 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
         (Kind.RESULT, "ok"),
         (INJECTED, "note"),
     ]
+
+
+def test_a_hint_of_the_program_is_not_part_of_the_users_reason() -> None:
+    """Some versions add a paragraph for the model after the user's reason for a refusal."""
+    turn = tool_result_turn("Edit", f"{REASON}\n\n{HINT} Pay close attention.", is_error=True)
+
+    assert (turn.speaker, turn.text) == (Speaker.HUMAN, "use the old name")
