@@ -63,6 +63,13 @@ class Source(Struct):
 
 _COLUMNS: Final = Source.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
+_ORIGINS_FIRST: Final = """(
+    WITH RECURSIVE before (name) AS (
+        SELECT parent_id FROM session WHERE id = source.session
+        UNION SELECT s.parent_id FROM before JOIN session s ON (s.agent, s.native_id) = (source.agent, name)
+    ) SELECT count(*) FROM before
+)"""
+"""SQL expression for the number of sessions from which the session of a source was forked."""
 MAIN_SOURCE: Final = """
 SELECT id FROM source WHERE session = ?1 AND (
     EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id) OR
@@ -153,13 +160,7 @@ class SourceTable:
                         ON p.agent = s.agent AND p.native_id = s.parent_id AND s.parent_id <> ''
                         WHERE coalesce(s.links ->> '$.{UNINDEXED}', p.links ->> '$.{UNINDEXED}') NOT NULL
                     ) AND EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id)
-                ) ORDER BY (
-                    WITH RECURSIVE before (name) AS (
-                        SELECT parent_id FROM session WHERE id = source.session
-                        UNION SELECT s.parent_id FROM before
-                            JOIN session s ON (s.agent, s.native_id) = (source.agent, name)
-                    ) SELECT count(*) FROM before
-                ), id""",
+                ) ORDER BY {_ORIGINS_FIRST}, id""",
             (scheduled_only, VERSION),
         )
         return [_source(row) for row in rows]
@@ -186,11 +187,13 @@ class SourceTable:
     def unextracted(self, outcome: str) -> list[Source]:
         """Return the sources with lines of this outcome that changed since `ContainerTable.keep` was called for them.
 
+        A fork follows the sessions from which it was forked.
         The state of such a source is the number of its parsed bytes, and its path is the name of its copy.
         """
         rows = self._db.rows(
             f"""{_SELECT} WHERE coverage ->> ? > 0
-                AND parsed IS NOT (SELECT state FROM container WHERE path = CAST(archived AS BLOB)) ORDER BY id""",
+                AND parsed IS NOT (SELECT state FROM container WHERE path = CAST(archived AS BLOB))
+                ORDER BY {_ORIGINS_FIRST}, id""",
             (f'$."{outcome}"',),
         )
         return [_source(row) for row in rows]

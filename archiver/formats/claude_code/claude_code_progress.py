@@ -69,8 +69,9 @@ def lines_by_subagent(lines: Iterable[Line]) -> dict[str, list[Line]]:
     """Return the lines with messages of sub-agents, without their content, by the sub-agent's session ID."""
     found: dict[str, list[Line]] = {}
     for line in lines:
-        on_line = records(line) if b'"progress"' in line.data and _MESSAGE in line.data else []
-        if not isinstance(on_line, str):
-            for agent in dict.fromkeys(filter(None, map(subagent_of, on_line))):
+        if b'"progress"' in line.data and _MESSAGE in line.data:
+            on_line = records(line)
+            agents = set[str]() if isinstance(on_line, str) else {subagent_of(record) for record in on_line}
+            for agent in sorted(agents - {""}):
                 found.setdefault(agent, []).append(line._replace(data=b""))
     return found

@@ -23,7 +23,7 @@ def uuid(number: int) -> str:
 
 def messages(*, session: str = ORIGINAL, task: str = TASK, first: int = 1) -> list[dict[str, Any]]:
     """Return the messages of a sub-agent as its own transcript contains them."""
-    place = {**PLACE, "sessionId": session, "agentId": "a1b2c3d", "isSidechain": True}
+    place: dict[str, Any] = {**PLACE, "sessionId": session, "agentId": "a1b2c3d", "isSidechain": True}
     call = tool("Read", {"file_path": "/home/demo/shop/ferry.txt"}, id=f"toolu_{first}")
     return [
         user(task, uuid=uuid(first), **place),
@@ -179,3 +179,16 @@ def test_subagents_that_shared_an_id_are_separated(history: History) -> None:
         ["Paint the hull"],
     ]
     assert {each.key for each in history.stored()} == keys
+
+
+@pytest.mark.parametrize("at", [2, 0])
+def test_a_fork_repeats_the_subagents_of_its_origin(history: History, at: int) -> None:
+    """A fork copies the records of its origin, with its own session ID. The sub-agent belongs to the origin."""
+    history.write([*talk("one"), *in_progress(*messages())])
+    origin = {"forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}}
+    copied = [*talk("one", session=FORK), *in_progress(*messages(), session=FORK)]
+    history.write([*({**line, **origin} for line in copied), *talk("apart", session=FORK)], FORK, at=at)
+    history.ingest()
+
+    assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["apart?"])
+    assert ([each.prompt for each in subagent(history)], subagent(history, FORK)) == ([TASK], [])
