@@ -11,6 +11,7 @@ from ...core.durability import sync
 from ...core.errors import CopyGone, InvalidInput, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, ExportedFile
+from ..formats import is_extracted
 from ..store import Source, Store
 from ..store.source_table import DELETED
 from .checksums import Checksums
@@ -75,13 +76,15 @@ class Exporter:
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
         """Write the files of sources to a folder: one subfolder per agent, with the original paths below it.
 
-        An existing file is compared and never replaced. Sources that cannot be exported are reported as problems.
+        An existing file is compared and never replaced. Sources that cannot be exported are reported as problems. A
+        source that was extracted from a transcript is exported only if all sources were extracted.
         Raises `InvalidInput` if the folder is inside the archive or cannot be created.
         """
         if folder.resolve().is_relative_to(self._raw.root.resolve()):
             raise InvalidInput(f"{folder} is inside the archive", hint="Export to another folder.")
         _create(folder)
         result = Exported(folder)
+        sources = [source for source in sources if not is_extracted(source.path)] or sources
         for done, (path, source) in enumerate(self._target_paths(sources)):
             progress(done, len(sources))
             try:

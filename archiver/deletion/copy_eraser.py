@@ -19,7 +19,7 @@ from ..files.compression import DOCUMENT, SUFFIX, as_lines
 from ..files.lines import is_blanked, split
 from ..formats.registry import all_formats
 from ..store import Source, Store
-from .ownership import parse_copy, reading_copy, repeats_others
+from .ownership import extracted_records, has_subagents, parse_copy, reading_copy, repeats_others
 from .suppression import SuppressionList
 
 
@@ -92,10 +92,11 @@ class CopyEraser:
             copy.decompress()
         with as_lines(copy.open(), copy.path) as file:
             gone = self.suppressed.lines(path, split(file), blanked=False)
-        if gone or source is None or repeats_others(source):
+        if gone or source is None or repeats_others(source) or has_subagents(source):
             with reading_copy(self._raw, copy.archived) as file:
                 parsed = parse_copy(file, agent, path, self._key)
-            gone |= self.suppressed.records(parsed.records)  # Forks repeat erased records on different lines.
+                # Forks and transcripts of parents repeat erased records on different lines.
+                gone |= self.suppressed.records(parsed.records | extracted_records(file, agent))
             if gone:
                 with updating_checksums(self._store, copy, source, in_place=_keeps_offsets(copy)):
                     erase_lines(copy, gone, {exchange.span.start_line for exchange in parsed.exchanges})

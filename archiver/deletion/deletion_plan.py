@@ -157,7 +157,7 @@ class Planner:
             progress(done, len(others))
             try:
                 lines = {line for line, line_hash in self._copies.hashes(source) if line_hash in hashes}
-                records = self._copies.records(source).items()
+                records = (self._copies.records(source) | self._copies.extracted_records(source)).items()
             except CopyDamaged:
                 unreadable |= {source.archived} if has_files(self._raw, source.archived) else set()
                 continue

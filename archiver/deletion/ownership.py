@@ -18,6 +18,8 @@ from ..copies.raw import RawArchive, matches
 from ..copies.raw_copy import COMPRESSED_SUFFIX, Copy
 from ..files.compression import opened
 from ..files.lines import REPEATED, head, split
+from ..formats import ExtractingFormat
+from ..formats.record_events import SkipReason
 from ..formats.registry import by_agent
 from ..reading.parsing import ParsedLines, parse
 from ..redaction import Redactor
@@ -80,6 +82,13 @@ class Ownership:
         with self.reading(source) as file:
             return parse_copy(file, source.agent, source.path, self._key).records
 
+    def extracted_records(self, source: Source) -> dict[str, int]:
+        """Return the line numbers of the records of sub-agents in a copy, by record ID. Raises `CopyDamaged`."""
+        if not has_subagents(source):
+            return {}
+        with self.reading(source) as file:
+            return extracted_records(file, source.agent)
+
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield pairs of a line number of a copy and a keyed hash of that line. A line can have several hashes.
 
@@ -131,6 +140,11 @@ def repeats_others(source: Source) -> bool:
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 
+def has_subagents(source: Source) -> bool:
+    """Return whether a copy contains messages of sub-agents, which may have a transcript of their own as well."""
+    return SkipReason.SUBAGENT in source.coverage
+
+
 def has_files(raw: RawArchive, archived: str) -> bool:
     """Return whether any file of a copy exists, even a damaged file."""
     copy = Copy(raw.root, archived)
@@ -170,3 +184,9 @@ def parse_copy(file: BinaryIO, agent: str, path: Path, key: bytes) -> ParsedLine
     known = by_agent(agent)
     session = known.identify(path, head(file))
     return parse(known, session, ResumePoint(), file, Redactor(key))
+
+
+def extracted_records(file: BinaryIO, agent: str) -> dict[str, int]:
+    """Return the line numbers of the records of sub-agents in the content of a copy, by record ID."""
+    known = by_agent(agent)
+    return known.extracted_records(split(file)) if isinstance(known, ExtractingFormat) else {}

@@ -143,6 +143,10 @@ class ExtractingFormat(TranscriptFormat, Protocol):
         """
         ...
 
+    def extracted_records(self, lines: Iterable[Line]) -> dict[str, int]:
+        """Map the ID of each record that `extracted` finds in a transcript to its line."""
+        ...
+
 
 def is_extracted(path: Path) -> bool:
     """Return whether the session at this path was extracted from a transcript."""

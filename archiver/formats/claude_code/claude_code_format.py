@@ -15,8 +15,8 @@ from ..folder_format import FolderFormat
 from ..json_values import mapping, string
 from ..record_events import UUID
 from ..transcript_format import EXTRACTED, ContainedSession, TranscriptFormat
-from .claude_code_progress import lines_by_subagent
-from .claude_code_reader import ClaudeCodeReader
+from .claude_code_progress import lines_by_subagent, records_of_subagents, unwrapped
+from .claude_code_reader import ClaudeCodeReader, own_id
 
 _BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
 _ENVELOPE = {"isSidechain", "parentUuid", "uuid", "sessionId", "cwd"}
@@ -32,7 +32,7 @@ class ClaudeCode(FolderFormat):
     reader_class = ClaudeCodeReader
     home_variable = "CLAUDE_CONFIG_DIR"
     other_files = frozenset({"journal.jsonl", "history.jsonl"})
-    other_folders = frozenset({"tool-results", "memory", "file-history", "todos"})
+    other_folders = frozenset({"tool-results", "memory", "file-history", "todos", EXTRACTED})
     name_pattern = re.compile(rf"(?:{UUID}|agent-.*)\.jsonl", re.DOTALL)
 
     def roots(self) -> list[Path]:
@@ -86,6 +86,11 @@ class ClaudeCode(FolderFormat):
                 rows,
             )
             yield self.identify(contained.path, next(rows())), contained
+
+    def extracted_records(self, lines: Iterable[Line]) -> dict[str, int]:
+        """Map the ID of each message of a sub-agent in a transcript to its line."""
+        messages = ((unwrapped(record), line) for record, line in records_of_subagents(lines))
+        return {native_id: line.number for message, line in messages if (native_id := own_id(message))}
 
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))

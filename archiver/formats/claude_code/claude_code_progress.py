@@ -5,7 +5,7 @@ nowhere else. These records are copied to a transcript of their own (see `Extrac
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ...files.lines import Line, Record, records
@@ -65,13 +65,18 @@ def unwrapped(record: Record) -> Record:
     return {**envelope, **own, "message": {**message, "usage": usage}, "agentId": data.get("agentId")}
 
 
-def lines_by_subagent(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    """Return the lines with messages of sub-agents, without their content, by the sub-agent's session ID."""
-    found: dict[str, list[Line]] = {}
+def records_of_subagents(lines: Iterable[Line]) -> Iterator[tuple[Record, Line]]:
+    """Yield each progress record with a message of a sub-agent, and its line."""
     for line in lines:
         if b'"progress"' in line.data and _MESSAGE in line.data:
             on_line = records(line)
-            agents = set[str]() if isinstance(on_line, str) else {subagent_of(record) for record in on_line}
-            for agent in sorted(agents - {""}):
-                found.setdefault(agent, []).append(line._replace(data=b""))
-    return found
+            if not isinstance(on_line, str):
+                yield from ((record, line) for record in on_line if subagent_of(record))
+
+
+def lines_by_subagent(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    """Return the lines with messages of sub-agents, without their content, by the sub-agent's session ID."""
+    found: dict[str, dict[int, Line]] = {}
+    for record, line in records_of_subagents(lines):
+        found.setdefault(subagent_of(record), {})[line.number] = line._replace(data=b"")
+    return {native_id: [*on_lines.values()] for native_id, on_lines in found.items()}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from ....core.conversation import Fact, Kind, Milliseconds, Note, Session, Skipped, Speaker, Turn
+from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ...files.clipping import clean, clip, one_line
 from ...files.lines import Line, Reason, Record
 from ..json_values import content_blocks, count_of, instant, mapping, mappings, string, total
@@ -106,7 +106,7 @@ class ClaudeCodeReader(RecordReader):
         handler = self._handlers.get(kind)
         if handler is None:
             return unknown_type(kind)
-        return handler(record, _stamp(record, line.number))
+        return handler(record, RecordStamp(line.number, instant(record.get("timestamp")), own_id(record)))
 
     # Records of the user.
 
@@ -213,7 +213,7 @@ class ClaudeCodeReader(RecordReader):
         handler = {"user": self._user, "assistant": self._assistant}.get(kind)
         if handler is None:
             return unknown_type(f"progress/{kind}")
-        own = _stamp(message, stamp.line, stamp.at)
+        own = RecordStamp(stamp.line, instant(message.get("timestamp")) or stamp.at, own_id(message))
         task, events = self._task(record, message, own), handler(message, own)
         return task or events if isinstance(events, str) else [*task, *events]
 
@@ -273,8 +273,8 @@ class ClaudeCodeReader(RecordReader):
             found = AttributedText.injected(text)
         turn = stamp.turn(found.speaker, found.kind, found.text)
         # A queue operation has no ID and occurs in every copy of the file.
-        own_id = record_id("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
-        self._queue.add(turn._replace(record=own_id))
+        queued_id = record_id("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
+        self._queue.add(turn._replace(record=queued_id))
         return SkipReason.QUEUED
 
     def _summary(self, record: Record, stamp: RecordStamp) -> RecordEvents:
@@ -321,15 +321,15 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.notes(line, facts | {Fact.AGENT_ID: agent_id})
 
 
-def _stamp(record: Record, line: int, at: Milliseconds | None = None) -> RecordStamp:
-    """Return the line, time and ID of a record. `at` is the time of a record without a time.
+def own_id(record: Record) -> str:
+    """Return the ID of a record, which is equal in all of its copies, or an empty string.
 
     An ID such as `msg-1` occurs in every session. It is replaced by a digest of the ID, the time and the content.
     """
-    own_id = string(record.get("uuid"))
-    if own_id and not is_unique(own_id):
-        own_id = record_id("", repr([own_id, *map(record.get, _CONTENT)]).encode("utf-8", "replace"))
-    return RecordStamp(line, instant(record.get("timestamp")) or at, own_id)
+    native_id = string(record.get("uuid"))
+    if not native_id or is_unique(native_id):
+        return native_id
+    return record_id("", repr([native_id, *map(record.get, _CONTENT)]).encode("utf-8", "replace"))
 
 
 def _is_result(block: Record) -> bool:

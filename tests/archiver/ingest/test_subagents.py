@@ -2,10 +2,12 @@
 
 # pyright: reportPrivateUsage=false
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from palaver.archiver.copies.exporter import Exporter
 from palaver.core.conversation import Exchange
 
 from ..deletion.steps import copied_bytes, forget, undo
@@ -192,3 +194,27 @@ def test_a_fork_repeats_the_subagents_of_its_origin(history: History, at: int) -
 
     assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["apart?"])
     assert ([each.prompt for each in subagent(history)], subagent(history, FORK)) == ([TASK], [])
+
+
+def test_an_export_contains_the_lines_of_a_subagent_once(history: History, tmp_path: Path) -> None:
+    """The transcript of the parent contains them. They have a file of their own only if they are exported alone."""
+    history.write([*talk("one"), *in_progress(*messages())])
+    history.ingest()
+    exporter, folder = Exporter(history.store, history.raw), tmp_path / "export"
+    whole = exporter.export(exporter.find(ORIGINAL), folder / "whole")
+    alone = exporter.export(exporter.find(AGENT), folder / "alone")
+
+    assert [file.path.name for file in whole.files] == [f"{ORIGINAL}.jsonl"]
+    assert [file.path.name for file in alone.files] == [f"{AGENT}.jsonl"]
+
+
+def test_the_records_of_an_erased_subagent_are_erased_from_its_parent(history: History) -> None:
+    """The sub-agent has a transcript of its own, whose lines differ from the records in the parent's transcript."""
+    history.write([*talk("one"), *in_progress(*messages())])
+    write_own(history, messages())
+    history.ingest()
+    assert b"ferry" in copied_bytes(history)
+    forget(history, AGENT, erase=True)
+
+    assert (history.prompts(), subagent(history)) == (["one?"], [])
+    assert b"ferry" not in copied_bytes(history)
