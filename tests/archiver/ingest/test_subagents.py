@@ -9,6 +9,7 @@ import pytest
 
 from palaver.archiver.copies.exporter import Exporter
 from palaver.core.conversation import Exchange
+from palaver.core.errors import InvalidInput
 
 from ..deletion.steps import copied_bytes, forget, undo
 from ..formats.claude_code.claude_lines import assistant, jsonl, progress, result, text, tool, user
@@ -159,6 +160,10 @@ def test_the_id_of_a_subagent_is_unique_only_in_its_parent(history: History) -> 
     numbers = [history.store.sessions.find("claude-code", AGENT, each.scope) or 0 for each in sessions]
     assert [*history.store.sessions.short_ids(numbers).values()] == [f"{ORIGINAL}/{AGENT}", f"{FORK}/{AGENT}"]
     assert history.store.sessions.beginning_with(f"{FORK}/{AGENT}") == numbers[1:]
+    with pytest.raises(InvalidInput, match="2 session IDs begin with agent-a1b2c3d"):
+        forget(history, AGENT)
+    forget(history, f"{FORK}/{AGENT}")
+    assert (len(subagent(history)), subagent(history, FORK)) == (1, [])
 
 
 def test_subagents_that_shared_an_id_are_separated(history: History) -> None:
