@@ -13,6 +13,7 @@ from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
 from ..copies.raw import RawArchive, unreadable
+from ..files.lines import head
 from ..formats.registry import by_agent
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import VERSION
@@ -81,10 +82,12 @@ class Rereading:
 
     def _read(self, source: Source) -> tuple[Session, SourceReader]:
         self._raw.verify(source)  # Damaged content must not replace intact content.
-        session = self._session(source)
+        session, known = self._session(source), by_agent(source.agent)
         source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
-            reading = SourceReader(by_agent(source.agent), session, source, self._store, self._filters)
+            # A later version of the format may find the working folder.
+            session.cwd = session.cwd or self._redactor.session(known.identify(source.path, head(file))).cwd
+            reading = SourceReader(known, session, source, self._store, self._filters)
             reading.run(file)
         return session, reading
 

@@ -10,10 +10,15 @@ from ..store import Source, Store
 def stored_session(store: Store, session: Session) -> Session:
     """Return the stored version of a session, or the given session if it is new.
 
-    If the parent session is marked as excluded from the index, the returned session gets the same mark.
+    If the stored version has no working folder, it gets the folder of the given session. If the parent session is
+    marked as excluded from the index, the returned session gets the same mark.
     """
     number = store.sessions.find(session.agent, session.native_id)
-    return with_parent_mark(store, session if number is None else store.sessions.load(number))
+    if number is not None:
+        known = store.sessions.load(number)
+        known.cwd = known.cwd or session.cwd
+        session = known
+    return with_parent_mark(store, session)
 
 
 def with_parent_mark(store: Store, session: Session) -> Session:

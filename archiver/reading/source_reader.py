@@ -23,6 +23,8 @@ from .own_output import remove_own_output
 from .parsing import ParsedLines, parse
 
 _TITLE_LENGTH = 80
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_DIGEST_SHOWN = 8
 _PICTURES = ("[image", "[picture")
 """Prefixes of lines that replace a picture, such as `[image/png, 12 KB]`."""
 
@@ -227,7 +229,8 @@ class SourceReader:
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
-        session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
+        folder = PurePosixPath(self._source.archived).parts[1]
+        session.project = project_of(session.cwd) or _without_digest(session.project or folder)
         if self._source.resume.sets_title and session.title_rank == 0:
             session.title, session.title_rank = "", -1
         if session.title_rank < 0:
@@ -280,5 +283,6 @@ def project_of(cwd: str) -> str:
     return parts[-1] if parts else ""
 
 
-def _folder_of(archived: str) -> str:
-    return PurePosixPath(archived).parts[1]
+def _without_digest(name: str) -> str:
+    """Return the name of an agent's folder. If the name is a digest of a path, return only its beginning."""
+    return name[:_DIGEST_SHOWN] if _DIGEST.fullmatch(name) else name
