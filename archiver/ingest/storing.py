@@ -47,8 +47,9 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
     if changed:
         store.sources.outdate(reading.later_sources)
         store.repetitions.outdate(changed)
+    store.sources.outdate(reading.less_detailed)
     _apply_titles(store, reading.titles)
-    return bool(changed)
+    return bool(changed or reading.less_detailed)
 
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
