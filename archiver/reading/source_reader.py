@@ -148,14 +148,17 @@ class SourceReader:
 
     def _stored_exchanges(self) -> list[StoredExchange]:
         """Return the exchanges of this session in a database, if this source is a file without record IDs."""
-        number = self._store.sessions.find(self._session.agent, self._session.native_id)
-        if number is None or self._source.is_contained or not has_anonymous_prompts(self.exchanges):
+        if self._source.is_contained or not has_anonymous_prompts(self.exchanges):
             return []
-        return self._store.exchanges.of_session(number, contained=True)
+        number = self._store.sessions.find(self._session.agent, self._session.native_id)
+        return self._store.exchanges.of_session(number, contained=True) if number is not None else []
 
     def _find_less_detailed(self) -> None:
+        """Find the files of the same session with exchanges that this container contains too."""
+        if not self._source.is_contained:
+            return
         number = self._store.sessions.find(self._session.agent, self._session.native_id)
-        if number is not None and self._source.is_contained:
+        if number is not None:
             files = self._store.exchanges.of_session(number, contained=False)
             self.less_detailed = less_detailed(self.exchanges, files)
 
