@@ -46,12 +46,17 @@ class SuppressionList:
         """Return the keyed hashes of a line.
 
         A line without an ID or a time gets one hash for each file in `paths`, computed from the path and the line
-        number. A record on several lines also gets the hashes of its first line alone, which earlier versions stored.
+        number. A record on several lines also gets the hashes of its first and its last line alone, which earlier
+        versions stored. One of these lines contains the ID or the time of the record.
         """
         data = line.data + b"\n"
         if line.count > 1:
-            first = line._replace(data=line.data.partition(b"\n")[0], count=1)
-            return self.hashes(paths, first) | {self._hash(b"line", data)}
+            ends = line.data.partition(b"\n")[0], line.data.rpartition(b"\n")[2]
+            alone = (
+                line._replace(number=number, data=end, count=1)
+                for number, end in zip((line.number, line.last), ends, strict=True)
+            )
+            return {self._hash(b"line", data)}.union(*(self.hashes(paths, each) for each in alone))
         if _IDENTIFYING.search(data):
             return {self._hash(b"line", data), self._hash(b"line", _canonical(data))}
         return {self._place(path, line.number) for path in paths}

@@ -79,13 +79,15 @@ def test_any_line_of_a_record_selects_its_exchange(history: History, line: int) 
 
 
 def test_tombstones_of_single_lines_stay_valid(history: History) -> None:
-    """A tombstone of the first line alone, as earlier versions stored, applies to the whole record."""
-    suppression = SuppressionList(history.store, history.home.key())
-    whole = list(split(io.BytesIO(session(ORIGINAL))))
-    single = whole[2]._replace(data=whole[2].data.partition(b"\n")[0], count=1)
+    """A tombstone of the first or last line alone, as earlier versions stored, applies to the whole record."""
+    suppression, path = SuppressionList(history.store, history.home.key()), history.path()
+    whole = list(split(io.BytesIO(session(ORIGINAL))))[2]
+    first, *_, last = whole.data.split(b"\n")
+    single = whole._replace(data=first, count=1), whole._replace(number=whole.last, data=last, count=1)
 
-    assert whole[2].count == 3
-    assert suppression.hashes([], single) < suppression.hashes([], whole[2])
+    assert whole.count == 3
+    assert all(suppression.hashes([path], each) < suppression.hashes([path], whole) for each in single)
+    assert suppression.hashes([Path("/copy")], single[1]) & suppression.hashes([path], whole)
 
 
 def test_a_record_that_is_being_written_is_read_when_it_is_complete(history: History) -> None:
