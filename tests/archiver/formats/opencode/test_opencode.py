@@ -267,6 +267,18 @@ def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pyte
     assert not KNOWN.may_be_transcript(data / "storage" / "message" / "ses_1" / "msg_1.json", data)
 
 
+def test_folders_can_be_named_by_the_ids_in_the_files(tmp_path: Path) -> None:
+    """The messages of a session are found by the session's ID if its file has another name."""
+    path = in_files(tmp_path / "storage")
+    renamed = path.rename(path.with_name("ses_first.json"))
+    for message in (tmp_path / "storage" / "message" / "ses_1").iterdir():
+        message.rename(message.with_name(f"of_{message.name}"))
+
+    assert turns(KNOWN, renamed) == {"p/ses_first.jsonl": TOLD}
+    renamed.write_text('{"directory": "/home/demo/shop"}')
+    assert turns(KNOWN, renamed) == {"p/ses_first.jsonl": []}
+
+
 def test_an_export_is_recognised(tmp_path: Path) -> None:
     """An export is recognised by its header."""
     found = recognise(exported(tmp_path / "export.json")[:HEAD_BYTES])
