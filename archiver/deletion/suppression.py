@@ -50,10 +50,10 @@ class SuppressionList:
         versions stored. One of these lines contains the ID or the time of the record.
         """
         data = line.data + b"\n"
-        if line.count > 1:
+        if line.line_count > 1:
             ends = line.data.partition(b"\n")[0], line.data.rpartition(b"\n")[2]
             alone = (
-                line._replace(number=number, data=end, count=1)
+                line._replace(number=number, data=end, line_count=1)
                 for number, end in zip((line.number, line.last), ends, strict=True)
             )
             return {self._hash(b"line", data)}.union(*(self.hashes(paths, each) for each in alone))

@@ -67,18 +67,18 @@ class Line(NamedTuple):
     """False for a last line without a line feed, which may be unfinished."""
     oversized: bool
     """True if the line exceeds the limit. `data` is then empty."""
-    count: int = 1
+    line_count: int = 1
     """Number of lines that the record is on."""
 
     @property
     def last(self) -> int:
         """Number of the last line."""
-        return self.number + self.count - 1
+        return self.number + self.line_count - 1
 
     @property
     def numbers(self) -> range:
         """Numbers of all lines."""
-        return range(self.number, self.number + self.count)
+        return range(self.number, self.number + self.line_count)
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
@@ -109,7 +109,7 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
 def _joined(parts: list[Line]) -> list[Line]:
     """Return these lines as one, or unchanged if they are no record."""
     data = b"\n".join(part.data for part in parts)
-    whole = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, count=len(parts))
+    whole = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, line_count=len(parts))
     return [whole] if isinstance(decode(data), list) else parts
 
 

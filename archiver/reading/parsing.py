@@ -98,9 +98,9 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
         if not line.complete and not (line.data and isinstance(decode(line.data), list)):
             found.pending = line.end - line.start
             return
-        found.outcomes += [PARSED] * line.count
-        if line.count > 1:
-            found.joined[line.number] = line.count
+        found.outcomes += [PARSED] * line.line_count
+        if line.line_count > 1:
+            found.joined[line.number] = line.line_count
         found.end = line.end
         yield line
 

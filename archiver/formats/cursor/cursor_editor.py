@@ -31,8 +31,8 @@ def sessions(path: Path) -> Iterator[ContainedSession]:
         folders = conversation_folders(path)
         for session_id, state in sorted(_states(database).items()):
             folder = folders.get(session_id, own)
-            lines = partial(_composer_lines, database, session_id, folder)
-            yield _session(path, session_id, fingerprint(state, folder), 0, lines)
+            rows = partial(_composer_lines, database, session_id, folder)
+            yield _session(path, session_id, fingerprint(state, folder), 0, rows)
     for tab in mappings(entry(database, _TABS).get("tabs")):
         session_id = string(tab.get("tabId"))
         bubbles = [(_id(each), each) for each in listing(tab.get("bubbles"))]

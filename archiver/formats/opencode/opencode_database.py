@@ -109,7 +109,7 @@ def _headers(
     query = f"SELECT {', '.join(times)}, {', '.join(map(as_bytes, names))} FROM {table}"
     for created, changed, *values in database.rows(query):
         decoded = [as_text(value) if isinstance(value, bytes) else value for value in values]
-        described = dict(zip(names, decoded, strict=True))
+        described: dict[str, object] = dict(zip(names, decoded, strict=True))
         yield as_text(values[0]), (instant(created) or 0, instant(changed) or 0, described)
 
 

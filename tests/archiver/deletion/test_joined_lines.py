@@ -83,9 +83,9 @@ def test_tombstones_of_single_lines_stay_valid(history: History) -> None:
     suppression, path = SuppressionList(history.store, history.home.key()), history.path()
     whole = list(split(io.BytesIO(session(ORIGINAL))))[2]
     first, *_, last = whole.data.split(b"\n")
-    single = whole._replace(data=first, count=1), whole._replace(number=whole.last, data=last, count=1)
+    single = whole._replace(data=first, line_count=1), whole._replace(number=whole.last, data=last, line_count=1)
 
-    assert whole.count == 3
+    assert whole.line_count == 3
     assert all(suppression.hashes([path], each) < suppression.hashes([path], whole) for each in single)
     assert suppression.hashes([Path("/copy")], single[1]) & suppression.hashes([path], whole)
 

@@ -85,7 +85,7 @@ def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
     assert [line.start for line in found] == [0, *(line.end for line in found)][: len(found)]
     assert sum(line.end - line.start for line in found) == len(data)
     assert [number for line in found for number in line.numbers] == list(range(1, data.count(b"\n") + bool(tail) + 1))
-    for line in (line for line in found if line.count == 1):
+    for line in (line for line in found if line.line_count == 1):
         raw = data[line.start : line.end].removesuffix(b"\n")
         assert line.oversized == (len(raw) > 10)
         assert line.oversized or line.data in {raw.removesuffix(b"\r"), raw.removeprefix(b"\xef\xbb\xbf")}
@@ -322,4 +322,4 @@ def test_any_text_with_unescaped_line_feeds_is_read(values: list[tuple[str, str]
     found = list(split(io.BytesIO(b"".join(rows))))
 
     assert [records(line) for line in found] == [[{"a": one, "b": [two]}] for one, two in values]
-    assert [line.count for line in found] == [row.count(b"\n") for row in rows]
+    assert [line.line_count for line in found] == [row.count(b"\n") for row in rows]

@@ -91,7 +91,7 @@ def test_a_record_on_several_lines_reads_like_one_on_one_line(known: TranscriptF
 
     assert read(spread) == read(compact)
     assert recognise(spread) == recognise(compact)
-    assert [line.count > 1 for line in lines(spread)] == [True] * len(records(known))
+    assert [line.line_count > 1 for line in lines(spread)] == [True] * len(records(known))
     assert unaccounted(known, spread) == {}
 
 

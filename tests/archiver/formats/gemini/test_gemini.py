@@ -301,7 +301,7 @@ def test_only_its_own_header_is_recognised() -> None:
 def test_conversations_are_recognised_by_content() -> None:
     """Any record that only Gemini CLI writes identifies a conversation, in a file of any name."""
     without_hash = {name: value for name, value in HEADER.items() if name != "projectHash"}
-    records = [
+    records: list[dict[str, Any]] = [
         {**without_hash, "startTime": "2026-05-04T09:00:00Z", "lastUpdated": "2026-05-04T09:00:00Z"},
         {"id": "m2", "type": "gemini", "content": "Hello"},
         {"id": "m2", "type": "gemini", "toolCalls": []},
