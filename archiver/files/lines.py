@@ -30,6 +30,7 @@ HEAD_LINES = 50
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 1 << 18
 _STRUCTURE = re.compile(rb'\\.|["{}\[\]]')
+_RECORD_START = re.compile(rb'\{\s*"')
 _SPACE = re.compile(r"\s*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -123,7 +124,7 @@ def _may_continue(data: bytes) -> bool:
 
 def _begins_record(line: Line) -> bool:
     # Inside a string, the quotation mark would be escaped. Inside an object on several lines, the line is indented.
-    return line.oversized or line.data.startswith(b'{"')
+    return line.oversized or _RECORD_START.match(line.data) is not None
 
 
 class _Nesting:

@@ -69,15 +69,15 @@ class Source(Struct):
 
 _COLUMNS: Final = Source.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
-MAIN_SOURCE: Final = f"""
+MAIN_SOURCE: Final = """
 SELECT id FROM source WHERE session = ?1 AND (
     EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id) OR
     EXISTS (SELECT 1 FROM repetition r WHERE r.elsewhere = source.id)
-) ORDER BY superseded, device <> {NO_DEVICE}, lines DESC, id DESC LIMIT 1
+) ORDER BY superseded, NOT EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id), lines DESC, id DESC LIMIT 1
 """
 """SQL query for the main source of session `?1`: of copies that repeat each other's lines, the most complete one.
 
-A session in a container has more detail than a file of the same session.
+A source that only repeats another one is not preferred, because its lines can have less detail.
 """
 
 

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from ....core.errors import PartlyRead
 from ...files.lines import Record
 from ..containers import exact_json, file_name, fingerprint, message_line
 from ..foreign_database import ForeignDatabase, as_bytes, as_text
 from ..json_values import first_string, instant, listing, mapping, mappings, string
 from ..transcript_format import ContainedSession
-from .cursor_workspaces import conversation_folders, decoded, entry, workspace_folder
+from .cursor_workspaces import conversation_folders, decoded, entry, is_readable, workspace_folder
 
+TABLES = ("ItemTable", "cursorDiskKV")
+"""Tables of which a database of the editor has at least one."""
 _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
 _HEADER = ("composerId", "name", "createdAt", "unifiedMode", "forceMode", "subagentInfo", "tabId", "chatTitle")
@@ -24,10 +27,17 @@ _HEADER = ("composerId", "name", "createdAt", "unifiedMode", "forceMode", "subag
 
 
 def sessions(path: Path) -> Iterator[ContainedSession]:
-    """Yield every conversation, ordered by ID. Raises `SourceUnreadable`."""
+    """Yield every conversation, ordered by ID.
+
+    Raises:
+        SourceUnreadable: The database cannot be read.
+        PartlyRead: After the last conversation, if a table is missing or lacks columns.
+    """
     database = ForeignDatabase(path)
     own = workspace_folder(path.parent)
-    if {"key", "value"} <= database.columns("cursorDiskKV"):
+    tables = {table: columns for table in TABLES if (columns := database.columns(table))}
+    lacking = [f"table {table} has no column key or value" for table in tables if not is_readable(tables[table])]
+    if is_readable(tables.get("cursorDiskKV", ())):
         folders = conversation_folders(path)
         for session_id, state in sorted(_states(database).items()):
             folder = folders.get(session_id, own)
@@ -39,6 +49,9 @@ def sessions(path: Path) -> Iterator[ContainedSession]:
         lines = list(_lines(session_id, tab, own, bubbles))
         at = instant(tab.get("lastSendTime")) or 0
         yield _session(path, session_id, fingerprint(*lines), at, partial(iter, lines))
+    if lacking or not tables:
+        problem = "; ".join(lacking) or f"no table {' or '.join(TABLES)}"
+        raise PartlyRead(path, problem, hint="A newer version of Palaver may read it. Please report it.")
 
 
 def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[Iterator[bytes]]") -> ContainedSession:

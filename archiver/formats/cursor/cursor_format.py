@@ -42,7 +42,8 @@ class Cursor(FolderFormat):
         if path.name not in {_EDITOR, _CHAT} or not path.is_file():
             return False
         try:
-            return bool(ForeignDatabase(path).columns("ItemTable" if path.name == _EDITOR else "blobs"))
+            tables = cursor_editor.TABLES if path.name == _EDITOR else cursor_chats.TABLES
+            return any(map(ForeignDatabase(path).columns, tables))
         except SourceUnreadable:
             return True
 

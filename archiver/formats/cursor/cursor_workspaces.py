@@ -5,7 +5,7 @@ or in the database of a workspace, which lists the conversations of the workspac
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -47,8 +47,15 @@ def workspace_folder(workspace: Path) -> str:
     return _local_path(first_string(found, "folder", "workspace", "configuration"))
 
 
+def is_readable(columns: Collection[str]) -> bool:
+    """Return whether a table with these columns contains key-value pairs."""
+    return "key" in columns and "value" in columns
+
+
 def entry(database: ForeignDatabase, key: str) -> Record:
     """Return the JSON object that the editor stored under a key. The result is empty if there is none."""
+    if not is_readable(database.columns("ItemTable")):
+        return {}
     rows = database.rows(f"SELECT {as_bytes('value')} FROM ItemTable WHERE key = ?", (key,))  # noqa: S608
     return decoded(rows[0][0]) if rows else {}
 

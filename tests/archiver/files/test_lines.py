@@ -84,7 +84,8 @@ def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
 
     assert [line.start for line in found] == [0, *(line.end for line in found)][: len(found)]
     assert sum(line.end - line.start for line in found) == len(data)
-    assert [number for line in found for number in line.numbers] == list(range(1, data.count(b"\n") + bool(tail) + 1))
+    count = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    assert [number for line in found for number in line.numbers] == list(range(1, count + 1))
     for line in (line for line in found if line.line_count == 1):
         raw = data[line.start : line.end].removesuffix(b"\n")
         assert line.oversized == (len(raw) > 10)

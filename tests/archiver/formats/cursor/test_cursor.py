@@ -9,6 +9,7 @@ import pytest
 from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
+from palaver.core.errors import PartlyRead
 
 from ..container_files import contents, database, turn_tuples, turns
 from ..container_files import events as unrolled
@@ -279,3 +280,29 @@ def test_a_prompt_has_the_time_that_the_program_wrote_above_it() -> None:
             )
 
     assert found == {written: [("Why?", at)] * 2 for written, at in times.items()}
+
+
+def test_a_database_is_read_with_the_tables_that_it_has(tmp_path: Path) -> None:
+    """Conversations need only their own table. A table without the needed columns is named after all else is read."""
+    store = (
+        "CREATE TABLE cursorDiskKV (key TEXT, value BLOB); INSERT INTO cursorDiskKV VALUES ('composerData:k', '{}');"
+    )
+    cases = {
+        store: (1, ""),
+        f"{store} CREATE TABLE ItemTable (key TEXT, content BLOB);": (1, "table ItemTable has no column key or value"),
+        "CREATE TABLE ItemTable (key TEXT, value BLOB)": (0, ""),
+        "CREATE TABLE cursorDiskKV (name TEXT)": (0, "table cursorDiskKV has no column key or value"),
+        "CREATE TABLE conversation (id TEXT)": (0, "no table ItemTable or cursorDiskKV"),
+    }
+    found: dict[str, tuple[int, str]] = {}
+    for number, script in enumerate(cases):
+        path, count, reason = tmp_path / str(number) / "state.vscdb", 0, ""
+        database(path, script).close()
+        try:
+            for _ in KNOWN.sessions(path):
+                count += 1
+        except PartlyRead as error:
+            reason = error.reason
+        found[script] = count, reason
+
+    assert found == cases
