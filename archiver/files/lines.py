@@ -83,28 +83,33 @@ class Line(NamedTuple):
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
-    """Yield the lines of a file, beginning at a byte offset. At most one line of `limit` bytes is in memory.
+    """Yield the lines of a file, beginning at a byte offset. At most two lines of `limit` bytes are in memory.
 
     Lines are joined if one record is on all of them, up to `JOINED_LINES` lines with `JOINED_BYTES` bytes.
     """
     lines = _single_lines(file, start_byte, start_line, limit)
-    following: Line | None = None
-    while (line := following or next(lines, None)) is not None:
-        following = None
-        nesting = _Nesting(line.data) if _may_continue(line.data) else None
-        if nesting is None or nesting.is_closed:
+    line = next(lines, None)
+    while line is not None:
+        following = next(lines, None)
+        if following is None or _begins_record(following) or not _may_continue(line.data):
             yield line
-            continue
-        parts, size = [line], len(line.data)
-        while not nesting.is_closed:
-            following = next(lines, None)
-            size += len(following.data) if following is not None else 0
-            if following is None or _begins_record(following) or len(parts) == JOINED_LINES or size > JOINED_BYTES:
-                break
-            nesting.add(following.data)
-            parts.append(following)
-            following = None
-        yield from _joined(parts) if nesting.is_closed else parts
+        else:
+            parts, following = _continued(line, following, lines)
+            yield from parts
+        line = following
+
+
+def _continued(line: Line, following: Line | None, lines: Iterator[Line]) -> tuple[list[Line], Line | None]:
+    """Join a line with the lines on which its record continues. Return the lines read and the line after them."""
+    nesting, parts, size = _Nesting(line.data), [line], len(line.data)
+    while following is not None and not nesting.is_closed and not _begins_record(following):
+        size += len(following.data)
+        if len(parts) == JOINED_LINES or size > JOINED_BYTES:
+            break
+        nesting.add(following.data)
+        parts.append(following)
+        following = next(lines, None)
+    return _joined(parts) if nesting.is_closed and len(parts) > 1 else parts, following
 
 
 def _joined(parts: list[Line]) -> list[Line]:
@@ -115,7 +120,7 @@ def _joined(parts: list[Line]) -> list[Line]:
 
 
 def _may_continue(data: bytes) -> bool:
-    """Return whether a line may begin a record that continues on the next line. This check is fast."""
+    """Return whether a line may begin a record that continues on the next line."""
     if not data.startswith(b"{"):
         return False
     unescaped = data.replace(b"\\\\", b"")
@@ -124,7 +129,7 @@ def _may_continue(data: bytes) -> bool:
 
 def _begins_record(line: Line) -> bool:
     # Inside a string, the quotation mark would be escaped. Inside an object on several lines, the line is indented.
-    return line.oversized or _RECORD_START.match(line.data) is not None
+    return line.oversized or line.data.startswith(b'{"') or _RECORD_START.match(line.data) is not None
 
 
 class _Nesting:
