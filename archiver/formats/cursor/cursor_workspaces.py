@@ -6,6 +6,7 @@ or in the database of a workspace, which lists the conversations of the workspac
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +20,7 @@ _HEADER_TABLE = "composerHeaders"
 _OPENED = ("selectedComposerIds", "lastFocusedComposerIds")
 _WORKSPACES, _DATABASE = "workspaceStorage", "state.vscdb"
 _WORKSPACE_SUFFIX = ".code-workspace"
+_NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
 
@@ -36,6 +38,25 @@ def conversation_folders(path: Path) -> dict[str, str]:
             for listed, conversation in _conversations_of(workspace / _DATABASE):
                 found[conversation] = folder if listed else found.get(conversation, folder)
     return found | dict(_registered(path))
+
+
+def folder_called(name: str, user: Path) -> str:
+    """Return the project folder after which Cursor named a folder of agent transcripts, such as `home-demo-shop`.
+
+    The name has hyphens in place of other characters. It is compared with the folders of the workspaces in the editor's
+    user data. The result is empty if no folder has this name.
+    """
+    try:
+        changed = (user / _WORKSPACES).stat().st_mtime_ns
+    except OSError:
+        return ""
+    return _folders_by_name(user, changed).get(name.strip("-").lower(), "")
+
+
+@lru_cache(maxsize=4)
+def _folders_by_name(user: Path, changed: int) -> dict[str, str]:  # noqa: ARG001 - the time makes the cache current
+    folders = filter(None, map(workspace_folder, _workspaces(user / _WORKSPACES)))
+    return {_NO_NAME.sub("-", folder).strip("-").lower(): folder for folder in folders}
 
 
 def workspace_folder(workspace: Path) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from palaver.archiver.formats.cursor import cursor_format
 from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
@@ -251,6 +252,23 @@ def test_conversations_of_the_global_database_have_their_own_folders(tmp_path: P
         "in list": "/w/team",
         "odd": "",
     }
+
+
+def test_agent_transcripts_have_the_folder_of_a_workspace_with_their_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of a transcript is named after its project, with hyphens in place of other characters."""
+    monkeypatch.setattr(cursor_format.sys, "platform", "linux")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    user = home / ".config" / "Cursor" / "User"
+    names = ["home-demo-my-shop", "home-demo-inn"]
+    paths = [home / ".cursor" / "projects" / name / "agent-transcripts" / "x" / "x.jsonl" for name in names]
+
+    before = [KNOWN.identify(path, b"").cwd for path in paths]
+    workspace(user, "w1", {"folder": "file:///home/demo/my_shop"})
+    after = [KNOWN.identify(path, b"").cwd for path in paths]
+
+    assert (before, after) == (["", ""], ["/home/demo/my_shop", ""])
 
 
 def test_a_prompt_has_the_time_that_the_program_wrote_above_it() -> None:
