@@ -63,7 +63,7 @@ def sessions(path: Path) -> Iterator[ContainedSession]:
         state = fingerprint(header, *(table.get(session_id) for table in states))
         lines = partial(_lines, database, session_id, header, readable)
         yield ContainedSession(path / name, f"{path.name}/{name}", state, at, lines)
-    problems = [*lacking.values(), *_unsupported(database, tables)]
+    problems = [*lacking.values(), *_unsupported(database, tables, readable)]
     if problems:
         raise PartlyRead(path, "; ".join(problems), hint=_HINT)
 
@@ -90,14 +90,21 @@ def _lacking(tables: _Columns) -> Iterator[tuple[str, str]]:
             yield name, f"table {name} has no column {' and '.join(missing)}"
 
 
-def _unsupported(database: ForeignDatabase, tables: _Columns) -> Iterator[str]:
-    """Yield a description of each table in which a newer version may store sessions or messages."""
+def _unsupported(database: ForeignDatabase, tables: _Columns, readable: _Columns) -> Iterator[str]:
+    """Yield a description of each table with sessions that only a newer version can read."""
+    known = {
+        "id": [name for name in _SESSION_TABLES if "id" in tables.get(name, ())],
+        "session_id": [name for name, columns in readable.items() if "session_id" in columns],
+    }
     for name, columns in tables.items():
         is_message_table = columns >= {"session_id", "data"} or _GENERATION.fullmatch(name)
-        if is_message_table and name not in {*_SESSION_TABLES, *_MESSAGE_TABLES}:
-            quoted = name.replace('"', '""')
-            if database.rows(f'SELECT 1 FROM "{quoted}" LIMIT 1'):
-                yield f"table {name} of a newer version of OpenCode is not read"
+        if not is_message_table or name in {*_SESSION_TABLES, *_MESSAGE_TABLES}:
+            continue
+        column = next((each for each in ("session_id", "id") if each in columns), "NULL")
+        read = " UNION ".join(f"SELECT {column} FROM {each}" for each in known.get(column, ())) or "SELECT NULL"
+        table = name.replace('"', '""')
+        if database.rows(f'SELECT {column} FROM "{table}" EXCEPT {read} LIMIT 1'):
+            yield f"table {name} of a newer version of OpenCode is not read"
 
 
 def _headers(

@@ -220,11 +220,14 @@ def test_missing_columns_and_newer_tables_are_named_after_all_else_is_read(tmp_p
     told = f"INSERT INTO session_message VALUES ('e', 's', 'user', '{entry}'); "
     newer = "CREATE TABLE session_v3 (id TEXT, blob BLOB); INSERT INTO session_v3 VALUES ('n', x'00'); "
     later = "CREATE TABLE turn (session_id TEXT, data TEXT); INSERT INTO turn VALUES ('s', '{}'); "
+    other = "INSERT INTO turn VALUES ('t', '{}'); "
     cases = {
         parts: (1, ""),
         f"{parts}CREATE TABLE session_v3 (id TEXT); ": (1, ""),
         f"{parts}{newer}": (1, "table session_v3 of a newer version of OpenCode is not read"),
-        f"{parts}{later}": (1, "table turn of a newer version of OpenCode is not read"),
+        f"{parts}{later}": (1, ""),
+        f"{parts}{later}{other}": (1, "table turn of a newer version of OpenCode is not read"),
+        f"{parts}CREATE TABLE session_v3 (id TEXT); INSERT INTO session_v3 VALUES ('s'); ": (1, ""),
         f"{old}INSERT INTO session VALUES ('s'); {entries}{told}": (1, ""),
         f"{messages}CREATE TABLE part (message_id TEXT); {entries}{told}": (1, "table part has no column data"),
         messages: (0, "no table part"),
