@@ -1,12 +1,12 @@
 """Cursor: conversations in the editor's databases, in databases of chats, and in transcripts."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from palaver.archiver.formats.cursor import cursor_format
 from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
@@ -258,7 +258,7 @@ def test_agent_transcripts_have_the_folder_of_a_workspace_with_their_name(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder of a transcript is named after its project, with hyphens in place of other characters."""
-    monkeypatch.setattr(cursor_format.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     user = home / ".config" / "Cursor" / "User"
     names = ["home-demo-my-shop", "home-demo-inn"]
