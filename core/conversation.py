@@ -23,7 +23,8 @@ class Speaker(StrEnum):
     HOST = "host"
     """Program that runs the agent, such as Claude Code.
 
-    It writes injected reminders, caveats, compaction summaries, and the task of a sub-agent.
+    It writes injected reminders, caveats, compaction summaries, and the task of a sub-agent. If the agent records its
+    sub-agents in its own transcript, their prose and calls have this speaker too.
     """
 
 
@@ -63,6 +64,11 @@ class Turn(NamedTuple):
     writes: tuple[str, ...] = ()
     active: bool = True
     """False for a turn on a branch that the user abandoned by rewinding."""
+
+    @property
+    def is_reply(self) -> bool:
+        """True for prose of the agent to which the user speaks. Prose of the host is from one of its sub-agents."""
+        return self.kind is Kind.PROSE and self.speaker is Speaker.ASSISTANT
 
 
 class Fact(StrEnum):
@@ -153,7 +159,7 @@ class Exchange(Struct, frozen=True):
     @property
     def answer(self) -> str:
         """Prose of the last assistant reply that contains prose, or an empty string if there is none."""
-        prose = [turn for turn in self.turns if turn.kind is Kind.PROSE]
+        prose = [turn for turn in self.turns if turn.is_reply]
         if not prose:
             return ""
         last = prose[-1]

@@ -285,6 +285,10 @@ class SourceUnreadable(PalaverError):
         super().__init__(f"{path}: {reason}", hint=hint)
 
 
+class PartlyRead(SourceUnreadable):
+    """Error: parts of a file have an unsupported form and were not read. All other parts were read."""
+
+
 class ClientConfigUnusable(SourceUnreadable):
     """Error: the configuration file of a client cannot be read or changed. The file is unchanged."""
 

@@ -48,6 +48,8 @@ class Step(Struct, frozen=True):
 _LABELS = {
     (Speaker.HUMAN, Kind.PROMPT): "User",
     (Speaker.HOST, Kind.PROMPT): "Task",
+    (Speaker.HOST, Kind.PROSE): "Sub-agent",
+    (Speaker.HOST, Kind.CALL): "Sub-agent",
 }
 _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
 

@@ -42,7 +42,7 @@ def _said(excerpt: TranscriptExcerpt) -> Iterator[Claim]:
     """Yield each sentence of the prompts and answers, in quotation marks and with its line."""
     for exchange in excerpt.exchanges:
         for turn in exchange.turns:
-            if turn.kind in (Kind.PROMPT, Kind.PROSE):
+            if turn.kind is Kind.PROMPT or turn.is_reply:
                 for text in sentences_of(turn.text):
                     if turn.kind is Kind.PROMPT or is_statement(text):
                         yield Claim(f"“{text}”", turn.line, turn.line)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 from ..files.compression import as_lines
+from ..files.lines import split
 from ..store import Source
 from .checksums import checksums_of, continued, verify
 from .compressed_file import CompressedFile
@@ -175,6 +176,15 @@ class RawArchive:
         with self.open(archived) as file:
             file.seek(_start_of(file, first, near))
             yield from islice(file, last - first + 1)
+
+    def record(self, archived: str, line: int, near: tuple[int, int]) -> bytes:
+        """Return the record that begins on a line of a copy, even if it continues on the next lines.
+
+        `near` has the same meaning as in `lines`.
+        """
+        with self.open(archived) as file:
+            start = _start_of(file, line, near)
+            return next((found.data for found in split(file, start_byte=start, start_line=line)), b"")
 
     def start_of(self, archived: str, line: int, near: tuple[int, int]) -> int:
         """Return the byte offset of a line in a copy's content. `near` has the same meaning as in `lines`."""

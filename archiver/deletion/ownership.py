@@ -7,7 +7,7 @@ keeps the lines that it repeats from other sessions.
 import io
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -102,7 +102,7 @@ class Ownership:
         with self.reading(source) as file:
             for line in split(file):
                 for line_hash in self._suppression.hashes(paths, line):
-                    yield line.number, line_hash
+                    yield from ((number, line_hash) for number in line.numbers)
 
     def salvaged_hashes(self, source: Source) -> set[int]:
         """Return the keyed hashes of the readable lines of a damaged or missing copy.
@@ -173,7 +173,9 @@ def reading_original(source: Source) -> Generator[BinaryIO]:
     with suppress(OSError), source.path.open("rb") as file:
         if matches(source, file):
             with opened(source.path) as content:
-                lines = [line.data + b"\n" for line in islice(split(content), source.lines)]
+                lines = [
+                    line.data + b"\n" for line in takewhile(lambda line: line.last <= source.lines, split(content))
+                ]
     if not lines:
         raise CopyDamaged(source.path, "the file differs from the archived copy")
     yield io.BytesIO(b"".join(lines))

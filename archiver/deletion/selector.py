@@ -130,6 +130,8 @@ class Selector:
                 selection.exchanges[each.key] = each
         for each in selection.exchanges.values():
             selection.lines.setdefault(each.source, set()).update(range(each.start_line, each.end_line + 1))
+        for source, first, last in self._store.repetitions.in_files([*selection.exchanges]):
+            selection.lines.setdefault(source, set()).update(range(first, last + 1))
         for number in selection.sources:
             selection.lines.pop(number, None)
 

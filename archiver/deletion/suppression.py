@@ -46,9 +46,17 @@ class SuppressionList:
         """Return the keyed hashes of a line.
 
         A line without an ID or a time gets one hash for each file in `paths`, computed from the path and the line
-        number.
+        number. A record on several lines also gets the hashes of its first and its last line alone, which earlier
+        versions stored. One of these lines contains the ID or the time of the record.
         """
         data = line.data + b"\n"
+        if line.line_count > 1:
+            ends = line.data.partition(b"\n")[0], line.data.rpartition(b"\n")[2]
+            alone = (
+                line._replace(number=number, data=end, line_count=1)
+                for number, end in zip((line.number, line.last), ends, strict=True)
+            )
+            return {self._hash(b"line", data)}.union(*(self.hashes(paths, each) for each in alone))
         if _IDENTIFYING.search(data):
             return {self._hash(b"line", data), self._hash(b"line", _canonical(data))}
         return {self._place(path, line.number) for path in paths}
@@ -69,9 +77,9 @@ class SuppressionList:
         found: set[int] = set()
         remaining = iter(lines)
         while batch := list(islice(remaining, _BATCH)):
-            hashes = {line.number: self.hashes([path], line) for line in batch}
-            known = self._store.tombstones.matching(set[int]().union(*hashes.values()), erased=self._erased)
-            found |= {number for number, its in hashes.items() if its & known}
+            hashes = [(line, self.hashes([path], line)) for line in batch]
+            known = self._store.tombstones.matching(set[int]().union(*(its for _, its in hashes)), erased=self._erased)
+            found |= {number for line, its in hashes if its & known for number in line.numbers}
             found |= {line.number for line in batch if blanked and is_blanked(line.data)}
         return found
 

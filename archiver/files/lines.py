@@ -1,6 +1,7 @@
 """Numbered lines of a transcript with their byte ranges, and the JSON records on each line.
 
-Only a line feed ends a line, so numbers and offsets agree with other tools.
+Only a line feed ends a line, so numbers and offsets agree with other tools. A record that contains unescaped line feeds
+is on several lines, which `split` joins.
 """
 
 import io
@@ -16,6 +17,11 @@ import orjson
 LIMIT = 32 * 1024 * 1024
 """Maximum bytes of a line. The content of a longer line is not read."""
 
+JOINED_LINES = 20_000
+"""Maximum number of lines of one record."""
+JOINED_BYTES = 8 * 1024 * 1024
+"""Maximum bytes of a record on several lines."""
+
 HEAD_BYTES = 256 * 1024
 """Bytes read from the start of a file to recognise its format. A line that begins in this range is read to its end."""
 HEAD_LINES = 50
@@ -23,6 +29,8 @@ HEAD_LINES = 50
 
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 1 << 18
+_STRUCTURE = re.compile(rb'\\.|["{}\[\]]')
+_RECORD_START = re.compile(rb'\{\s*"')
 _SPACE = re.compile(r"\s*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -47,7 +55,7 @@ class Reason(StrEnum):
 
 
 class Line(NamedTuple):
-    """Line of a transcript, with its 1-based number.
+    """Line of a transcript, with its 1-based number, or several lines with one record.
 
     The half-open byte range includes the line end, but `data` does not.
     """
@@ -60,10 +68,92 @@ class Line(NamedTuple):
     """False for a last line without a line feed, which may be unfinished."""
     oversized: bool
     """True if the line exceeds the limit. `data` is then empty."""
+    line_count: int = 1
+    """Number of lines that the record is on."""
+
+    @property
+    def last(self) -> int:
+        """Number of the last line."""
+        return self.number + self.line_count - 1
+
+    @property
+    def numbers(self) -> range:
+        """Numbers of all lines."""
+        return range(self.number, self.number + self.line_count)
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
-    """Yield the lines of a file, beginning at a byte offset. At most one line of `limit` bytes is in memory."""
+    """Yield the lines of a file, beginning at a byte offset. At most two lines of `limit` bytes are in memory.
+
+    Lines are joined if one record is on all of them, up to `JOINED_LINES` lines with `JOINED_BYTES` bytes.
+    """
+    lines = _single_lines(file, start_byte, start_line, limit)
+    line = next(lines, None)
+    while line is not None:
+        following = next(lines, None)
+        if following is None or _begins_record(following) or not _may_continue(line.data):
+            yield line
+        else:
+            parts, following = _continued(line, following, lines)
+            yield from parts
+        line = following
+
+
+def _continued(line: Line, following: Line | None, lines: Iterator[Line]) -> tuple[list[Line], Line | None]:
+    """Join a line with the lines on which its record continues. Return the lines read and the line after them."""
+    nesting, parts, size = _Nesting(line.data), [line], len(line.data)
+    while following is not None and not nesting.is_closed and not _begins_record(following):
+        size += len(following.data)
+        if len(parts) == JOINED_LINES or size > JOINED_BYTES:
+            break
+        nesting.add(following.data)
+        parts.append(following)
+        following = next(lines, None)
+    return _joined(parts) if nesting.is_closed and len(parts) > 1 else parts, following
+
+
+def _joined(parts: list[Line]) -> list[Line]:
+    """Return these lines as one, or unchanged if they are no record."""
+    data = b"\n".join(part.data for part in parts)
+    whole = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, line_count=len(parts))
+    return [whole] if isinstance(decode(data), list) else parts
+
+
+def _may_continue(data: bytes) -> bool:
+    """Return whether a line may begin a record that continues on the next line."""
+    if not data.startswith(b"{"):
+        return False
+    unescaped = data.replace(b"\\\\", b"")
+    return (unescaped.count(b'"') - unescaped.count(b'\\"')) % 2 == 1 or not data.endswith(b"}")
+
+
+def _begins_record(line: Line) -> bool:
+    # Inside a string, the quotation mark would be escaped. Inside an object on several lines, the line is indented.
+    return line.oversized or line.data.startswith(b'{"') or _RECORD_START.match(line.data) is not None
+
+
+class _Nesting:
+    """Nesting of the JSON text that was read so far."""
+
+    def __init__(self, data: bytes) -> None:
+        self._depth, self._in_string = 0, False
+        self.add(data)
+
+    @property
+    def is_closed(self) -> bool:
+        """True if no object, list or string is open."""
+        return self._depth <= 0 and not self._in_string
+
+    def add(self, data: bytes) -> None:
+        for token in _STRUCTURE.finditer(data):
+            mark = token[0]
+            if mark == b'"':
+                self._in_string = not self._in_string
+            elif not self._in_string and len(mark) == 1:
+                self._depth += 1 if mark in b"{[" else -1
+
+
+def _single_lines(file: BinaryIO, start_byte: int, start_line: int, limit: int) -> Iterator[Line]:
     file.seek(start_byte)
     start, number = start_byte, start_line
     while data := file.readline(limit + 1):
@@ -122,9 +212,8 @@ def head(file: BinaryIO) -> bytes:
 
 def head_records(head: bytes) -> Iterator[Record]:
     """Yield the readable records in the first lines of a file."""
-    lines = io.BytesIO(head.removeprefix(_BOM))
-    decoded = map(decode, islice((line for line in lines if line.strip()), HEAD_LINES))
-    return (record for found in decoded if isinstance(found, list) for record in found)
+    lines = islice((line for line in split(io.BytesIO(head)) if line.data.strip()), HEAD_LINES)
+    return (record for found in map(records, lines) if isinstance(found, list) for record in found)
 
 
 def records(line: Line) -> list[Record] | Reason:

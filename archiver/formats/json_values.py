@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
+
+import orjson
 
 from ...core.clock import parse_instant
 from ...core.conversation import Milliseconds
 from ..files.lines import Record
 
 _MEDIA_LABEL = re.compile(r"\[(?:image|document|application|text)(?:/[\w.+-]+)?(?:, \d+ KB)?\]")
+_FILE_MAX = 4 << 20
 _COUNT_MAX = 10**12
 """Maximum count that is accepted. The sum of a million such counts fits into a database column."""
 
@@ -16,6 +20,15 @@ _COUNT_MAX = 10**12
 def mapping(value: object) -> dict[str, Any]:
     """Return the value if it is an object, otherwise an empty object."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def json_file(path: Path) -> Record:
+    """Return the object in a small JSON file. The result is empty if the file is missing, damaged or too large."""
+    try:
+        with path.open("rb") as file:
+            return mapping(orjson.loads(file.read(_FILE_MAX)))
+    except (OSError, orjson.JSONDecodeError):
+        return {}
 
 
 def listing(value: object) -> list[Any]:

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import orjson
-
 from ..files.lines import Record
-from .json_values import count_of, first_string, joined_text, mapping, string, total
+from .json_values import count_of, first_string, joined_text, json_file, string, total
 from .record_events import usage
 
 _ENVELOPES = ("<system-reminder>", "<system>", "<notification", "<task-notification")
-_STATE_MAX = 1 << 20
 
 
 def session_folder(state: Path) -> str:
@@ -17,11 +14,7 @@ def session_folder(state: Path) -> str:
 
     The result is empty if the file is missing or damaged.
     """
-    try:
-        with state.open("rb") as file:
-            found = mapping(orjson.loads(file.read(_STATE_MAX)))
-    except (OSError, orjson.JSONDecodeError):
-        return ""
+    found = json_file(state)
     return first_string(found, "cwd", "workDir", "work_dir")
 
 

@@ -49,26 +49,27 @@ class Repetitions(Struct):
         self._registered.clear()
 
 
-class PromptCopies(Struct):
-    """Prompts of the current exchange, for agents that record each prompt twice, in records of two types.
+class RecordedTwice(Struct):
+    """Values of the current exchange, for agents that record a value in two records of different types.
 
-    A prompt is a repetition if `take` finds the same prompt from the other type of record.
+    Such values are prompts and token counts. A value is a repetition if `take` finds the same value from the other type
+    of record.
     """
 
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def take(self, text: str, *, record_type: str) -> bool:
-        """Remove one prompt that was added from a record of this type. Return False if there is no such prompt."""
-        copy = (record_type, " ".join(text.split()))
+    def take(self, value: str, *, record_type: str) -> bool:
+        """Remove one value that was added from a record of this type. Return False if there is no such value."""
+        copy = (record_type, " ".join(value.split()))
         if not self._seen[copy]:
             return False
         self._seen[copy] -= 1
         return True
 
-    def add(self, text: str, *, record_type: str) -> None:
-        """Add a copy of a prompt from a record of this type."""
-        self._seen[record_type, " ".join(text.split())] += 1
+    def add(self, value: str, *, record_type: str) -> None:
+        """Add a value from a record of this type."""
+        self._seen[record_type, " ".join(value.split())] += 1
 
     def clear(self) -> None:
-        """Forget all prompts at the end of an exchange."""
+        """Forget all values at the end of an exchange."""
         self._seen.clear()

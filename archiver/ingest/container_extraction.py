@@ -29,6 +29,7 @@ from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor
 from ..store import Source, Store
+from ..store.source_table import NO_DEVICE
 from .ingest_jobs import IngestJob, loses_nothing
 
 _ByteRange: TypeAlias = tuple[int, int]
@@ -92,7 +93,7 @@ class ContainerExtractor:
         if source is None and not updated.size:
             remove(copy)  # All of the session was erased.
             return None
-        stat = Stat(0, session.fingerprint, (session.changed_at or now()) * 1_000_000, updated.size)
+        stat = Stat(NO_DEVICE, session.fingerprint, (session.changed_at or now()) * 1_000_000, updated.size)
         job = IngestJob(session.path, transcript_format, archived, updated.size, source, rewritten=not updated.appended)
         return job, Copied(stat, b"", b"", updated.sums)
 

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.conversation import Session
-from ...core.errors import SourceUnreadable, ValueRefused
+from ...core.errors import PartlyRead, SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
@@ -168,6 +168,7 @@ class Ingest:
         erased = self._eraser.suppressed if self._eraser else None
         extractor = ContainerExtractor(self._store, self._raw.root, names, self._filters.redactor, erased)
         problem: SourceUnreadable | None = None
+        unread: PartlyRead | None = None
         state = 0
         try:
             changed = extractor.changed_state(path, transcript_format)
@@ -183,6 +184,8 @@ class Ingest:
                 except SourceUnreadable as found:
                     _log.warning("%s", found)
                     problem = SourceUnreadable(path, found.reason, hint=found.hint)
+        except PartlyRead as found:
+            unread = found
         except SourceUnreadable as found:
             problem = found
         except OSError as error:
@@ -191,9 +194,10 @@ class Ingest:
             report.problems.append(problem)
             return
         self._store_all(report)
+        report.problems += [unread] if unread is not None else []
         with self._store.transaction():
-            self._store.containers.keep(path, state)
-            self._store.sources.report(path, None)
+            self._store.containers.keep(path, state)  # Another attempt would not read more of an unsupported form.
+            self._store.sources.report(path, unread.reason if unread is not None else None)
 
     def _ingest_extracted(self, names: set[str], report: IngestReport) -> None:
         """Ingest the sub-agents whose messages are in transcripts of their parents, including transcripts read again.

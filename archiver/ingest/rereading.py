@@ -13,7 +13,7 @@ from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
 from ..copies.raw import RawArchive, unreadable
-from ..files import lines
+from ..files.lines import head
 from ..formats.registry import by_agent
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import VERSION
@@ -82,10 +82,10 @@ class Rereading:
 
     def _read(self, source: Source) -> tuple[Session, SourceReader]:
         self._raw.verify(source)  # Damaged content must not replace intact content.
-        session = self._session(source)
+        session, known = self._session(source), by_agent(source.agent)
         source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
-            reading = SourceReader(by_agent(source.agent), session, source, self._store, self._filters)
+            reading = SourceReader(known, session, source, self._store, self._filters)
             reading.run(file)
         return session, reading
 
@@ -97,9 +97,10 @@ class Rereading:
         assert source.session is not None
         session = self._redactor.session(self._store.sessions.load(source.session))
         with self._raw.open(source.archived) as file:
-            own = self._redactor.session(by_agent(source.agent).identify(source.path, lines.head(file)))
+            own = self._redactor.session(by_agent(source.agent).identify(source.path, head(file)))
         if own.native_id == session.native_id and own.scope and own.scope != session.scope:
             return stored_session(self._store, own)
+        session.cwd = session.cwd or own.cwd  # A later version of the format may find the working folder.
         if session.title_rank == 0 and self._store.sources.is_first(source):
             session.title_rank = -1  # The title was taken from the first prompt, and is set again.
         return with_parent_mark(self._store, session)

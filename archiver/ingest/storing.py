@@ -10,10 +10,15 @@ from ..store import Source, Store
 def stored_session(store: Store, session: Session) -> Session:
     """Return the stored version of a session, or the given session if it is new.
 
-    If the parent session is marked as excluded from the index, the returned session gets the same mark.
+    If the stored version has no working folder, it gets the folder of the given session. If the parent session is
+    marked as excluded from the index, the returned session gets the same mark.
     """
     number = store.sessions.find(session.agent, session.native_id, session.scope)
-    return with_parent_mark(store, session if number is None else store.sessions.load(number))
+    if number is not None:
+        known = store.sessions.load(number)
+        known.cwd = known.cwd or session.cwd
+        session = known
+    return with_parent_mark(store, session)
 
 
 def with_parent_mark(store: Store, session: Session) -> Session:
@@ -46,8 +51,9 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
     if changed:
         store.sources.outdate(reading.later_sources)
         store.repetitions.outdate(changed)
+    store.sources.outdate(reading.less_detailed)
     _apply_titles(store, reading.titles)
-    return bool(changed)
+    return bool(changed or reading.less_detailed)
 
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:

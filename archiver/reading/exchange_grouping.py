@@ -67,7 +67,7 @@ class _LineTracker:
 
     def __iter__(self) -> Iterator[Line]:
         for line in self._lines:
-            self._current = self.last_line = line.number
+            self._current, self.last_line = line.number, line.last
             self.starts[line.number] = line.start
             if opens_blanked(line.data):
                 self.blanked.add(line.number)

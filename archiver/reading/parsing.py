@@ -32,12 +32,20 @@ class ParsedLines(Struct):
     notes: list[Note] = field(default_factory=list[Note])
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     records: dict[str, int] = field(default_factory=dict[str, int])
+    joined: dict[int, int] = field(default_factory=dict[int, int])
+    """Number of lines of each record that is on several lines, by its first line. All of them have one outcome."""
+
+    def set_outcome(self, line: int, reason: str) -> None:
+        """Set the outcome of a line, and of the lines on which its record continues."""
+        start = line - self.start.line
+        count = self.joined.get(line, 1)
+        self.outcomes[start : start + count] = [reason] * count
 
     def count_as(self, reason: str, lines: Iterable[int]) -> None:
         """Change the outcome of these lines from `parsed` to `reason`. Other outcomes do not change."""
         for line in lines:
             if self.outcomes[line - self.start.line] == PARSED:
-                self.outcomes[line - self.start.line] = reason
+                self.set_outcome(line, reason)
 
 
 def parse(
@@ -63,7 +71,7 @@ def parse(
             case Note():
                 found.notes.append(event)
             case Skipped(line, reason):
-                found.outcomes[line - start.line] = reason
+                found.set_outcome(line, reason)
     _redact(found, TranscriptRedactor(redactor))
     return found
 
@@ -90,7 +98,9 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
         if not line.complete and not (line.data and isinstance(decode(line.data), list)):
             found.pending = line.end - line.start
             return
-        found.outcomes.append(PARSED)
+        found.outcomes += [PARSED] * line.line_count
+        if line.line_count > 1:
+            found.joined[line.number] = line.line_count
         found.end = line.end
         yield line
 

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import orjson
 
+from ..files.lines import decode
+
 _PATHS = (
     "file_path",
     "notebook_path",
@@ -33,8 +35,9 @@ _DEPTH = 12
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
     """Return the lines that a call added to the file `path`, without surrounding whitespace.
 
-    `call` and `result` are the transcript lines of the call and of its result. If the result contains a diff, only the
-    diff is used. Unlike the call, it has complete lines and takes into account the earlier content of a replaced file.
+    `call` and `result` are the transcript records of the call and of its result. If the result contains a diff, only
+    the diff is used. Unlike the call, it has complete lines and takes into account the earlier content of a replaced
+    file.
     """
     texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)
@@ -43,10 +46,8 @@ def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]
 
 
 def _record(line: bytes) -> object:
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
+    found = decode(line)
+    return found[0] if isinstance(found, list) else None
 
 
 def _diffs(value: object, path: str, depth: int) -> Iterator[str]:

@@ -17,14 +17,20 @@ from ..files.lines import REPEATED, Line, split
 from ..formats import TranscriptFormat, is_extracted
 from ..redaction import Redactor
 from ..store import Repetition, Source, SourceLine, Store
+from ..store.exchange_table import StoredExchange
 from ..store.source_table import DELETED
 from .exchange_grouping import mark_rewound
 from .exclusion import Exclusion, remove_all, remove_excluded
 from .late_results import link_late_results
 from .own_output import remove_own_output
 from .parsing import ParsedLines, parse
+from .stored_twice import has_anonymous_prompts, less_detailed, remove_stored_twice
 
 _TITLE_LENGTH = 80
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_DIGEST_SHOWN = 8
+_SHARED_FOLDERS = {"globalStorage"}
+"""Names of folders in which an agent stores the sessions of all projects."""
 _PICTURES = ("[image", "[picture")
 """Prefixes of lines that replace a picture, such as `[image/png, 12 KB]`."""
 
@@ -86,6 +92,8 @@ class SourceReader:
         """IDs of sources that repeat records of this source, but were read before it (see `_later_sources`)."""
         self.moved: list[Repetition] = []
         """Lines of `later_sources` whose records belong to this source from now on."""
+        self.less_detailed: Collection[int] = ()
+        """IDs of files of the same session with exchanges that this container contains in more detail."""
 
     @property
     def first(self) -> int:
@@ -116,7 +124,8 @@ class SourceReader:
         """Read from the source's resume point to the end of the file, or use the lines in `parsed`."""
         self._found = parsed or self._parse(file, self._source.resume)
         earlier = self._earlier_records()
-        if self._reaches_back(earlier) or (self._is_unindexed and not self.is_whole):
+        stored = self._stored_exchanges()
+        if self._reaches_back(earlier) or ((self._is_unindexed or stored) and not self.is_whole):
             self._found = self._parse(file, ResumePoint())
             earlier = self._earlier_records()
         if earlier:
@@ -128,6 +137,7 @@ class SourceReader:
         stored = partial(self._store.exchanges.calls_before, self._source.id, self._found.start.line)
         self._found.exchanges = link_late_results(self._found.exchanges, stored)
         self._drop_deleted(file)
+        twice = remove_stored_twice(self._found, stored)
         self._exclude()
         for note in self._found.notes:
             self._apply(note)
@@ -135,6 +145,26 @@ class SourceReader:
         self._count()
         if self._is_unindexed or self._only_repeats:
             self.repetitions = []
+        self.repetitions += twice
+        if twice and not self.exchanges:
+            self._source.resume = ResumePoint()
+        self._find_less_detailed()
+
+    def _stored_exchanges(self) -> list[StoredExchange]:
+        """Return the exchanges of this session in a database, if this source is a file without record IDs."""
+        if self._source.is_contained or not has_anonymous_prompts(self.exchanges):
+            return []
+        number = self._store.sessions.find(self._session.agent, self._session.native_id)
+        return self._store.exchanges.of_session(number, contained=True) if number is not None else []
+
+    def _find_less_detailed(self) -> None:
+        """Find the files of the same session with exchanges that this container contains too."""
+        if not self._source.is_contained:
+            return
+        number = self._store.sessions.find(self._session.agent, self._session.native_id)
+        if number is not None:
+            files = self._store.exchanges.of_session(number, contained=False)
+            self.less_detailed = less_detailed(self.exchanges, files)
 
     def _parse(self, file: BinaryIO, start: ResumePoint, repeated: Collection[str] = ()) -> ParsedLines:
         return parse(self._format, self._session, start, file, self._filters.redactor, repeated)
@@ -238,7 +268,8 @@ class SourceReader:
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
-        session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
+        folder = PurePosixPath(self._source.archived).parts[1]
+        session.project = project_of(session.cwd) or _name_in(session.project or folder)
         if self._source.resume.sets_title and session.title_rank == 0:
             session.title, session.title_rank = "", -1
         if session.title_rank < 0:
@@ -291,5 +322,11 @@ def project_of(cwd: str) -> str:
     return parts[-1] if parts else ""
 
 
-def _folder_of(archived: str) -> str:
-    return PurePosixPath(archived).parts[1]
+def _name_in(folder: str) -> str:
+    """Return the name of a project from the name of an agent's folder.
+
+    Only the beginning of a digest is used. A folder with the sessions of all projects has no such name.
+    """
+    if folder in _SHARED_FOLDERS:
+        return ""
+    return folder[:_DIGEST_SHOWN] if _DIGEST.fullmatch(folder) else folder

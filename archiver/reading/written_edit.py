@@ -14,9 +14,9 @@ def read_written_lines(exchange: Exchange, edit: Edit, raw: RawArchive) -> tuple
     """
     turns, span = exchange.turns, exchange.span
 
-    def raw_line(turn: Turn) -> bytes:
+    def record_of(turn: Turn) -> bytes:
         try:
-            return b"".join(raw.lines(edit.archived, turn.line, turn.line, (span.start_line, span.start_byte)))
+            return raw.record(edit.archived, turn.line, (span.start_line, span.start_byte))
         except (PalaverError, OSError):
             return b""
 
@@ -24,5 +24,5 @@ def read_written_lines(exchange: Exchange, edit: Edit, raw: RawArchive) -> tuple
     calls = {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call}
     lines = frozenset[str]()
     for turn in wrote:
-        lines |= written_lines(raw_line(calls.get(turn.call, turn)), edit.path, raw_line(turn))
+        lines |= written_lines(record_of(calls.get(turn.call, turn)), edit.path, record_of(turn))
     return min((turn.at for turn in wrote if turn.at is not None), default=edit.started), lines

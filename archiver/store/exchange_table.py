@@ -15,6 +15,7 @@ from .edit_table import EditTable
 from .file_state_table import FileStateTable
 from .observation_table import MODEL_PREFIX, OPTED_OUT, ObservationTable
 from .repetition_table import Repetition
+from .source_table import NO_DEVICE
 from .summary_table import SummaryTable
 
 
@@ -163,6 +164,15 @@ class ExchangeTable:
     def in_source(self, source: int) -> list[int]:
         """Return the keys of the exchanges of a source, in order."""
         return self._db.numbers("SELECT item FROM exchange WHERE source = ? ORDER BY ordinal", (source,))
+
+    def of_session(self, session: int, *, contained: bool) -> list[StoredExchange]:
+        """Return the exchanges of a session in containers or in files, in the order of their lines."""
+        rows = self._db.rows(
+            f"""SELECT {_COLUMNS} {_FROM} JOIN source r ON r.id = e.source
+                WHERE r.session = ? AND (r.device = {NO_DEVICE}) = ? ORDER BY e.source, e.ordinal""",
+            (session, contained),
+        )
+        return [_stored(row) for row in rows]
 
     def around(self, key: int, count: int) -> list[int]:
         """Return the keys of an exchange and of up to `count` exchanges before and after it in its source, in order.

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from .database import AMONG, Database, listed
+from .source_table import NO_DEVICE
 
 
 class Repetition(NamedTuple):
@@ -64,6 +65,20 @@ class RepetitionTable:
         for key, _, session in rows:
             found[key] = (*found.get(key, ()), session)
         return found
+
+    def in_files(self, keys: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Return the lines on which files of the same session repeat these exchanges of containers.
+
+        Each tuple contains the ID of the source of the file, its first line and its last line.
+        """
+        rows = self._db.rows_among(
+            f"""SELECT r.elsewhere, r.start_line, r.end_line FROM exchange e
+                   JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
+                   JOIN source c ON c.id = e.source JOIN source f ON f.id = r.elsewhere
+               WHERE e.item {AMONG} AND c.device = {NO_DEVICE} AND f.device <> {NO_DEVICE} AND f.session = c.session""",
+            keys,
+        )
+        return [(source, start, end) for source, start, end in rows]
 
     def on_lines(self, source: int, start: int, end: int) -> tuple[str, ...]:
         """Return the IDs of all other sessions that contain some of the lines `start` to `end` of a source.

@@ -22,6 +22,8 @@ from .database import AMONG, Database, Row, Value, listed
 SourceLine: TypeAlias = tuple[int, int]
 """Source ID and line number (1-based) of a copy."""
 
+NO_DEVICE: Final = 0
+"""Device number of the sessions of containers."""
 DELETED: Final = "forgotten"
 """Outcome of a line that the user deleted. It is a key of `Source.coverage`."""
 
@@ -60,6 +62,11 @@ class Source(Struct):
     sums: bytes = b""
     id: int | None = None
 
+    @property
+    def is_contained(self) -> bool:
+        """True if the source is a session of a container, which has no file of its own."""
+        return self.device == NO_DEVICE
+
 
 _COLUMNS: Final = Source.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
@@ -74,9 +81,12 @@ MAIN_SOURCE: Final = """
 SELECT id FROM source WHERE session = ?1 AND (
     EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id) OR
     EXISTS (SELECT 1 FROM repetition r WHERE r.elsewhere = source.id)
-) ORDER BY superseded, lines DESC, id DESC LIMIT 1
+) ORDER BY superseded, NOT EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id), lines DESC, id DESC LIMIT 1
 """
-"""SQL query for the main source of session `?1`: of copies that repeat each other's lines, the most complete one."""
+"""SQL query for the main source of session `?1`: of copies that repeat each other's lines, the most complete one.
+
+A source that only repeats another one is not preferred, because its lines can have less detail.
+"""
 
 
 class SourceTable:

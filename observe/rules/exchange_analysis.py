@@ -203,7 +203,7 @@ def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement
 
     The conclusion is the last reply if it is salient. Otherwise it is the text after the last edit or commit.
     """
-    replies = [n for n, turn in enumerate(turns) if turn.kind is Kind.PROSE]
+    replies = [n for n, turn in enumerate(turns) if turn.is_reply]
     last = replies[-1] if replies else 0
     while last - 1 in replies and turns[last].group and turns[last - 1].group == turns[last].group:
         last -= 1
@@ -216,16 +216,12 @@ def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement
 
 
 def _replies(turns: Iterable[Turn]) -> Iterator[Turn]:
-    return (turn for turn in turns if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT)
+    return (turn for turn in turns if turn.is_reply)
 
 
 def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
     """Yield the statements of all replies, except those that the next reply withdraws."""
-    replies = [
-        (position, turn)
-        for position, turn in enumerate(turns)
-        if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT
-    ]
+    replies = [(position, turn) for position, turn in enumerate(turns) if turn.is_reply]
     for (position, turn), (_, following) in zip_longest(replies, replies[1:], fillvalue=(0, None)):
         if turn is not None and not (following and _RETRACTION.match(following.text.lstrip())):
             for statement in statements(turn):
@@ -235,7 +231,7 @@ def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
 def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[CommitMessage]:
     """Yield the last commit with each message, because a rejected commit is often retried with the same message."""
     found: dict[str, CommitMessage] = {}
-    claimed = any(turn.kind is Kind.PROSE and _CLAIMED.search(turn.text) for turn in turns)
+    claimed = any(turn.is_reply and _CLAIMED.search(turn.text) for turn in turns)
     for turn in turns:
         if turn.kind is not Kind.CALL or not _COMMIT.search(turn.text):
             continue

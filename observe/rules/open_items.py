@@ -59,13 +59,13 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
     found: dict[NoteLabel, list[HandoffNote]] = {}
     concluded = False
     for exchange in reversed(closing):
-        replies = [turn for turn in exchange.turns if turn.kind is Kind.PROSE and turn.active]
+        replies = [turn for turn in exchange.turns if turn.is_reply and turn.active]
         for turn in reversed([turn for turn in exchange.turns if turn.kind in _TEXT and turn.active]):
             if turn.kind is Kind.PROSE:
-                notes = list(_of_reply(turn)) if turn is replies[-1] else []
+                notes = list(_of_reply(turn)) if turn in replies[-1:] else []
             else:
                 notes = [] if turn.kind is Kind.COMPACTION and concluded else list(notes_of(turn))
-            concluded = concluded or (turn.kind is Kind.PROSE and _concludes(turn))
+            concluded = concluded or (turn.is_reply and _concludes(turn))
             for label in {note.label for note in notes} - found.keys():
                 found[label] = [note for note in notes if note.label is label]
     found.setdefault(NoteLabel.OPEN, [])[:0] = _states(closing)
@@ -117,7 +117,7 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
     elif (runs := list(shell_runs(last.active_turns))) and _is_failure(runs[-1]):
         command = runs[-1].segments[-1].text[:_COMMAND_MAX]
         yield _open(f"The last command, {command}, failed", runs[-1].line, runs[-1].quote)
-    if replies := [turn for turn in last.turns if turn.kind is Kind.PROSE]:
+    if replies := [turn for turn in last.turns if turn.is_reply]:
         yield from _question(replies[-1])
 
 

@@ -105,7 +105,7 @@ def _notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
 
 
 def _last_reply(exchange: Exchange) -> Turn | None:
-    return next((turn for turn in reversed(exchange.turns) if turn.kind is Kind.PROSE and turn.active), None)
+    return next((turn for turn in reversed(exchange.turns) if turn.is_reply and turn.active), None)
 
 
 def _verified(notes: Iterable[HandoffNote], exchanges: Sequence[Exchange]) -> tuple[list[HandoffNote], Origin]:

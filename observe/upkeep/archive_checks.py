@@ -74,7 +74,9 @@ def archive(context: HealthContext) -> Findings:
         problem = f"{name} has {many(count, 'line')}, of which {known:,} were parsed or skipped"
         yield HealthProblem("archive", problem, "Run `palaver fsck --repair`.")
     for path, reason in status.problems[:_LISTED_MAX]:
-        yield HealthProblem("archive", f"could not read {path}: {reason}", f"Make it readable. {ARCHIVE}")
+        yield HealthProblem(
+            "archive", f"could not read {path}: {reason}", f"Make it readable, or update Palaver. {ARCHIVE}"
+        )
     if more := len(status.problems[_LISTED_MAX:]):
         problem = f"could not read {many(more, 'more file')}"
         yield HealthProblem("archive", problem, "Run `palaver status` to list them.")

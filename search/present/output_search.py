@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.files.clipping import one_line
+from ...archiver.files.lines import JOINED_LINES
 from ...archiver.redaction import placeholders_in
 from ...archiver.store import Source, Store
 from ...core import ids
@@ -90,11 +91,11 @@ class OutputSearch:
                     yield match
 
     def _candidates(self, source: Source, search: _Search) -> Iterator[int]:
-        """Yield the 1-based numbers of lines that contain all words. Stop at a read error or at the time limit."""
+        """Yield the 1-based first lines of records that contain all words. Stop at a read error or the time limit."""
         try:
             with self._raw.open(source.archived) as file:
-                for number, line in enumerate(file, 1):
-                    small = line.lower()
+                for number, record in _records(file):
+                    small = record.lower()
                     if all(any(spelling in small for spelling in word) for word in search.words):
                         yield number
                     if monotonic() > search.until:
@@ -121,6 +122,18 @@ class OutputSearch:
             for turn in exchange.turns:
                 if turn.kind is Kind.RESULT and turn.line in lines and (turn.line, turn.call) in known:
                     yield stored.key, turn
+
+
+def _records(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield each record with the 1-based number of its first line. Lines that begin no record continue the last one."""
+    parts, first = list[bytes](), 1
+    for number, line in enumerate(lines, 1):
+        if parts and (line.startswith(b"{") or len(parts) == JOINED_LINES):
+            yield first, parts[0] if len(parts) == 1 else b"".join(parts)
+            parts, first = [], number
+        parts.append(line)
+    if parts:
+        yield first, b"".join(parts)
 
 
 def _check(text: str, filters: Filters, limit: int, context: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...archiver.copies.exporter import Exporter, encodable
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.files.lines import split
+from ...archiver.files.lines import Line, split
 from ...archiver.formats.registry import by_agent
 from ...archiver.reading.exchange_grouping import group_exchanges
 from ...archiver.reading.exclusion import is_excluded
@@ -52,6 +52,23 @@ class _Excerpt(Struct, frozen=True):
     last: int
     parse_start: ExchangeStart
     rewound: frozenset[int]
+
+
+class _RequestedLines:
+    """Lines of a copy up to the line `last`.
+
+    `start` is the first requested line or, if a record that begins earlier continues on it, the first line of the
+    record.
+    """
+
+    def __init__(self, lines: Iterator[Line], start: int, last: int) -> None:
+        self._lines, self._last, self.start = lines, last, start
+
+    def __iter__(self) -> Iterator[Line]:
+        for line in takewhile(lambda line: line.number <= self._last, self._lines):
+            if self.start in line.numbers:
+                self.start = line.number
+            yield line
 
 
 class TranscriptReader:
@@ -126,7 +143,7 @@ class TranscriptReader:
         source, begin = excerpt.source, excerpt.parse_start
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
-            deleted = self._suppression.lines(source.path, islice(lines, excerpt.last - begin.start_line + 1))
+            deleted = self._suppression.lines(source.path, takewhile(lambda line: line.number <= excerpt.last, lines))
         turns = [turn for each in self._parsed(excerpt, self._session(source), shorten=True) for turn in each.turns]
         return deleted | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
 
@@ -171,10 +188,10 @@ class TranscriptReader:
         reader = by_agent(source.agent).reader(session, shorten=shorten)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
-            wanted = islice(lines, excerpt.last - begin.start_line + 1)
+            wanted = _RequestedLines(lines, excerpt.start, excerpt.last)
             for event in group_exchanges(reader, wanted, first_ordinal=begin.ordinal):
                 if isinstance(event, Exchange) and not is_excluded(event):
-                    requested = (turn for turn in event.turns if excerpt.start <= turn.line <= excerpt.last)
+                    requested = (turn for turn in event.turns if wanted.start <= turn.line <= excerpt.last)
                     turns = tuple(
                         turn._replace(active=False) if turn.line in excerpt.rewound else turn for turn in requested
                     )

@@ -147,6 +147,27 @@ def test_an_unreadable_database_is_reported_and_the_others_are_ingested(archive:
     assert archive.store.sources.problems() == []
 
 
+def test_tables_of_a_newer_version_are_reported_until_they_are_read(archive: Archive, tmp_path: Path) -> None:
+    """The readable sessions of a database are archived, and its status names the tables that were not read."""
+    path = tmp_path / "opencode.db"
+    newer = "CREATE TABLE session_v9 (id TEXT); INSERT INTO session_v9 VALUES ('s');"
+    program = database(path, SCHEMA + newer)
+    put(program)
+
+    found = [archive.ingest(tmp_path), archive.ingest(tmp_path)]
+
+    assert [[problem.path for problem in each.problems] for each in found] == [[path], []]
+    assert [each.changed for each in found] == [1, 0]
+    [(where, reason)] = archive.store.sources.problems()
+    assert (where, "table session_v9" in reason) == (path, True)
+    assert archive.prompts() == ["Why?"]
+
+    program.execute("DROP TABLE session_v9")
+    program.close()
+    assert archive.ingest(tmp_path).problems == []
+    assert archive.store.sources.problems() == []
+
+
 def document(*texts: str) -> str:
     return json.dumps(
         {**HEADER, "messages": [{"id": f"m{n}", "type": "user", "content": t} for n, t in enumerate(texts)]}

@@ -54,6 +54,14 @@ def test_a_sub_agents_prompt_is_a_task() -> None:
     assert steps(of(Turn(1, Speaker.HOST, Kind.PROMPT, "Look around")), None)[0].label == "Task"
 
 
+def test_words_of_a_sub_agent_have_their_own_label() -> None:
+    """Prose and calls of the host are from a sub-agent of the assistant."""
+    turns = [Turn(n, speaker, Kind.PROSE, "x") for n, speaker in enumerate((Speaker.ASSISTANT, Speaker.HOST), 1)]
+    shown = steps(of(*turns, Turn(3, Speaker.HOST, Kind.CALL, "ls"), turns[0]._replace(line=4)), None)
+
+    assert [step.label for step in shown] == ["Assistant", "Sub-agent", "", "Assistant"]
+
+
 def test_hidden_characters_are_counted() -> None:
     """The lengths of the shown text and the omitted text add up to the length of the whole text."""
     (step,) = steps(of(Turn(4, Speaker.TOOL, Kind.RESULT, "x" * 1000)), 300)

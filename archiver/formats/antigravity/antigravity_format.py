@@ -20,11 +20,13 @@ from ..transcript_format import TranscriptFormat
 
 _TRANSCRIPT = "transcript.jsonl"
 _REQUEST = re.compile(r"<USER_REQUEST>\s*(.*?)\s*</USER_REQUEST>", re.DOTALL)
+_USER, _MODEL = "USER_EXPLICIT", "MODEL"
+_PROGRAM = {"SYSTEM", "USER_IMPLICIT"}
 _NAMES = {"TargetFile": "path", "AbsolutePath": "path", "CommandLine": "command"}
 
 
 class AntigravityReader(RecordReader):
-    """Reader of one session. Each record is a numbered step.
+    """Reader of one session. Each record is a numbered step. In some versions, steps have neither number nor type.
 
     Tool results have no call ID. They occur in the order of the calls.
     """
@@ -37,16 +39,16 @@ class AntigravityReader(RecordReader):
         source, kind = string(record.get("source")), string(record.get("type"))
         text = clean(string(record.get("content")))
         stamp = RecordStamp(line.number, instant(record.get("created_at")), record_id("", line.data))
-        if kind == "USER_INPUT":
+        if kind == "USER_INPUT" or (source == _USER and not kind):
             return self._user(text, stamp)
-        if kind == "PLANNER_RESPONSE":
+        if kind == "PLANNER_RESPONSE" or (source == _MODEL and not kind):
             return self._assistant(record, text, stamp) or SkipReason.EMPTY
-        if source == "MODEL" and kind:
+        if source == _MODEL:
             call, failed = self._open.popleft() if self._open else "", record.get("status") == "ERROR"
             return [self._calls.result(stamp, call, text, failed=failed, tool=kind.lower())]
         if kind == "CHECKPOINT":
             return self._compacted(text, stamp)
-        if source == "SYSTEM":
+        if source in _PROGRAM:
             return self._injected(text, stamp) or SkipReason.BOOKKEEPING
         return unknown_type(f"{source}/{kind}")
 
@@ -98,7 +100,9 @@ class Antigravity(FolderFormat):
         return Session(self.agent, (path.parents[2].name if in_session_folder else "") or path.stem)
 
     def _is_from_agent(self, record: Record) -> bool:
-        return "step_index" in record and "source" in record
+        source = record.get("source")
+        named = isinstance(source, str) and source in {_USER, _MODEL, *_PROGRAM}
+        return ("step_index" in record and "source" in record) or (named and {"created_at", "content"} <= record.keys())
 
     def _has_transcript_path(self, path: Path) -> bool:
         return path.name == _TRANSCRIPT

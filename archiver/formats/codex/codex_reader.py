@@ -13,7 +13,7 @@ from ...files.lines import Line, Reason, Record
 from ..json_values import content_blocks, count_of, first_string, instant, listing, mapping, mappings, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordHandler, RecordReader
-from ..repetitions import PromptCopies, Repetitions
+from ..repetitions import RecordedTwice, Repetitions
 from ..rewinds import PromptLines
 from ..tool_calls import UNKNOWN_CALL, ToolCall
 from .codex_envelopes import arguments, call_id, called_tool, parent_of, unwrapped, without_history
@@ -54,7 +54,7 @@ class CodexReader(RecordReader):
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._repetitions = Repetitions(self._released)
-        self._copies = PromptCopies()
+        self._copies = RecordedTwice()
         self._prompts = PromptLines()
         self._thoughts: set[str] = set()
         self._reviewing = False

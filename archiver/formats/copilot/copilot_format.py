@@ -1,6 +1,7 @@
 """Format and reader of GitHub Copilot CLI sessions."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ....core.conversation import Fact, Kind, Session, Speaker, Turn
@@ -36,6 +37,8 @@ class CopilotReader(RecordReader):
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._repetitions = Repetitions(self._released)
+        self._by_subagent = False
+        """True if a sub-agent wrote the current record."""
         self._handlers: dict[str, RecordHandler] = {
             "session.start": self._started,
             "session.resume": self._started,
@@ -65,8 +68,15 @@ class CopilotReader(RecordReader):
         if handler is None:
             known = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
             return known or unknown_type(kind)
-        own_id = record_id(string(record.get("id")), line.data)
-        return handler(mapping(record.get("data")), RecordStamp(line.number, instant(record.get("timestamp")), own_id))
+        own_id, data = record_id(string(record.get("id")), line.data), mapping(record.get("data"))
+        self._by_subagent = bool(string(record.get("agentId")) or string(data.get("parentToolCallId")))
+        return handler(data, RecordStamp(line.number, instant(record.get("timestamp")), own_id))
+
+    def _spoken(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Return the turns of the current record with the speaker who wrote it."""
+        if not self._by_subagent:
+            return [*turns]
+        return [turn._replace(speaker=Speaker.HOST) if turn.speaker is Speaker.ASSISTANT else turn for turn in turns]
 
     def _started(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         context = mapping(data.get("context"))
@@ -98,7 +108,8 @@ class CopilotReader(RecordReader):
         text = "\n".join([clean(string(data.get("content"))), *(f"[{clean(name)}]" for name in names if name)]).strip()
         if not text:
             return SkipReason.EMPTY
-        if data.get("isAutopilotContinuation") is True or data.get("source") not in (None, "", "user"):
+        by_program = data.get("isAutopilotContinuation") is True or data.get("source") not in (None, "", "user")
+        if by_program or self._by_subagent:
             return self._injected(text, stamp)
         self._repetitions.settle()
         return self._prompt(text, stamp)
@@ -115,17 +126,18 @@ class CopilotReader(RecordReader):
             call, tool = string(request.get("toolCallId")), string(request.get("name"))
             self._repetitions.register(call)
             turns.append(self._calls.call(stamp, call, tool, request.get("arguments"), group=group))
-        return [*turns, *self._facts.note(stamp.line, Fact.MODEL, data.get("model"))] or SkipReason.EMPTY
+        model = None if self._by_subagent else data.get("model")
+        return [*self._spoken(turns), *self._facts.note(stamp.line, Fact.MODEL, model)] or SkipReason.EMPTY
 
     def _reasoning(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         thought = clean(string(data.get("content")))
-        turns = stamp.reply(Kind.THINKING, thought)
+        turns = self._spoken(stamp.reply(Kind.THINKING, thought))
         return self._repetitions.delay(f"thought {thought}", turns, only_record=self._only_record)
 
     def _call_event(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(data.get("toolCallId")), string(data.get("toolName"))
-        turn = self._calls.call(stamp, call, tool, data.get("arguments"))
-        return self._repetitions.delay(call, [turn], only_record=self._only_record)
+        turns = self._spoken([self._calls.call(stamp, call, tool, data.get("arguments"))])
+        return self._repetitions.delay(call, turns, only_record=self._only_record)
 
     def _result(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         text = first_string(mapping(data.get("result")), "content", "detailedContent")

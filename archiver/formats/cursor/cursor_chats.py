@@ -14,6 +14,8 @@ from ..foreign_database import ForeignDatabase, Value, as_bytes, as_text
 from ..json_values import instant, mapping
 from ..transcript_format import ContainedSession
 
+TABLES = ("blobs",)
+"""Tables of which a database of a chat has at least one."""
 _HEADER = ("name", "createdAt", "mode")
 
 

@@ -6,18 +6,20 @@ store each conversation as a tab in the database of a project.
 """
 
 # ruff: noqa: S608 - statements contain only fixed names, and values are bound
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from ...files.lines import Record, decode
+from ....core.errors import PartlyRead
+from ...files.lines import Record
 from ..containers import exact_json, file_name, fingerprint, message_line
 from ..foreign_database import ForeignDatabase, as_bytes, as_text
 from ..json_values import first_string, instant, listing, mapping, mappings, string
 from ..transcript_format import ContainedSession
+from .cursor_workspaces import conversation_folders, decoded, entry, is_readable, workspace_folder
 
+TABLES = ("ItemTable", "cursorDiskKV")
+"""Tables of which a database of the editor has at least one."""
 _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
 _HEADER = ("composerId", "name", "createdAt", "unifiedMode", "forceMode", "subagentInfo", "tabId", "chatTitle")
@@ -25,19 +27,31 @@ _HEADER = ("composerId", "name", "createdAt", "unifiedMode", "forceMode", "subag
 
 
 def sessions(path: Path) -> Iterator[ContainedSession]:
-    """Yield every conversation, ordered by ID. Raises `SourceUnreadable`."""
+    """Yield every conversation, ordered by ID.
+
+    Raises:
+        SourceUnreadable: The database cannot be read.
+        PartlyRead: After the last conversation, if a table is missing or lacks columns.
+    """
     database = ForeignDatabase(path)
-    folder = _project_folder(path)
-    if database.columns("cursorDiskKV"):
+    own = workspace_folder(path.parent)
+    tables = {table: columns for table in TABLES if (columns := database.columns(table))}
+    lacking = [f"table {table} has no column key or value" for table in tables if not is_readable(tables[table])]
+    if is_readable(tables.get("cursorDiskKV", ())):
+        folders = conversation_folders(path)
         for session_id, state in sorted(_states(database).items()):
-            yield _session(path, session_id, state, 0, partial(_composer_lines, database, session_id, folder))
-    for (data,) in database.rows(f"SELECT {as_bytes('value')} FROM ItemTable WHERE key = ?", (_TABS,)):
-        for tab in mappings(_decoded(data).get("tabs")):
-            session_id = string(tab.get("tabId"))
-            bubbles = [(_id(each), each) for each in listing(tab.get("bubbles"))]
-            lines = list(_lines(session_id, tab, folder, bubbles))
-            at = instant(tab.get("lastSendTime")) or 0
-            yield _session(path, session_id, fingerprint(*lines), at, partial(iter, lines))
+            folder = folders.get(session_id, own)
+            rows = partial(_composer_lines, database, session_id, folder)
+            yield _session(path, session_id, fingerprint(state, folder), 0, rows)
+    for tab in mappings(entry(database, _TABS).get("tabs")):
+        session_id = string(tab.get("tabId"))
+        bubbles = [(_id(each), each) for each in listing(tab.get("bubbles"))]
+        lines = list(_lines(session_id, tab, own, bubbles))
+        at = instant(tab.get("lastSendTime")) or 0
+        yield _session(path, session_id, fingerprint(*lines), at, partial(iter, lines))
+    if lacking or not tables:
+        problem = "; ".join(lacking) or f"no table {' or '.join(TABLES)}"
+        raise PartlyRead(path, problem, hint="A newer version of Palaver may read it. Please report it.")
 
 
 def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[Iterator[bytes]]") -> ContainedSession:
@@ -76,7 +90,7 @@ def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> 
         (_COMPOSER + session_id, *_range(prefix)),
     )
     values = {as_text(key): value for key, value in rows}
-    composer = _decoded(values.pop(_COMPOSER + session_id, None))
+    composer = decoded(values.pop(_COMPOSER + session_id, None))
     bubbles = {_id(each): each for each in listing(composer.get("conversation"))}
     bubbles |= {key.removeprefix(prefix): exact_json(value) for key, value in values.items()}
     order = [_id(each) for each in listing(composer.get("fullConversationHeadersOnly"))]
@@ -94,22 +108,3 @@ def _lines(session_id: str, header: Record, folder: str, bubbles: list[tuple[str
 
 def _id(bubble: object) -> str:
     return first_string(mapping(bubble), "bubbleId", "id")
-
-
-def _decoded(data: object) -> Record:
-    """Return an object decoded from JSON, or an empty object if the JSON contains anything else."""
-    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    found = decode(raw) if isinstance(raw, bytes) else []
-    return found[0] if isinstance(found, list) and found else {}
-
-
-def _project_folder(path: Path) -> str:
-    """Return the project folder that is recorded in the file `workspace.json` beside a project's database.
-
-    The result is empty for the global database of the editor, which has no such file.
-    """
-    try:
-        found = mapping(json.loads((path.parent / "workspace.json").read_bytes()))
-    except (OSError, ValueError):
-        return ""
-    return unquote(urlsplit(string(found.get("folder"))).path)

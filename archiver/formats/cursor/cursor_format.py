@@ -16,6 +16,7 @@ from ..json_values import first_string, instant, mapping, string
 from ..transcript_format import ContainedSession, ContainerFormat
 from . import cursor_chats, cursor_editor
 from .cursor_reader import CursorReader
+from .cursor_workspaces import folder_called
 
 _TRANSCRIPTS, _SUBAGENTS = "agent-transcripts", "subagents"
 _EDITOR, _CHAT = "state.vscdb", "store.db"
@@ -42,7 +43,8 @@ class Cursor(FolderFormat):
         if path.name not in {_EDITOR, _CHAT} or not path.is_file():
             return False
         try:
-            return bool(ForeignDatabase(path).columns("ItemTable" if path.name == _EDITOR else "blobs"))
+            tables = cursor_editor.TABLES if path.name == _EDITOR else cursor_chats.TABLES
+            return any(map(ForeignDatabase(path).columns, tables))
         except SourceUnreadable:
             return True
 
@@ -57,7 +59,7 @@ class Cursor(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name.
 
-        An agent transcript contains no times. The modification time of its file is used as the session's time.
+        An agent transcript contains few times. The modification time of its file is used as the session's time.
         """
         header = header_of(head)
         session_id = first_string(header, "composerId", "agentId", "tabId")
@@ -66,7 +68,9 @@ class Cursor(FolderFormat):
         parent = path.parent.parent.name if path.parent.name == _SUBAGENTS else ""
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
         at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
-        return Session(self.agent, path.stem, kind, parent, started=at, ended=at, scope=parent)
+        name = path.parts[path.parts.index(_TRANSCRIPTS) - 1] if _TRANSCRIPTS in path.parts else ""
+        cwd = folder_called(name, _editor_data())
+        return Session(self.agent, path.stem, kind, parent, cwd=cwd, started=at, ended=at, scope=parent)
 
     def _is_from_agent(self, record: Record) -> bool:
         content = mapping(record.get("message")).get("content")

@@ -5,8 +5,11 @@ The reader supports messages of the editor (called bubbles), of command-line cha
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
-from ....core.conversation import Fact, Kind, Note, Turn
+from msgspec.structs import replace
+
+from ....core.conversation import Fact, Kind, Milliseconds, Note, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..json_values import content_blocks, first_string, instant, joined_text, mapping, string, total
@@ -18,6 +21,13 @@ _ADDED = tuple(
     f"<{name}>"
     for name in ("additional_data", "external_links", "project_layout", "rules", "system_reminder", "user_info")
 )
+_TIMESTAMP = re.compile(r"<timestamp>\s*(.*?)\s*</timestamp>\s*", re.DOTALL)
+_TIME = re.compile(
+    r"(?:\w+, )?(?P<month>[A-Z][a-z]{2})[a-z]* (?P<day>\d{1,2}), (?P<year>\d{4}),? (?:at )?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?: (?P<half>[AP]M))?"
+    r"(?: \((?:UTC|GMT)(?P<zone>(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?)?\))?"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _USER, _ASSISTANT = 1, 2
 _CALLS, _RESULTS = {"tool_use", "tool_call", "tool-call"}, {"tool_result", "tool-result"}
 _THOUGHTS = {"thinking", "reasoning", "redacted-reasoning"}
@@ -93,7 +103,8 @@ class CursorReader(RecordReader):
                 return SkipReason.CONTEXT
             case "user" | "tool":
                 results = [self._result(block, stamp) for block in blocks if string(block.get("type")) in _RESULTS]
-                asked = _asked("\n".join(filter(None, map(_text, blocks)))) if role == "user" else ""
+                text = "\n".join(filter(None, map(_text, blocks))) if role == "user" else ""
+                asked, stamp = _asked(text), replace(stamp, at=stamp.at or _time_in(text))
                 return results or (self._prompt(asked, stamp) if asked else SkipReason.EMPTY)
             case "assistant":
                 return [turn for block in blocks for turn in self._block(block, stamp)] or SkipReason.EMPTY
@@ -130,7 +141,33 @@ def _asked(text: str) -> str:
 
     The result is empty if the user typed nothing.
     """
-    typed, rest = _QUERY.findall(text), clean(text)
+    typed, rest = _QUERY.findall(text), clean(_TIMESTAMP.sub("", text))
     if typed:
         return clean("\n\n".join(typed))
     return "" if rest.startswith(_ADDED) else rest
+
+
+def _time_in(text: str) -> Milliseconds | None:
+    """Return the time that the program wrote above a prompt, such as `Monday, Jul 6, 2026, 1:06 PM (UTC+3)`.
+
+    A time without a time zone is read as UTC.
+    """
+    written = _TIMESTAMP.search(text)
+    found = _TIME.fullmatch(written[1]) if written else None
+    if written is None or found is None or found["month"] not in _MONTHS:
+        return instant(written[1]) if written else None
+    hour = int(found["hour"]) % 12 + 12 * (found["half"] == "PM") if found["half"] else int(found["hour"])
+    offset = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+    try:
+        local = datetime(
+            int(found["year"]),
+            _MONTHS.index(found["month"]) + 1,
+            int(found["day"]),
+            hour,
+            int(found["minute"]),
+            int(found["second"] or 0),
+            tzinfo=UTC,
+        )
+        return round((local + (offset if found["sign"] == "-" else -offset)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

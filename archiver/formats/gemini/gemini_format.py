@@ -8,10 +8,10 @@ from ...files.lines import Record, head_records
 from ..folder_format import FolderFormat
 from ..json_values import string
 from ..transcript_format import TranscriptFormat
+from .gemini_projects import project_folder
 from .gemini_reader import GeminiReader
 
 _CHATS = "chats"
-_PROJECT_ROOT, _PROJECT_ROOT_MAX = ".project_root", 4096
 
 
 class Gemini(FolderFormat):
@@ -36,30 +36,27 @@ class Gemini(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name.
 
-        The working folder comes from the file `.project_root`, which is beside the folder `chats`.
+        The working folder comes from the files in which Gemini CLI records the folders of its projects.
         """
-        header = next(filter(self._is_from_agent, head_records(head)), Record())
+        header = next(filter(_is_header, head_records(head)), Record())
         native_id = string(header.get("sessionId")) or path.name.partition(".")[0]
-        if header.get("kind") != "subagent":
-            return Session(self.agent, native_id, cwd=_project_root(path.parent))
-        nested = path.parent.parent.name == _CHATS
+        nested = header.get("kind") == "subagent" and path.parent.parent.name == _CHATS
         parent, chats = (path.parent.name, path.parent.parent) if nested else ("", path.parent)
-        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, cwd=_project_root(chats))
+        cwd = project_folder(chats.parent, string(header.get("projectHash")))
+        kind = SessionKind.SUBAGENT if header.get("kind") == "subagent" else SessionKind.MAIN
+        return Session(self.agent, native_id, kind, parent, cwd=cwd)
 
     def _is_from_agent(self, record: Record) -> bool:
-        return "projectHash" in record and isinstance(record.get("sessionId"), str)
+        is_reply = record.get("type") == "gemini" and not {"content", "toolCalls"}.isdisjoint(record)
+        return _is_header(record) or is_reply or "$rewindTo" in record
 
     def _has_transcript_path(self, path: Path) -> bool:
         return _CHATS in path.parts
 
 
-def _project_root(chats: Path) -> str:
-    """Return the path of a project, or an empty string if the agent did not record the path."""
-    try:
-        with (chats.parent / _PROJECT_ROOT).open(encoding="utf-8", errors="replace") as file:
-            return file.read(_PROJECT_ROOT_MAX).strip()
-    except OSError:
-        return ""
+def _is_header(record: Record) -> bool:
+    named = isinstance(record.get("sessionId"), str) and "type" not in record
+    return named and ("projectHash" in record or {"startTime", "lastUpdated"} <= record.keys())
 
 
 FORMAT: TranscriptFormat = Gemini()

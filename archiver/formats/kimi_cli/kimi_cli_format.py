@@ -1,20 +1,21 @@
 """Format and reader of Kimi CLI sessions: event journals and, from older versions, contexts."""
 
 import re
+from hashlib import md5
 from pathlib import Path
 
 from ....core.conversation import Fact, Kind, Session, SessionKind, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..folder_format import FolderFormat
-from ..json_values import content_blocks, instant, mapping, mappings, string
+from ..json_values import content_blocks, instant, json_file, mapping, mappings, string
 from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 from ..record_reader import RecordHandler, RecordReader
 from ..transcript_format import TranscriptFormat
 
 _WIRE, _CONTEXT = "wire.jsonl", "context.jsonl"
-_SUBAGENTS = "subagents"
+_SUBAGENTS, _REGISTRY = "subagents", "kimi.json"
 _ROLES = {"_system_prompt", "_checkpoint", "_usage"}
 _SKIPPED = {
     **dict.fromkeys(
@@ -132,11 +133,11 @@ class KimiCli(FolderFormat):
         folder = path.parent
         if path.name not in {_WIRE, _CONTEXT}:
             return Session(self.agent, path.stem)
-        if folder.parent.name != _SUBAGENTS:
-            return Session(self.agent, folder.name, cwd=session_folder(folder / "state.json"))
-        session = folder.parent.parent
-        native_id, cwd = f"{session.name}-{folder.name}", session_folder(session / "state.json")
-        return Session(self.agent, native_id, SessionKind.SUBAGENT, session.name, cwd=cwd)
+        session = folder.parent.parent if folder.parent.name == _SUBAGENTS else folder
+        cwd = session_folder(session / "state.json") or _registered_folder(session.parent)
+        if session is folder:
+            return Session(self.agent, folder.name, cwd=cwd)
+        return Session(self.agent, f"{session.name}-{folder.name}", SessionKind.SUBAGENT, session.name, cwd=cwd)
 
     def _is_from_agent(self, record: Record) -> bool:
         message = mapping(record.get("message"))
@@ -145,6 +146,17 @@ class KimiCli(FolderFormat):
 
     def _has_transcript_path(self, path: Path) -> bool:
         return path.name in {_WIRE, _CONTEXT}
+
+
+def _registered_folder(stored: Path) -> str:
+    """Return the working folder of the sessions in a folder whose name ends with the MD5 digest of the working folder.
+
+    The file `kimi.json` lists the working folders. The result is empty if it does not list the folder.
+    """
+    registered = mappings(json_file(stored.parent.parent / _REGISTRY).get("work_dirs"))
+    digest = stored.name.rpartition("_")[2]
+    folders = (string(each.get("path")) for each in registered)
+    return next((each for each in folders if md5(each.encode(), usedforsecurity=False).hexdigest() == digest), "")
 
 
 FORMAT: TranscriptFormat = KimiCli()

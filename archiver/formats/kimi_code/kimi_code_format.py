@@ -15,7 +15,7 @@ from ..json_values import count_of, instant, mapping, string
 from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 from ..record_reader import RecordHandler, RecordReader
-from ..repetitions import PromptCopies
+from ..repetitions import RecordedTwice
 from ..rewinds import PromptLines
 from ..transcript_format import TranscriptFormat
 
@@ -23,6 +23,8 @@ _WIRE = "wire.jsonl"
 _AGENTS, _MAIN = "agents", "main"
 _OWN = {"context.append_message", "context.append_loop_event", "context.apply_compaction", "context.undo"}
 _SENT, _IN_CONTEXT = "sent", "in context"
+_STEP, _RECORD = "step", "record"
+_WHOLE_SESSION = "session"
 _USER = ("user", "")
 _FAILED = re.compile(r"Command failed with exit code: \d+\.?\s*$")
 _SKIPPED = {
@@ -32,7 +34,7 @@ _SKIPPED = {
             "config.update", "full_compaction.begin", "full_compaction.complete", "loop/step.begin", "loop/step.end",
             "metadata", "permission.record_approval_result", "permission.set_mode", "plan_mode.enter",
             "plan_mode.exit", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
-            "tools.set_active_tools", "turn.cancel", "turn.ended", "usage.record",
+            "tools.set_active_tools", "turn.cancel", "turn.ended",
         ),
         SkipReason.BOOKKEEPING,
     ),
@@ -44,7 +46,7 @@ class KimiCodeReader(RecordReader):
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
-        self._copies = PromptCopies()
+        self._copies, self._usages = RecordedTwice(), RecordedTwice()
         self._prompts = PromptLines()
         self._handlers: dict[str, RecordHandler] = {
             "config.update": self._settings,
@@ -57,7 +59,8 @@ class KimiCodeReader(RecordReader):
             "loop/content.part": self._part,
             "loop/tool.call": self._call,
             "loop/tool.result": self._result,
-            "loop/step.end": self._usage,
+            "loop/step.end": self._step_usage,
+            "usage.record": self._recorded_usage,
         }
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
@@ -76,9 +79,24 @@ class KimiCodeReader(RecordReader):
         cwd = record.get("cwd") or mapping(record.get("environmentDisclosure")).get("cwd")
         return self._facts.notes(stamp.line, {Fact.CWD: cwd, Fact.MODEL: record.get("modelAlias")})
 
-    def _usage(self, event: Record, stamp: RecordStamp) -> RecordEvents:
-        step = string(event.get("uuid")) or stamp.record
-        return self._facts.note(stamp.line, Fact.USAGE, step_usage(step, mapping(event.get("usage"))))
+    def _step_usage(self, event: Record, stamp: RecordStamp) -> RecordEvents:
+        reply = string(event.get("uuid")) or stamp.record
+        return self._usage(_STEP, _RECORD, reply, mapping(event.get("usage")), stamp)
+
+    def _recorded_usage(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        if record.get("usageScope") == _WHOLE_SESSION:
+            return SkipReason.BOOKKEEPING  # The sum of all earlier records.
+        return self._usage(_RECORD, _STEP, stamp.record, mapping(record.get("usage")) or record, stamp)
+
+    def _usage(self, record_type: str, other: str, reply: str, counts: Record, stamp: RecordStamp) -> RecordEvents:
+        """Return a note on the token usage of a reply, unless a record of the other type already contained it."""
+        used = step_usage(reply, counts)
+        tokens = used.removeprefix(reply)
+        if used and self._usages.take(tokens, record_type=other):
+            return SkipReason.REPEATED
+        if used:
+            self._usages.add(tokens, record_type=record_type)
+        return self._facts.note(stamp.line, Fact.USAGE, used) or SkipReason.BOOKKEEPING
 
     def _sent(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         return self._user(_SENT, _IN_CONTEXT, record.get("input"), record, stamp)
@@ -101,6 +119,7 @@ class KimiCodeReader(RecordReader):
             self._copies.add(text, record_type=record_type)
             return self._injected(text, stamp)
         self._copies.clear()
+        self._usages.clear()
         self._copies.add(text, record_type=record_type)
         self._prompts.add(stamp.line)
         return self._prompt(text, stamp)

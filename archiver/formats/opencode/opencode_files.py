@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ....core.errors import SourceUnreadable
+from .. import folders
 from ..containers import exact_json, file_fingerprint, file_name, fingerprint, message_line
-from ..json_values import instant
+from ..json_values import instant, json_file, string
 from ..transcript_format import ContainedSession
 
 _PIECES = ("message", "part")
@@ -47,7 +48,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         yield message_line(path.stem, session=exact_json(path.read_bytes()))
         for message in _messages(path):
-            files = _files(path.parents[2] / "part" / message.stem)
+            files = _files_of(message, path.parents[2] / "part")
             parts = [{"id": part.stem, "data": exact_json(part.read_bytes())} for part in files]
             yield message_line(message.stem, message=exact_json(message.read_bytes()), parts=parts)
     except OSError as error:
@@ -55,7 +56,12 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _messages(path: Path) -> list[Path]:
-    return _files(path.parents[2] / "message" / path.stem)
+    return _files_of(path, path.parents[2] / "message")
+
+
+def _files_of(path: Path, folder: Path) -> list[Path]:
+    """Return the files of a session or a message, whose folder is named by the file name or by the ID in the file."""
+    return _files(folder / path.stem) or _files(folder / folders.safe(string(json_file(path).get("id"))))
 
 
 def _files(folder: Path) -> list[Path]:

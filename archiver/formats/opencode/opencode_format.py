@@ -16,7 +16,7 @@ from ..transcript_format import ContainedSession, ContainerFormat
 from . import opencode_database, opencode_files
 from .opencode_reader import OpenCodeReader
 
-_DATABASE = re.compile(r"opencode(?:-[\w.]+)?\.db")
+_DATABASE = re.compile(r"opencode[\w.-]*\.db")
 
 
 class OpenCode(FolderFormat):

@@ -7,8 +7,9 @@ from ....core.conversation import Fact, Kind, Note, Speaker, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..json_values import first_string, instant, mapping, mappings, string, total
-from ..record_events import RecordEvents, RecordStamp, SkipReason, unknown_type, usage
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
+from .opencode_entries import converted, failure, output_of
 
 _PLACEHOLDERS = ("New session - ", "Child session - ")
 _DONE = {"completed", "success", "error"}
@@ -21,10 +22,15 @@ class OpenCodeReader(RecordReader):
         header = mapping(record.get("session") or record.get("info"))
         if "session" in record or ("role" not in header and "directory" in header):
             return self._header(header, line.number)
+        if "entry" in record:
+            return self._entry(string(record.get("type")), record, line)
         if "message" not in record and "info" not in record:
             return unknown_type(string(record.get("type")) or "record")
         info = mapping(record.get("message") or record.get("info"))
         parts = [mapping(part["data"]) if "data" in part else part for part in mappings(record.get("parts"))]
+        return self._message(info, parts, record, line)
+
+    def _message(self, info: Record, parts: Sequence[Record], record: Record, line: Line) -> RecordEvents:
         message_id = string(record.get("id")) or string(info.get("id"))
         at = instant(mapping(info.get("time")).get("created")) or instant(record.get("created"))
         stamp = RecordStamp(line.number, at, f"{message_id}@{_digest(info, parts)}" if message_id else "")
@@ -37,11 +43,42 @@ class OpenCodeReader(RecordReader):
             case role:
                 return unknown_type(f"role {role}" if role else "message")
 
+    def _entry(self, kind: str, record: Record, line: Line) -> RecordEvents:
+        """Return the events of a message of OpenCode 2."""
+        entry = mapping(record["entry"])
+        found = converted(kind, entry)
+        if found is not None:
+            return self._message(*found, record, line)
+        at = instant(mapping(entry.get("time")).get("created")) or instant(record.get("created"))
+        stamp = RecordStamp(line.number, at, f"{string(record.get('id'))}@{record_id('', line.data)}")
+        match kind:
+            case "shell":
+                output, failed = output_of(entry.get("output")), entry.get("exit") not in (0, None)
+                return self._user_command(string(entry.get("command")), output, stamp, tool="shell", failed=failed)
+            case "compaction" if entry.get("status") == "failed":
+                return self._injected(failure(entry.get("error")), stamp, failed=True) or SkipReason.EMPTY
+            case "compaction":
+                return (
+                    SkipReason.BOOKKEEPING
+                    if entry.get("status") == "running"
+                    else self._compacted(entry.get("summary"), stamp)
+                )
+            case "model-switched" | "location-switched":
+                location = mapping(entry.get("location"))
+                facts = {Fact.MODEL: mapping(entry.get("model")).get("id"), Fact.CWD: location.get("directory")}
+                return self._facts.notes(line.number, facts) or SkipReason.BOOKKEEPING
+            case "agent-switched" | "idle":
+                return SkipReason.BOOKKEEPING
+            case "system":
+                return SkipReason.CONTEXT
+            case _:
+                return unknown_type(kind)
+
     def _header(self, header: Record, line: int) -> RecordEvents:
         title = string(header.get("title"))
         facts = {
             Fact.SESSION: header.get("id"),
-            Fact.PARENT: first_string(header, "parentID", "parent_id"),
+            Fact.PARENT: first_string(header, "parentID", "parent_id", "fork_session_id"),
             Fact.CWD: header.get("directory"),
             Fact.VERSION: header.get("version"),
             Fact.TITLE: "" if title.startswith(_PLACEHOLDERS) else title,

@@ -1,6 +1,7 @@
 """Line numbers and offsets are exact, and every line yields records or a reason."""
 
 import io
+import json
 import tarfile
 import tracemalloc
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.archiver.files import lines as module
 from palaver.archiver.files.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
 
 from ...shared import SHARED
@@ -82,8 +84,9 @@ def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
 
     assert [line.start for line in found] == [0, *(line.end for line in found)][: len(found)]
     assert sum(line.end - line.start for line in found) == len(data)
-    assert [line.number for line in found] == list(range(1, len(found) + 1))
-    for line in found:
+    count = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    assert [number for line in found for number in line.numbers] == list(range(1, count + 1))
+    for line in (line for line in found if line.line_count == 1):
         raw = data[line.start : line.end].removesuffix(b"\n")
         assert line.oversized == (len(raw) > 10)
         assert line.oversized or line.data in {raw.removesuffix(b"\r"), raw.removeprefix(b"\xef\xbb\xbf")}
@@ -233,3 +236,91 @@ def test_every_file_of_the_json_suite_is_read() -> None:
             assert isinstance(found, Reason) or orjson.dumps(found), name
 
     assert counted > 100
+
+
+BREAK = "\ue000"
+"""Character in place of which a line feed is written without an escape."""
+
+
+def broken(value: object, end: str = "\n") -> bytes:
+    """Return a JSON line with unescaped line ends in place of each `BREAK`."""
+    return json.dumps(value, ensure_ascii=False).replace(BREAK, end).encode() + b"\n"
+
+
+def test_lines_of_one_record_are_joined() -> None:
+    """A record with unescaped line ends, in strings or between them, is one line with the numbers of all its lines."""
+    whole = b'{"a": 1}\n'
+    cases: dict[bytes, object] = {
+        broken({"a": f"x{BREAK}y{BREAK}{BREAK}z", "b": f"{BREAK}"}): {"a": "x\ny\n\nz", "b": "\n"},
+        broken({"a": f"x{BREAK}y"}, "\r\n"): {"a": "x\ny"},
+        broken({"a": f'if (x) {{"y"}}{BREAK}{{{BREAK}}}', "b": 1}): {"a": 'if (x) {"y"}\n{\n}', "b": 1},
+        broken({"a": f"c:\\{BREAK}{{}}{BREAK}d"}): {"a": "c:\\\n{}\nd"},
+        broken({"a": f'"\\"{BREAK}"'}): {"a": '"\\"\n"'},
+        broken({"a": {"b": [f"{BREAK}]"]}}): {"a": {"b": ["\n]"]}},
+        json.dumps({"a": [{"b": "c"}, {}], "d": "{"}, indent=2).encode() + b"\n": {"a": [{"b": "c"}, {}], "d": "{"},
+        b'{"a": {"b": 1},\n "c": 2}\n': {"a": {"b": 1}, "c": 2},
+    }
+    wrong: dict[bytes, object] = {}
+    for data, value in cases.items():
+        found = list(split(io.BytesIO(whole + data + whole)))
+        read = [records(line) for line in found]
+        numbers = [line.numbers for line in found]
+        count = data.count(b"\n")
+        expected = [range(1, 2), range(2, 2 + count), range(2 + count, 3 + count)]
+        if read != [[{"a": 1}], [value], [{"a": 1}]] or numbers != expected:
+            wrong[data] = read, numbers
+
+    assert wrong == {}
+    assert list(head_records(b"".join(cases))) == list(cases.values())
+
+
+def test_other_lines_are_not_joined() -> None:
+    """A truncated record, an unfinished record, and text that is no JSON take no other line with them."""
+    first, last = b'{"a": "first"}', b'{"a": "last"}'
+    cases = {
+        "truncated": [b'{"a": "x', last],
+        "truncated twice": [b'{"a": "x', b'{"b": "y', b"z", last],
+        "garbage": [b"{", b"no", b"json", last],
+        "closed but invalid": [b'{"a": "x', b"y}", b'z" b}', last],
+        "nul bytes": [b"\0\0", b'{"a": "x', b"\0\0", last],
+        "glued": [b'{"a": "x{"a": 1}', last],
+        "unfinished": [first, b'{"a": "x', b"y", b""],
+    }
+    found = {name: lines(b"\n".join([first, *rows, last]) + b"\n") for name, rows in cases.items()}
+    unfinished = lines(first + b'\n{"a": "x\ny\nz')
+
+    assert {name: [line.data for line in each] for name, each in found.items()} == {
+        name: [first, *rows, last] for name, rows in cases.items()
+    }
+    assert [(line.data, line.complete) for line in unfinished] == [
+        (first, True),
+        (b'{"a": "x', True),
+        (b"y", True),
+        (b"z", False),
+    ]
+
+
+def test_joining_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record on too many lines, or with too many bytes, is not joined."""
+    data = broken({"a": BREAK.join("x" * 9)})
+
+    found = [len(lines(data))]
+    for name, limit in (("JOINED_LINES", 8), ("JOINED_BYTES", 15)):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, limit)
+            found.append(len(lines(data)))
+
+    assert found == [1, 9, 9]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Co"]) | st.sampled_from('"\\{}[],: \n'))
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1))
+def test_any_text_with_unescaped_line_feeds_is_read(values: list[tuple[str, str]]) -> None:
+    """Records are read whatever their texts contain, although no line feed in them is escaped."""
+    rows = [broken({"a": one.replace("\n", BREAK), "b": [two.replace("\n", BREAK)]}) for one, two in values]
+    found = list(split(io.BytesIO(b"".join(rows))))
+
+    assert [records(line) for line in found] == [[{"a": one, "b": [two]}] for one, two in values]
+    assert [line.line_count for line in found] == [row.count(b"\n") for row in rows]

@@ -79,6 +79,22 @@ def hostile(draw: st.DrawFn, known: TranscriptFormat) -> bytes:
     return b"".join(line + draw(st.sampled_from([b"\n", b"\n", b"\n", b""])) for line in made) + b"\n"
 
 
+@every_format
+def test_a_record_on_several_lines_reads_like_one_on_one_line(known: TranscriptFormat) -> None:
+    """Unescaped line feeds in a record change neither its turns nor the detection of its format."""
+    compact = jsonl(records(known))
+    spread = b"".join(json.dumps(each, indent=1).encode() + b"\n" for each in records(known))
+
+    def read(data: bytes) -> list[tuple[object, ...]]:
+        turns = [turn for each in exchanges(known, data) for turn in each.turns]
+        return [(turn.speaker, turn.kind, turn.text, turn.tool, turn.reads, turn.writes) for turn in turns]
+
+    assert read(spread) == read(compact)
+    assert recognise(spread) == recognise(compact)
+    assert [line.line_count > 1 for line in lines(spread)] == [True] * len(records(known))
+    assert unaccounted(known, spread) == {}
+
+
 # Registry and transcript locations
 
 

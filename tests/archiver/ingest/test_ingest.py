@@ -711,6 +711,14 @@ def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
     assert history.session().project == "bakery"
 
 
+def test_a_digest_is_shortened_as_the_name_of_a_project(history: History) -> None:
+    """A folder that is named by a digest gives a project without a known folder a short name."""
+    history.write([{"type": "mode", "mode": "normal", "sessionId": ORIGINAL}], project="0a1b2c3d" * 8)
+    history.ingest()
+
+    assert history.session().project == "0a1b2c3d"
+
+
 def test_the_oldest_file_is_ingested_first(history: History) -> None:
     """Files are ingested in the order of their modification times."""
     order = list(range(8))

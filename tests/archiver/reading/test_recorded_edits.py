@@ -62,3 +62,10 @@ def test_a_patch_is_divided_by_file() -> None:
 def test_other_lines_have_no_edits(line: bytes) -> None:
     """A line without an edit yields no written lines and no error."""
     assert written_lines(line, PATH) == frozenset()
+
+
+def test_unescaped_line_feeds_do_not_hide_an_edit() -> None:
+    """A record whose line feeds are not escaped is read like any other."""
+    record = orjson.dumps({"input": {"path": PATH, "file_text": "new = 2\nmore = 3"}})
+
+    assert written_lines(record.replace(b"\\n", b"\n"), PATH) == {"new = 2", "more = 3"}

@@ -20,7 +20,7 @@ from palaver.search.present.transcript_reader import TranscriptReader
 from palaver.templates.json_output import output_json
 from palaver.templates.render import Renderer
 
-from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
+from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 from ...archiver.history import FORK, ORIGINAL, History
 
 OTHER = "33333333-0000-4000-8000-000000000003"
@@ -272,3 +272,17 @@ def test_both_formats_show_a_match(history: History) -> None:
     assert "> Drwxr-xr-x brass kettle" in page
     [shown] = output_json(found)["matches"]
     assert (shown["id"], shown["line"], shown["before"]) == (match.id, 3, ["total 8"])
+
+
+def test_output_in_a_record_on_several_lines_is_found(history: History) -> None:
+    """The words of a match can be on different lines of one record. The match has the record's first line."""
+    rows = jsonl(lines(FORK, "first plum\nsecond\nthird pear")).replace(b"\\n", b"\n")
+    history.write(rows, FORK, at=2)
+    history.ingest()
+
+    [match] = printed(history, "plum second third pear").matches
+    assert (match.line, match.text) == (3, "first plum")
+    with ArchiveSearch(history.home) as layers:
+        for line in (3, 4, 5):
+            [found] = layers.read(match.path, line, line).exchanges
+            assert [turn.text for turn in found.turns] == ["first plum\nsecond\nthird pear"]

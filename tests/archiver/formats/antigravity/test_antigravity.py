@@ -86,6 +86,33 @@ def test_records_of_the_program_have_their_own_kinds() -> None:
     ]
 
 
+def test_steps_without_number_and_type_are_read() -> None:
+    """The source of a step identifies its author if the step has no type."""
+
+    def bare(source: str, content: str, **more: Any) -> dict[str, Any]:
+        return {"source": source, "created_at": "2026-06-26T21:16:16Z", "content": content, **more}
+
+    call = {"name": "run_command", "args": {"CommandLine": '"ls"'}}
+    records = (
+        bare("USER_EXPLICIT", "<USER_REQUEST>\nGo\n</USER_REQUEST>\n<ADDITIONAL_METADATA>x</ADDITIONAL_METADATA>"),
+        bare("MODEL", "I list the files.", tool_calls=[call]),
+        step("MODEL", "RUN_COMMAND", "a.py"),
+        bare("USER_IMPLICIT", "Open files: a.py"),
+        bare("MODEL", ""),
+    )
+
+    assert summary(*records) == [
+        (Speaker.HUMAN, Kind.PROMPT, "Go"),
+        (Speaker.ASSISTANT, Kind.PROSE, "I list the files."),
+        (Speaker.ASSISTANT, Kind.CALL, "run_command: ls"),
+        (Speaker.TOOL, Kind.RESULT, "a.py"),
+        (Speaker.HOST, Kind.INJECTED, "Open files: a.py"),
+    ]
+    assert skipped(events(*records)) == [(5, "empty")]
+    assert [known.agent for known in all_formats() if known.recognises([records[0]])] == ["antigravity"]
+    assert not ANTIGRAVITY.recognises([{"source": ["MODEL"], "created_at": 1, "content": ""}, {"source": "MODEL"}])
+
+
 def test_sessions_are_found_in_the_folders_of_all_editions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Sessions of all editions are found, and each session is named after its folder."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))

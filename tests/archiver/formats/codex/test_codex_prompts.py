@@ -99,6 +99,39 @@ def test_context_that_an_editor_adds_above_a_request_is_dropped(heading: str) ->
     assert reading.prompts(CODEX, meta(), *user_prompt(text)) == ["Fix it"]
 
 
+def test_comments_above_a_request_are_part_of_the_prompt() -> None:
+    """Comments on lines of code, documents and web pages precede the request. Text of the program is dropped."""
+    files = "# Files mentioned by the user:\n\n## plan.md: /home/demo/plan.md\n"
+    first = "## Comment 1\nFile: shop/cart.py\nLine: 7\nComment: Round up the total"
+    second = "## User Comment 2\nFile: shop/tax.py\nSide: R\nLines: 3-9\nComment:\nUse Decimal\n\n# and test: it"
+    page = "## Comment 1\nPage URL: http://localhost/cart\nTarget: button\nComment:\nMake it green"
+    cases = {
+        (f"# Diff comments:\n\n{first}\n", ""): "Round up the total [shop/cart.py, line 7]",
+        (f"# Diff comments:\n\n{first}\n\n{second}\n", "Then commit"): (
+            "Round up the total [shop/cart.py, line 7]\n\nUse Decimal\n\n# and test: it [shop/tax.py, lines 3-9]"
+            "\n\nThen commit"
+        ),
+        (f"{files}\n# Browser comments:\n\n{page}\n", ""): "Make it green [http://localhost/cart]",
+        (f"# Browser comments:\n\n{page}\n\n{files}", "Do it"): "Make it green [http://localhost/cart]\n\nDo it",
+        ("# Diff comments:\n\nComment: Rename it", ""): "Rename it",
+        ("# Response annotations:\n[a new form]", ""): "# Response annotations:\n[a new form]",
+        ("# Diff comments:\n\n## Comment 1\nFile: a.py\nComment:\n", "Hello"): "Hello",
+    }
+    found = {
+        above: reading.prompts(CODEX, meta(), *user_prompt(f"{above}\n\n## My request for Codex:\n{below}\n"))
+        for above, below in cases
+    }
+
+    assert found == {above: [expected] for (above, _), expected in cases.items()}
+
+
+def test_context_of_the_program_above_an_empty_request_is_no_prompt() -> None:
+    """A file list without a request is not the user's text."""
+    text = "# Files mentioned by the user:\n\n## a.md: /home/demo/a.md\n\n## My request for Codex:\n"
+
+    assert reading.prompts(CODEX, meta(), *user_prompt(text)) == []
+
+
 def test_a_heading_that_the_user_writes_is_kept() -> None:
     """A request heading without editor context above it is part of the prompt."""
     text = "Please add this:\n## My request:\nFix it"

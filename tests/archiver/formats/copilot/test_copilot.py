@@ -68,6 +68,46 @@ def test_a_prompt_is_the_typed_text_with_attachment_names() -> None:
     assert summary(user("Fix it", attachments=attached)) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it\n[/w/a.py]")]
 
 
+def test_words_and_calls_of_a_sub_agent_are_not_the_agents() -> None:
+    """Events of a sub-agent have the host as their speaker, however they name it. They open no exchange."""
+    named: list[dict[str, Any]] = [{"agentId": "explore-1"}, {"data": {"parentToolCallId": "t1"}}]
+
+    def of_subagent(event: dict[str, Any], marks: dict[str, Any]) -> dict[str, Any]:
+        return {**event, **marks, "data": {**event["data"], **marks.get("data", {})}}
+
+    for marks in named:
+        records = [
+            user("Compare them"),
+            assistant("I ask a helper.", call("task", {"prompt": "Read it"}, "t1")),
+            of_subagent(user("Read it"), marks),
+            of_subagent(record("assistant.reasoning", content="Hm"), marks),
+            of_subagent(assistant("I open it.", model="small"), marks),
+            of_subagent(started_call("edit", {"path": "/a.py"}, "c2"), marks),
+            of_subagent(completed_call("ok", call_id="c2"), marks),
+            completed_call("Read.", call_id="t1"),
+            record("assistant.message", messageId="m2", content="They are equal.", model="large"),
+        ]
+        found = summary(*records)
+        [exchange] = reading.exchanges(COPILOT, jsonl([started(), *records]))
+
+        assert found == [
+            (Speaker.HUMAN, Kind.PROMPT, "Compare them"),
+            (Speaker.ASSISTANT, Kind.PROSE, "I ask a helper."),
+            (Speaker.ASSISTANT, Kind.CALL, "task: prompt=Read it"),
+            (Speaker.HOST, Kind.INJECTED, "Read it"),
+            (Speaker.HOST, Kind.THINKING, "Hm"),
+            (Speaker.HOST, Kind.PROSE, "I open it."),
+            (Speaker.HOST, Kind.CALL, "edit: path=/a.py"),
+            (Speaker.TOOL, Kind.RESULT, "/a.py"),
+            (Speaker.TOOL, Kind.RESULT, "Read."),
+            (Speaker.ASSISTANT, Kind.PROSE, "They are equal."),
+        ]
+        assert (exchange.prompt, exchange.answer, exchange.writes) == ("Compare them", "They are equal.", ("/a.py",))
+        without_last = reading.exchanges(COPILOT, jsonl([started(), *records[:-1]]))
+        assert [each.answer for each in without_last] == ["I ask a helper."]
+        assert [value for _, value in notes(events(*records), Fact.MODEL)] == ["gpt-x", "large"]
+
+
 @pytest.mark.parametrize(("code", "failed"), [(0, False), (2, True), (None, False)])
 def test_the_exit_code_of_a_command_counts(code: int | None, failed: bool) -> None:
     """A shell command with another exit code than 0 failed, although the tool succeeded."""

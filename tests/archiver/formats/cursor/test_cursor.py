@@ -1,6 +1,7 @@
 """Cursor: conversations in the editor's databases, in databases of chats, and in transcripts."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
-from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
+from palaver.core.errors import PartlyRead
 
 from ..container_files import contents, database, turn_tuples, turns
 from ..container_files import events as unrolled
@@ -196,3 +198,129 @@ def test_databases_and_transcripts_are_found(home: Path, monkeypatch: pytest.Mon
     assert list(KNOWN.containers()) == places
     assert all(map(KNOWN.is_container, places))
     assert [path for root in KNOWN.roots() for path in KNOWN.transcripts(root)] == [transcript]
+
+
+LIST = "INSERT INTO ItemTable VALUES (?, ?)"
+
+
+def workspace(user: Path, name: str, about: dict[str, Any], conversations: dict[str, Any] | None = None) -> None:
+    """Store a workspace with this description, and with a list of conversations."""
+    folder = user / "workspaceStorage" / name
+    rows = [(LIST, ("composer.composerData", json.dumps(conversations)))] if conversations is not None else []
+    editor(folder / "state.vscdb", *rows)
+    (folder / "workspace.json").write_text(json.dumps(about))
+
+
+def test_conversations_of_the_global_database_have_their_own_folders(tmp_path: Path) -> None:
+    """The folder is in the list of the database, or in the workspace that lists or has opened the conversation."""
+    user = tmp_path / "User"
+
+    def listed(*names: str) -> dict[str, Any]:
+        return {"allComposers": [{"composerId": name} for name in names]}
+
+    workspace(user, "w1", {"folder": "file:///home/demo/my%20shop"}, listed("in folder", "moved"))
+    workspace(user, "w2", {"workspace": "file:///home/demo/all.code-workspace"}, listed("in workspace"))
+    workspace(user, "w3", {"folder": "file:///c%3A/code/bakery"}, {"selectedComposerIds": ["opened", "in folder"]})
+    workspace(user, "w4", {"folder": "vscode-remote://wsl%2Bubuntu/home/demo/inn"}, {**listed("remote"), "x": 1})
+    workspace(user, "w5", {}, listed("nowhere"))
+    workspace(user, "w6", {"folder": "file:///home/demo/old"})
+    (user / "workspaceStorage" / "w7").mkdir()
+    (user / "workspaceStorage" / "w7" / "workspace.json").write_text('{"folder": "file:///x"}')
+    (user / "workspaceStorage" / "w7" / "state.vscdb").write_bytes(b"no database")
+    registered = [
+        {"composerId": "moved", "workspaceIdentifier": {"uri": {"fsPath": "/home/demo/market", "scheme": "file"}}},
+        {"composerId": "in list", "workspaceIdentifier": {"configPath": {"external": "file:///w/team.code-workspace"}}},
+        {"composerId": "odd", "workspaceIdentifier": ["x"]},
+    ]
+    names = ["in folder", "moved", "in workspace", "opened", "remote", "nowhere", "in list", "odd"]
+    path = editor(
+        user / "globalStorage" / "state.vscdb",
+        (LIST, ("composer.composerHeaders", json.dumps({"allComposers": registered}))),
+        *((PUT, (f"composerData:{name}", "{}")) for name in names),
+    )
+
+    sessions = [KNOWN.identify(Path("x"), data) for data in contents(KNOWN, path).values()]
+    found = {session.native_id: session.cwd for session in sessions}
+
+    assert found == {
+        "in folder": "/home/demo/my shop",
+        "moved": "/home/demo/market",
+        "in workspace": "/home/demo/all",
+        "opened": "c:/code/bakery",
+        "remote": "/home/demo/inn",
+        "nowhere": "",
+        "in list": "/w/team",
+        "odd": "",
+    }
+
+
+def test_agent_transcripts_have_the_folder_of_a_workspace_with_their_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of a transcript is named after its project, with hyphens in place of other characters."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    user = home / ".config" / "Cursor" / "User"
+    names = ["home-demo-my-shop", "home-demo-inn"]
+    paths = [home / ".cursor" / "projects" / name / "agent-transcripts" / "x" / "x.jsonl" for name in names]
+
+    before = [KNOWN.identify(path, b"").cwd for path in paths]
+    workspace(user, "w1", {"folder": "file:///home/demo/my_shop"})
+    after = [KNOWN.identify(path, b"").cwd for path in paths]
+
+    assert (before, after) == (["", ""], ["/home/demo/my_shop", ""])
+
+
+def test_a_prompt_has_the_time_that_the_program_wrote_above_it() -> None:
+    """The written time has a time zone. Other text in its place gives no time, and is no part of the prompt."""
+    base = 1_784_978_760_000  # 2026-07-25 11:26 UTC
+    times = {
+        "Saturday, Jul 25, 2026, 2:26 PM (UTC+3)": base,
+        "Saturday, Jul 25, 2026, 4:56 PM (UTC+5:30)": base,
+        "Saturday, July 25, 2026, 3:26 AM (UTC-8)": base,
+        "Saturday, Jul 25, 2026, 11:26 AM (UTC)": base,
+        "Jul 25, 2026, 11:26:07 (GMT)": base + 7_000,
+        "Saturday, Jul 25, 2026, 12:26 AM (UTC+1)": base - 12 * 3_600_000,
+        "Saturday, Jul 25, 2026, 12:26 PM (UTC+1)": base,
+        "2026-07-25T11:26:00Z": base,
+        "Saturday, Jul 45, 2026, 2:26 PM (UTC+3)": None,
+        "yesterday": None,
+    }
+    found: dict[str, list[tuple[str, int | None]]] = {}
+    for written in times:
+        for text in (
+            f"<timestamp>{written}</timestamp>\n<user_query>\nWhy?\n</user_query>",
+            f"<timestamp>{written}</timestamp>\nWhy?",
+        ):
+            record = {"role": "user", "message": {"content": [{"type": "text", "text": text}]}}
+            found.setdefault(written, []).extend(
+                (event.text, event.at) for event in events(KNOWN, record) if isinstance(event, Turn)
+            )
+
+    assert found == {written: [("Why?", at)] * 2 for written, at in times.items()}
+
+
+def test_a_database_is_read_with_the_tables_that_it_has(tmp_path: Path) -> None:
+    """Conversations need only their own table. A table without the needed columns is named after all else is read."""
+    store = (
+        "CREATE TABLE cursorDiskKV (key TEXT, value BLOB); INSERT INTO cursorDiskKV VALUES ('composerData:k', '{}');"
+    )
+    cases = {
+        store: (1, ""),
+        f"{store} CREATE TABLE ItemTable (key TEXT, content BLOB);": (1, "table ItemTable has no column key or value"),
+        "CREATE TABLE ItemTable (key TEXT, value BLOB)": (0, ""),
+        "CREATE TABLE cursorDiskKV (name TEXT)": (0, "table cursorDiskKV has no column key or value"),
+        "CREATE TABLE conversation (id TEXT)": (0, "no table ItemTable or cursorDiskKV"),
+    }
+    found: dict[str, tuple[int, str]] = {}
+    for number, script in enumerate(cases):
+        path, count, reason = tmp_path / str(number) / "state.vscdb", 0, ""
+        database(path, script).close()
+        try:
+            for _ in KNOWN.sessions(path):
+                count += 1
+        except PartlyRead as error:
+            reason = error.reason
+        found[script] = count, reason
+
+    assert found == cases

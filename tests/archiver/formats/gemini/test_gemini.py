@@ -1,5 +1,6 @@
 """Gemini CLI documents and JSON lines: authors, corrections and rewinds."""
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,50 @@ def test_only_its_own_header_is_recognised() -> None:
     """A header is recognised by its project hash."""
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["gemini"]
     assert not GEMINI.recognises([{"sessionId": SESSION}, {"projectHash": "x"}, {}])
+
+
+def test_conversations_are_recognised_by_content() -> None:
+    """Any record that only Gemini CLI writes identifies a conversation, in a file of any name."""
+    without_hash = {name: value for name, value in HEADER.items() if name != "projectHash"}
+    records: list[dict[str, Any]] = [
+        {**without_hash, "startTime": "2026-05-04T09:00:00Z", "lastUpdated": "2026-05-04T09:00:00Z"},
+        {"id": "m2", "type": "gemini", "content": "Hello"},
+        {"id": "m2", "type": "gemini", "toolCalls": []},
+        {"$rewindTo": "m1"},
+    ]
+    found = {str(each): getattr(recognise(jsonl([each]), "notes.txt"), "agent", "") for each in records}
+
+    assert found == dict.fromkeys(map(str, records), "gemini")
+
+
+def test_a_project_is_named_by_the_registry_or_by_its_digest(tmp_path: Path) -> None:
+    """The registry maps paths to folders. A digest identifies any path that a file of the agent contains."""
+    digests = {path: hashlib.sha256(path.encode()).hexdigest() for path in ("/home/demo/shop", "/home/demo/bakery")}
+    tmp = tmp_path / "tmp"
+    for name in ("shop-2", "market", *digests.values(), "f" * 64):
+        (tmp / name / "chats").mkdir(parents=True)
+    (tmp / "market" / ".project_root").write_text("/home/demo/bakery")
+
+    def folders() -> dict[str, str]:
+        return {each.name: GEMINI.identify(each / "chats" / "a.jsonl", b"").cwd for each in tmp.iterdir()}
+
+    before = folders()
+    (tmp_path / "projects.json").write_text('{"projects": {"/home/demo/shop": "shop-2", "/x": 3}}')
+    after = folders()
+    (tmp_path / "projects.json").write_text('{"projects": [')
+    by_hash = GEMINI.identify(
+        tmp / "f" / "chats" / "a.jsonl", jsonl([{**HEADER, "projectHash": digests["/home/demo/bakery"]}])
+    )
+
+    assert after == {
+        "shop-2": "/home/demo/shop",
+        "market": "/home/demo/bakery",
+        digests["/home/demo/shop"]: "/home/demo/shop",
+        digests["/home/demo/bakery"]: "/home/demo/bakery",
+        "f" * 64: "",
+    }
+    assert before == after | {"shop-2": "", digests["/home/demo/shop"]: ""} == folders()
+    assert by_hash.cwd == "/home/demo/bakery"
 
 
 def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

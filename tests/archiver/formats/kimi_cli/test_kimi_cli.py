@@ -1,5 +1,6 @@
 """Kimi CLI journals and contexts: authors, tool calls, and locations of transcripts."""
 
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,14 @@ def test_sessions_are_found_by_journal_or_context(monkeypatch: pytest.MonkeyPatc
     assert sorted(KIMI.transcripts(root)) == sorted(folder / name for name in names)
     assert KIMI.identify(folder / names[0], b"") == Session("kimi-cli", "new")
     assert KIMI.identify(folder / names[1], b"") == Session("kimi-cli", "new-a1", SessionKind.SUBAGENT, "new")
+
+
+def test_a_folder_named_by_a_digest_is_found_in_the_list_of_folders(tmp_path: Path) -> None:
+    """A session without a state of its own gets the working folder whose MD5 digest its folder has."""
+    digest = md5(b"/home/demo/shop", usedforsecurity=False).hexdigest()
+    (tmp_path / "kimi.json").write_text('{"work_dirs": [{"path": "/home/demo/bakery"}, {"path": "/home/demo/shop"}]}')
+    places = ((digest, "s"), (f"local_{digest}", "s"), (digest, "s/subagents/a"), ("0" * 32, "s"))
+
+    found = [KIMI.identify(tmp_path / "sessions" / name / below / "wire.jsonl", b"").cwd for name, below in places]
+
+    assert found == ["/home/demo/shop", "/home/demo/shop", "/home/demo/shop", ""]

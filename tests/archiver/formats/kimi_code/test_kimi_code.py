@@ -1,5 +1,6 @@
 """Kimi Code journals: authors, tool calls, and locations of transcripts."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,45 @@ def test_a_failed_call_touches_no_file(result: dict[str, Any]) -> None:
     turn = reading.turns(KIMI, HEADER, call("Write", path="a.py"), tool_result("Write", **result))[-1]
 
     assert (turn.failed, turn.writes, turn.text.startswith("no")) == (True, (), True)
+
+
+COUNTS = {"inputOther": 40, "output": 7, "inputCacheRead": 300, "inputCacheCreation": 2}
+OTHER_COUNTS = {"inputOther": 1, "output": 1}
+
+
+def used(*records: object) -> list[tuple[int, int]]:
+    """Return the input and output tokens of each exchange."""
+    found = reading.exchanges(KIMI, reading.jsonl([HEADER, prompt("hi"), *records]))
+    return [(each.tokens_in, each.tokens_out) for each in found]
+
+
+def test_usage_is_counted_once_wherever_it_is_recorded() -> None:
+    """Usage is in the step, in a record of its own, or in both. Totals of the whole session are not added."""
+    step, record_of = loop_event("step.end", uuid="u1", usage=COUNTS), partial(record, "usage.record")
+    again = loop_event("step.end", uuid="u2", usage=COUNTS)
+    cases: dict[str, tuple[list[dict[str, Any]], tuple[int, int]]] = {
+        "step only": ([step], (342, 7)),
+        "record without scope": ([record_of(usage=COUNTS)], (342, 7)),
+        "record of a turn": ([record_of(usage=COUNTS, usageScope="turn")], (342, 7)),
+        "record without inner object": ([record_of(**COUNTS)], (342, 7)),
+        "session": ([record_of(usage=COUNTS, usageScope="session")], (0, 0)),
+        "step, then record": ([step, record_of(usage=COUNTS)], (342, 7)),
+        "record, then step": ([record_of(usage=COUNTS), step], (342, 7)),
+        "two equal steps": ([step, record_of(usage=COUNTS), again, record_of(usage=COUNTS)], (684, 14)),
+        "record of another call": ([step, record_of(usage=OTHER_COUNTS)], (343, 8)),
+        "malformed": ([record_of(usage=[1]), record_of(usage={"output": "7"})], (0, 0)),
+    }
+
+    wrong = {name: used(*records) for name, (records, expected) in cases.items() if used(*records) != [expected]}
+
+    assert wrong == {}
+
+
+def test_equal_usage_of_two_exchanges_counts_twice() -> None:
+    """A record repeats only a step of its own exchange."""
+    step = loop_event("step.end", uuid="u1", usage=COUNTS)
+
+    assert used(step, prompt("next"), record("usage.record", usage=COUNTS)) == [(342, 7), (342, 7)]
 
 
 def test_undone_prompts_are_abandoned() -> None:

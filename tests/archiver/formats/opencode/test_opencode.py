@@ -9,10 +9,11 @@ import pytest
 
 from palaver.archiver.files.compression import opened
 from palaver.archiver.files.lines import HEAD_BYTES
+from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.opencode.opencode_format import OpenCode
 from palaver.archiver.formats.registry import recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
-from palaver.core.errors import SourceUnreadable
+from palaver.core.errors import PartlyRead
 
 from ..container_files import contents, database, events, turn_tuples, turns
 from ..reading import changed_by_resuming, jsonl, notes, skipped, unaccounted
@@ -208,12 +209,49 @@ def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
     assert changed_by_resuming(KNOWN, data) == []
 
 
-def test_a_database_with_other_tables_is_an_error(tmp_path: Path) -> None:
-    """A database with unexpected columns raises an error that contains the table's name."""
-    database(tmp_path / "opencode.db", "CREATE TABLE session (id TEXT); CREATE TABLE message (id TEXT)").close()
+def test_missing_columns_and_newer_tables_are_named_after_all_else_is_read(tmp_path: Path) -> None:
+    """Every readable session is read. Then an error names the tables that were not read."""
+    old = "CREATE TABLE session (id TEXT); "
+    text, entry = '{"type": "text", "text": "Why?"}', '{"text": "Why?"}'
+    asked = "INSERT INTO session VALUES ('s'); INSERT INTO message VALUES ('m', 's', '{\"role\": \"user\"}'); "
+    messages = f"{old}CREATE TABLE message (id TEXT, session_id TEXT, data TEXT); {asked}"
+    parts = f"{messages}CREATE TABLE part (message_id TEXT, data TEXT); INSERT INTO part VALUES ('m', '{text}'); "
+    entries = "CREATE TABLE session_message (id TEXT, session_id TEXT, type TEXT, data TEXT); "
+    told = f"INSERT INTO session_message VALUES ('e', 's', 'user', '{entry}'); "
+    newer = "CREATE TABLE session_v3 (id TEXT, blob BLOB); INSERT INTO session_v3 VALUES ('n', x'00'); "
+    later = "CREATE TABLE turn (session_id TEXT, data TEXT); INSERT INTO turn VALUES ('s', '{}'); "
+    other = "INSERT INTO turn VALUES ('t', '{}'); "
+    cases = {
+        parts: (1, ""),
+        f"{parts}CREATE TABLE session_v3 (id TEXT); ": (1, ""),
+        f"{parts}{newer}": (1, "table session_v3 of a newer version of OpenCode is not read"),
+        f"{parts}{later}": (1, ""),
+        f"{parts}{later}{other}": (1, "table turn of a newer version of OpenCode is not read"),
+        f"{parts}CREATE TABLE session_v3 (id TEXT); INSERT INTO session_v3 VALUES ('s'); ": (1, ""),
+        f"{old}INSERT INTO session VALUES ('s'); {entries}{told}": (1, ""),
+        f"{messages}CREATE TABLE part (message_id TEXT); {entries}{told}": (1, "table part has no column data"),
+        messages: (0, "no table part"),
+        f"{old}CREATE TABLE message (id TEXT)": (0, "table message has no column data and session_id; no table part"),
+        f"{old}": (0, "no table session_message"),
+        f"{entries}": (0, "no table of sessions with a column id"),
+        newer: (0, "no table of sessions with a column id; no table session_message; table session_v3 of a newer"),
+    }
+    wrong: dict[str, object] = {}
+    for number, (script, (prompts, problem)) in enumerate(cases.items()):
+        path = tmp_path / str(number) / "opencode.db"
+        database(path, script).close()
+        found, reason = list[ContainedSession](), ""
+        try:
+            found += KNOWN.sessions(path)
+        except PartlyRead as error:
+            reason = error.reason
+        told_turns = [turn for each in found for turn in turn_tuples(events(KNOWN, b"".join(each.lines())))]
+        if told_turns != [(Speaker.HUMAN, Kind.PROMPT, "Why?")] * prompts or not reason.startswith(problem):
+            wrong[script] = told_turns, reason
+        elif bool(reason) != bool(problem):
+            wrong[script] = reason
 
-    with pytest.raises(SourceUnreadable, match="unexpected columns in table message"):
-        list(KNOWN.sessions(tmp_path / "opencode.db"))
+    assert wrong == {}
 
 
 def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,12 +270,126 @@ def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pyte
     assert not KNOWN.may_be_transcript(data / "storage" / "message" / "ses_1" / "msg_1.json", data)
 
 
+def test_folders_can_be_named_by_the_ids_in_the_files(tmp_path: Path) -> None:
+    """The messages of a session are found by the session's ID if its file has another name."""
+    path = in_files(tmp_path / "storage")
+    renamed = path.rename(path.with_name("ses_first.json"))
+    for message in (tmp_path / "storage" / "message" / "ses_1").iterdir():
+        message.rename(message.with_name(f"of_{message.name}"))
+
+    assert turns(KNOWN, renamed) == {"p/ses_first.jsonl": TOLD}
+    renamed.write_text('{"directory": "/home/demo/shop"}')
+    assert turns(KNOWN, renamed) == {"p/ses_first.jsonl": []}
+
+
 def test_an_export_is_recognised(tmp_path: Path) -> None:
     """An export is recognised by its header."""
     found = recognise(exported(tmp_path / "export.json")[:HEAD_BYTES])
 
     assert found is not None
     assert found.agent == "opencode"
+
+
+NEWER_TABLES = """
+CREATE TABLE session_v2 (id TEXT PRIMARY KEY, parent_id TEXT, fork_session_id TEXT, directory TEXT, title TEXT,
+    version TEXT, time_created INTEGER, time_updated INTEGER);
+CREATE TABLE session_message (id TEXT PRIMARY KEY, session_id TEXT, type TEXT, seq INTEGER, time_created INTEGER,
+    time_updated INTEGER, data TEXT);
+"""
+
+
+def put_newer(
+    program: apsw.Connection, *entries: tuple[str, dict[str, Any]], session: str = "ses_2", at: int = AT
+) -> None:
+    """Store a session with these messages in the tables of version 2."""
+    program.execute(
+        "INSERT OR REPLACE INTO session_v2 VALUES (?, NULL, 'ses_0', '/home/demo/bakery', 'Bake', '2.0.1', ?, ?)",
+        (session, at, at),
+    )
+    for place, (kind, data) in enumerate(entries):
+        # The names of messages are in another order than the messages.
+        name = f"msg_{session}_{9 - place}"
+        program.execute(
+            "INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (name, session, kind, place + 1, at + place, at + place, json.dumps(data)),
+        )
+
+
+def test_messages_of_version_2_are_read(tmp_path: Path) -> None:
+    """Every type of message has the same kinds of turns as in version 1. Only new types are unknown."""
+    done = {"status": "completed", "input": {"filePath": "/a.py"}, "content": [{"type": "text", "text": "ok"}]}
+    failed = {"status": "error", "input": {"command": "make"}, "error": {"type": "unknown", "message": "no rule"}}
+    running = {"status": "running", "input": {"command": "ls"}}
+    content: list[dict[str, Any]] = [
+        {"type": "reasoning", "text": "Hm"},
+        {"type": "text", "text": "I try."},
+        {"type": "tool", "id": "c1", "name": "edit", "state": done},
+        {"type": "tool", "id": "c2", "name": "bash", "state": failed},
+        {"type": "tool", "id": "c3", "name": "bash", "state": running},
+    ]
+    tokens = {"input": 5, "output": 2, "reasoning": 1, "cache": {"read": 10, "write": 0}}
+    reply = {"model": {"id": "m2"}, "content": content, "tokens": tokens, "time": {"created": AT + 7}}
+    program = database(tmp_path / "opencode.db", NEWER_TABLES)
+    put_newer(
+        program,
+        ("user", {"text": "Bake it", "files": [{"uri": "file:///plan.md", "name": "plan.md"}]}),
+        ("synthetic", {"text": "Be brief"}),
+        ("assistant", reply),
+        ("shell", {"command": "ls", "exit": 1, "output": "denied"}),
+        ("compaction", {"status": "completed", "summary": "So far."}),
+        ("compaction", {"status": "failed", "error": {"message": "too long"}}),
+        ("assistant", {"content": [], "error": {"type": "aborted"}}),
+        ("system", {"text": "x"}),
+        ("idle", {}),
+        ("hologram", {}),
+    )
+    program.close()
+    (data,) = contents(KNOWN, tmp_path / "opencode.db").values()
+    found, session = events(KNOWN, data), KNOWN.identify(Path("x"), data)
+
+    assert turn_tuples(found) == [
+        (Speaker.HUMAN, Kind.PROMPT, "Bake it\n\n[file plan.md]"),
+        (Speaker.HOST, Kind.INJECTED, "Be brief"),
+        (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
+        (Speaker.ASSISTANT, Kind.PROSE, "I try."),
+        (Speaker.ASSISTANT, Kind.CALL, "edit: filePath=/a.py"),
+        (Speaker.TOOL, Kind.RESULT, "/a.py"),
+        (Speaker.ASSISTANT, Kind.CALL, "bash: make"),
+        (Speaker.TOOL, Kind.RESULT, "no rule"),
+        (Speaker.ASSISTANT, Kind.CALL, "bash: ls"),
+        (Speaker.HUMAN, Kind.CALL, "! ls"),
+        (Speaker.TOOL, Kind.RESULT, "denied"),
+        (Speaker.HOST, Kind.COMPACTION, "So far."),
+        (Speaker.HOST, Kind.INJECTED, "too long"),
+        (Speaker.HOST, Kind.INJECTED, "aborted"),
+    ]
+    assert skipped(found) == [(9, "context"), (10, "bookkeeping"), (11, "unknown-type:hologram")]
+    assert notes(found, Fact.MODEL) == [(4, "m2")]
+    assert [value.split()[1:] for _, value in notes(found, Fact.USAGE)] == [["15", "3"]]
+    assert (notes(found, Fact.TITLE), notes(found, Fact.PARENT)) == ([(1, "Bake")], [(1, "ses_0")])
+    assert (session.native_id, session.kind) == ("ses_2", SessionKind.MAIN)
+    assert [turn.writes for turn in found if isinstance(turn, Turn) and turn.writes] == [("/a.py",)]
+    assert unaccounted(KNOWN, data) == {}
+    assert changed_by_resuming(KNOWN, data) == []
+
+
+def test_both_generations_of_a_database_are_read_once(tmp_path: Path) -> None:
+    """A session with messages in the tables of both generations has each message once, oldest first."""
+    program = database(tmp_path / "opencode.db", SCHEMA + NEWER_TABLES)
+    put(program)
+    put_newer(program, ("user", {"text": "Other?"}), session="ses_2")
+    put_newer(program, ("user", {"text": "Why?"}), session="ses_1", at=AT)  # A copy of an older message.
+    program.execute("UPDATE session_message SET seq = 0 WHERE session_id = 'ses_1'")
+    later = json.dumps({"text": "And now?"})
+    program.execute("INSERT INTO session_message VALUES ('msg_new', 'ses_1', 'user', 9, ?, 1, ?)", (AT + 60_000, later))
+    program.close()
+
+    found = turns(KNOWN, tmp_path / "opencode.db")
+
+    assert found == {
+        "opencode.db/ses_1.jsonl": [*TOLD, (Speaker.HUMAN, Kind.PROMPT, "And now?")],
+        "opencode.db/ses_2.jsonl": [(Speaker.HUMAN, Kind.PROMPT, "Other?")],
+    }
 
 
 def test_the_state_changes_with_any_file_of_a_session(tmp_path: Path) -> None:
