@@ -134,8 +134,8 @@ class SourceReader:
             self.repetitions = [
                 Repetition(*place, lines[record]) for record, place in earlier.items() if place[0] != self._source.id
             ]
-        stored = partial(self._store.exchanges.calls_before, self._source.id, self._found.start.line)
-        self._found.exchanges = link_late_results(self._found.exchanges, stored)
+        calls_before = partial(self._store.exchanges.calls_before, self._source.id, self._found.start.line)
+        self._found.exchanges = link_late_results(self._found.exchanges, calls_before)
         self._drop_deleted(file)
         twice = remove_stored_twice(self._found, stored)
         self._exclude()
@@ -154,14 +154,14 @@ class SourceReader:
         """Return the exchanges of this session in a database, if this source is a file without record IDs."""
         if self._source.is_contained or not has_anonymous_prompts(self.exchanges):
             return []
-        number = self._store.sessions.find(self._session.agent, self._session.native_id)
+        number = self._store.sessions.find(self._session.agent, self._session.native_id, self._session.scope)
         return self._store.exchanges.of_session(number, contained=True) if number is not None else []
 
     def _find_less_detailed(self) -> None:
         """Find the files of the same session with exchanges that this container contains too."""
         if not self._source.is_contained:
             return
-        number = self._store.sessions.find(self._session.agent, self._session.native_id)
+        number = self._store.sessions.find(self._session.agent, self._session.native_id, self._session.scope)
         if number is not None:
             files = self._store.exchanges.of_session(number, contained=False)
             self.less_detailed = less_detailed(self.exchanges, files)
