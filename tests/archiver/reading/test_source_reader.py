@@ -50,7 +50,7 @@ class KnownRecords:
         self.queries.append(set(records))
         return {record: place for record, place in self._known.items() if record in records}
 
-    def find(self, agent: str, native_id: str) -> None:
+    def find(self, agent: str, native_id: str, scope: str = "") -> None:
         """Return None, because the store contains no session."""
 
     def forked_from(self, session: Session, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
