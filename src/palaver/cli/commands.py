@@ -16,6 +16,8 @@ import click
 from palaver import __version__
 from palaver.core.text import similar_names
 
+from .time_zone import add_utc_option, in_utc, use_configured_zone
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -97,7 +99,9 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
-        return cast("click.Command", getattr(module, cmd_name))
+        command = cast("click.Command", getattr(module, cmd_name))
+        add_utc_option(command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -164,6 +168,7 @@ class Commands(click.Group):
                 stream.reconfigure(errors="replace")
         from .failures import FAILURES, report_failure
 
+        use_configured_zone(ctx)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -188,6 +193,7 @@ def _open_closed_streams() -> None:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
+@in_utc
 def main() -> None:
     """Search and reuse your coding agents' conversations.
 
