@@ -37,16 +37,22 @@ class ProjectTable:
         self._db = database
 
     def namespace(self, folder: Path) -> str:
-        """Return the namespace of a folder's project without reserving it, or `global` if the folder has no project."""
+        """Return the namespace of a folder's project without reserving it, or `global` if the folder has no project.
+
+        A folder that no longer exists is known only by its name. Unless a namespace is reserved for it, it belongs to
+        the project with the plain namespace of this name.
+        """
         root = root_of(folder)
         return self._known(root) or self._free(root)
 
     def claim(self, folder: Path) -> str:
-        """Return the namespace of a folder's project, and reserve the namespace for this project."""
+        """Return the namespace of a folder's project, and reserve the namespace for this project if it exists."""
         root = root_of(folder)
         identity = identity_of(root)
         if known := self._claimed(identity):
             return known
+        if not root.exists():
+            return self.namespace(root)
         with self._db.transaction():
             namespace = self.namespace(root)
             if namespace != "global":
@@ -91,6 +97,8 @@ class ProjectTable:
         the name. Otherwise, a number is added.
         """
         plain = plain_namespace(root)
+        if not root.exists():
+            return plain
         rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
         taken = {namespace for namespace, _ in rows}
         claimed = (plain, 1) in rows
@@ -99,7 +107,7 @@ class ProjectTable:
         return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
 
     def _first(self, plain: str) -> str:
-        """Return the identity of the first project with this plain namespace in which the user worked.
+        """Return the identity of the first existing project with this plain namespace in which the user worked.
 
         Return an empty string if there is no such project.
         """
@@ -109,6 +117,6 @@ class ProjectTable:
         for folder in folders:
             if not alike.isdisjoint(folder.split("/")):
                 root = root_of(Path(folder))
-                if plain_namespace(root) == plain:
+                if root.exists() and plain_namespace(root) == plain:
                     return identity_of(root)
         return ""
