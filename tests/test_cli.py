@@ -111,7 +111,7 @@ def test_help_loads_no_command() -> None:
         "palaver",
         "palaver.cli",
         "palaver.cli.commands",
-        "palaver.cli.time_zone",
+        "palaver.cli.common_options",
         "palaver.core",
         "palaver.core.text",
     }

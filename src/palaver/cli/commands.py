@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,7 +17,7 @@ import click
 from palaver import __version__
 from palaver.core.text import similar_names
 
-from .time_zone import add_utc_option, in_utc, use_configured_zone
+from .common_options import add_common_options, in_utc, use_configured_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +77,8 @@ SECTIONS: Final = {
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
+_QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys()
+"""Commands that print archived text."""
 _SYNONYMS: Final = {
     "find": "search", "grep": "search", "query": "search",
     "history": "sessions", "list": "sessions", "recent": "sessions",
@@ -100,7 +103,7 @@ class Commands(click.Group):
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
         command = cast("click.Command", getattr(module, cmd_name))
-        add_utc_option(command)
+        add_common_options(command, quotes=cmd_name in _QUOTING)
         return command
 
     def resolve_command(
@@ -167,13 +170,15 @@ class Commands(click.Group):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
         from .failures import FAILURES, report_failure
+        from .word_wrap import wrapping
 
         use_configured_zone(ctx)
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except FAILURES as error:
-            ctx.exit(report_failure(error, ctx.meta[__name__]))
+        with redirect_stdout(wrapping(sys.stdout)), redirect_stderr(wrapping(sys.stderr)):
+            try:
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+            except FAILURES as error:
+                ctx.exit(report_failure(error, ctx.meta[__name__]))
         return result
 
 

@@ -1,4 +1,4 @@
-"""Time zone of all commands: the setting `timezone`, the option `--utc`, or else the zone of the system."""
+"""Options that many commands share and no command handles itself: `--utc` and `--plain`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Final
 
 import click
 
-_CHOSEN: Final = f"{__name__}.utc"
-"""Key in the metadata of a click context, set if `--utc` was given before or after the name of the command."""
+_UTC: Final = f"{__name__}.utc"
+_PLAIN: Final = f"{__name__}.plain"
+"""Keys in the metadata of a click context, set if the option was given."""
 
 
 def _select_utc(context: click.Context, _option: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
         from palaver.core.clock import use_time_zone
 
-        context.meta[_CHOSEN] = True
+        context.meta[_UTC] = True
         use_time_zone(UTC)
 
 
@@ -29,13 +30,35 @@ in_utc = click.option(
 )
 
 
-def add_utc_option(command: click.Command) -> None:
-    """Add the option `--utc` to a command and its sub-commands, unless they have it."""
+def _select_plain(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[_PLAIN] = True
+
+
+_plain = click.option(
+    "--plain",
+    is_flag=True,
+    expose_value=False,
+    callback=_select_plain,
+    help="For people: remove the marks that show agents which text is quoted.",
+)
+
+
+def is_plain() -> bool:
+    """Return whether the current command has the option `--plain`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_PLAIN))
+
+
+def add_common_options(command: click.Command, *, quotes: bool) -> None:
+    """Add `--utc`, and `--plain` if the command prints quoted text, to a command and its sub-commands."""
     if isinstance(command, click.Group):
         for each in command.commands.values():
-            add_utc_option(each)
+            add_common_options(each, quotes=quotes)
     elif all("--utc" not in parameter.opts for parameter in command.params):
         in_utc(command)
+        if quotes:
+            _plain(command)
 
 
 def use_configured_zone(context: click.Context) -> None:
@@ -43,7 +66,7 @@ def use_configured_zone(context: click.Context) -> None:
 
     Invalid settings are ignored here, because the command reports them.
     """
-    if context.meta.get(_CHOSEN):
+    if context.meta.get(_UTC):
         return
     from palaver.core.clock import use_time_zone
     from palaver.core.config import Config
