@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from .durability import replacing
-from .errors import ConfigInvalid, InvalidInput
+from .errors import ConfigInvalid
 from .injection import HookEvent
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
@@ -252,11 +252,11 @@ def _zone(name: str) -> tzinfo:
     """Return the time zone with a name. Raises `ValueError` if it is unknown."""
     if name.upper() == "UTC":
         return UTC
-    from .local_time import find_zone  # Import only if the setting is used.
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # Import only if the setting is used.
 
     try:
-        return find_zone(name)
-    except InvalidInput:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError):
         raise ValueError(name) from None
 
 

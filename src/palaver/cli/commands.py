@@ -17,7 +17,7 @@ import click
 from palaver import __version__
 from palaver.core.text import similar_names
 
-from .common_options import add_common_options, in_utc, use_configured_zone
+from .common_options import add_common_options, in_utc, is_utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,11 +170,13 @@ class Commands(click.Group):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
         from .failures import FAILURES, report_failure
+        from .time_zone import use_configured_zone
         from .word_wrap import wrapping
 
-        use_configured_zone(ctx)
         with redirect_stdout(wrapping(sys.stdout)), redirect_stderr(wrapping(sys.stderr)):
             try:
+                if not is_utc(ctx):
+                    use_configured_zone()
                 result = super().invoke(ctx)
                 sys.stdout.flush()
             except FAILURES as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import Final
 
 import click
@@ -14,10 +13,10 @@ _PLAIN: Final = f"{__name__}.plain"
 
 def _select_utc(context: click.Context, _option: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        from palaver.core.clock import use_time_zone
+        from .time_zone import use_utc  # `palaver --help` loads no other module.
 
         context.meta[_UTC] = True
-        use_time_zone(UTC)
+        use_utc()
 
 
 in_utc = click.option(
@@ -44,6 +43,11 @@ _plain = click.option(
 )
 
 
+def is_utc(context: click.Context) -> bool:
+    """Return whether the command line has the option `--utc`."""
+    return bool(context.meta.get(_UTC))
+
+
 def is_plain() -> bool:
     """Return whether the current command has the option `--plain`."""
     context = click.get_current_context(silent=True)
@@ -59,21 +63,3 @@ def add_common_options(command: click.Command, *, quotes: bool) -> None:
         in_utc(command)
         if quotes:
             _plain(command)
-
-
-def use_configured_zone(context: click.Context) -> None:
-    """Select the time zone of the settings for this process, unless `--utc` was given.
-
-    Invalid settings are ignored here, because the command reports them.
-    """
-    if context.meta.get(_UTC):
-        return
-    from palaver.core.clock import use_time_zone
-    from palaver.core.config import Config
-    from palaver.core.errors import ConfigInvalid
-    from palaver.core.home import Home
-
-    try:
-        use_time_zone(Config.read(Home.find().config).display_zone)
-    except ConfigInvalid:
-        use_time_zone(None)
