@@ -8,7 +8,7 @@ hour, and a wrong preference costs more than a missing one, which `palaver remem
 from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from ...core import ids
 from ...core.clock import now
 from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
 from ...core.origin import Origin
+from ...core.project import root_of
 from ..memory import MemoryCore
 from .stated_preferences import Certainty, StatedSentence, stated_sentences
 
@@ -92,8 +93,9 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
 
 def keep(core: MemoryCore, candidate: PreferenceCandidate) -> StoredMemory:
     """Store a candidate that the user approved."""
-    folder = PurePosixPath(candidate.folder)
-    namespace = core.projects.claim(Path(folder)) if folder.is_absolute() else candidate.memory.namespace
+    folder = Path(candidate.folder)
+    exists = folder.is_absolute() and root_of(folder).exists()
+    namespace = core.projects.claim(folder) if exists else candidate.memory.namespace
     return core.remember(replace(candidate.memory, namespace=namespace)).stored
 
 

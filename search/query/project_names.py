@@ -65,7 +65,7 @@ def _is_known(store: Store, name: str) -> bool:
     For a folder, memories and documents of its namespace count too.
     """
     wanted = {each for each in project_labels([name]) if each}
-    if name.startswith("/") and (namespace := store.projects.namespace(Path(name))) != "global":
+    if name.startswith("/") and (namespace := store.projects.of_archived(Path(name))) != "global":
         wanted.add(label(namespace))
     return any(
         each in wanted or any(each.startswith(f"{folder}/") for folder in wanted)

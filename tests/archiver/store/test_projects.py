@@ -94,11 +94,11 @@ def test_a_folder_that_is_gone_is_known_by_its_name(store: Store, ours: Path, th
         for number, place in enumerate((gone, *worktrees, ours)):
             store.sessions.save(Session("codex", str(number), cwd=str(place), started=number))
     for place in (gone, *worktrees):
-        assert store.projects.claim(place) == store.projects.namespace(place) == "project:repo"
+        assert store.projects.of_archived(place) == "project:repo"
     assert [store.projects.claim(ours), store.projects.claim(theirs)] == ["project:repo", "project:repo-2"]
     theirs.rename(theirs.with_name("moved"))
 
-    assert [store.projects.namespace(theirs), store.projects.namespace(gone)] == ["project:repo-2", "project:repo"]
+    assert [store.projects.of_archived(each) for each in (theirs, gone)] == ["project:repo-2", "project:repo"]
 
 
 def test_both_unicode_forms_of_a_folder_are_one_project(store: Store) -> None:

@@ -244,8 +244,6 @@ def test_private_projects_are_never_sent(bench: Bench) -> None:
 def test_every_project_of_a_private_name_is_private(bench: Bench, tmp_path: Path) -> None:
     """All projects that share a private name are private."""
     projects = bench.harness.store.projects
-    for place in "ab":
-        (tmp_path / place / "shop").mkdir(parents=True)
     assert [projects.claim(tmp_path / place / "shop") for place in "ab"] == ["project:shop", "project:shop-2"]
     archived(bench, "in-bank", "till", "/code/bank/till")
     assert [projects.claim(Path(place)) for place in ("/a/till", "/code/bank/till")] == [
