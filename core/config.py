@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
@@ -63,6 +64,8 @@ class Config(Struct, frozen=True):
     strict_memories: bool = False
     """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
     """
+    timezone: str | None = None
+    """Time zone of days and shown times: `UTC` or an IANA name. None selects the time zone of the system."""
     hooks: tuple[str, ...] = (HookEvent.SESSION_START,)
     """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`.
 
@@ -110,6 +113,11 @@ class Config(Struct, frozen=True):
         """True if the calls of the language model are free, or if any budget is set."""
         budgets = (self.budget_run, self.budget_hour, self.budget_day, self.budget_month)
         return self.llm_price == (0.0, 0.0) or any(each is not None for each in budgets)
+
+    @property
+    def display_zone(self) -> tzinfo | None:
+        """Time zone of days and shown times, for `clock.use_time_zone`. None is the time zone of the system."""
+        return None if self.timezone is None else _zone(self.timezone)
 
     def write(self, path: Path) -> None:
         """Write the name of the embedding model to the file atomically, and keep all other lines.
@@ -234,6 +242,24 @@ def _project(text: str) -> str:
         raise ValueError from None
 
 
+def _zone_name(value: object) -> str:
+    name = _text(value)
+    _zone(name)
+    return name
+
+
+def _zone(name: str) -> tzinfo:
+    """Return the time zone with a name. Raises `ValueError` if it is unknown."""
+    if name.upper() == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # Import only if the setting is used.
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError):
+        raise ValueError(name) from None
+
+
 def _events(value: object) -> tuple[str, ...]:
     return tuple(HookEvent(_text(each)) for each in _list(value))
 
@@ -268,6 +294,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "document_roots": (_texts, "a list of strings", '["/a/folder"]'),
     "private_projects": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
     "strict_memories": (_flag, "true or false", "true"),
+    "timezone": (_zone_name, "UTC or an IANA name", '"Europe/London"'),
     "hooks": (_events, "a list of events of hooks", '["session-start", "prompt", "tool"]'),
     "hooks_off": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
 }

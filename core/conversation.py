@@ -9,6 +9,8 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from .text import nfc
+
 INSTANT: Final = "instant"
 """Annotation of the type `Milliseconds`. It marks an integer as a time."""
 Milliseconds: TypeAlias = Annotated[int, INSTANT]
@@ -167,13 +169,13 @@ class Exchange(Struct, frozen=True):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Files read, in order of first use."""
-        return tuple(dict.fromkeys(path for turn in self.turns for path in turn.reads))
+        """Files read, in order of first use, in Unicode normalization form C."""
+        return tuple(dict.fromkeys(nfc(path) for turn in self.turns for path in turn.reads))
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Files modified, in order of first use."""
-        return tuple(dict.fromkeys(path for turn in self.turns for path in turn.writes))
+        """Files modified, in order of first use, in Unicode normalization form C."""
+        return tuple(dict.fromkeys(nfc(path) for turn in self.turns for path in turn.writes))
 
 
 class SessionKind(StrEnum):

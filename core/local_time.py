@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
-from .clock import EPOCH
+from .clock import EPOCH, first_instant
 from .conversation import Milliseconds
 from .errors import InvalidDate, InvalidInput
 from .time_expressions import WEEKDAYS, DateRange, date_range
@@ -100,7 +100,7 @@ def resolve(expression: str, zone: ZoneInfo, at: Milliseconds) -> Milliseconds:
 
 def day_start(day: date, zone: ZoneInfo) -> Milliseconds:
     """Return the first instant of a day. If midnight is skipped, the day begins when the clock is set forward."""
-    return _milliseconds(datetime(day.year, day.month, day.day, tzinfo=zone))
+    return first_instant(day, zone)
 
 
 def day_end(day: date, zone: ZoneInfo) -> Milliseconds:

@@ -24,6 +24,7 @@ from .conversation import Milliseconds
 from .errors import InvalidInput, InvalidNamespace
 from .memory_types import GOLDEN_RULE, Family, family_of, storable
 from .origin import Origin, least
+from .text import nfc
 
 CONTENT_MAX = 51_200
 """Maximum size of the content of a memory, in bytes of UTF-8."""
@@ -315,7 +316,7 @@ def project_namespace(project: str) -> str:
     For two projects of the same name, this function returns the same namespace. `ProjectTable` adds a number to make
     their namespaces different.
     """
-    name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
+    name = _UNFIT.sub("-", nfc(project).rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"
 
 

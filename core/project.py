@@ -1,17 +1,61 @@
 """Projects, with their root folder and an identity that distinguishes projects of the same name."""
 
 import re
-from pathlib import Path
+from collections.abc import Collection
+from pathlib import Path, PurePath
 from typing import Final
 from urllib.parse import urlsplit
 
+from .text import nfc
+
 MNEMONICS: Final = ".mnemonics"
 """Name of the folder with a project's memory files."""
-WORKTREE: Final = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
-"""Pattern for the end of a path inside an agent's folder for git worktrees, such as `/.claude/worktrees/fix-1`."""
+_HOME: Final = r"(?:/root|.*[/\\](?:home|Users)[/\\][^/\\]+)"
+_AGENT_FOLDER: Final = re.compile(
+    rf"(?P<folder>{_HOME}[/\\](?:\.(?!claude[/\\])[^/\\]+[/\\]worktrees|conductor[/\\]workspaces|worktrees)[/\\])"
+    r"(?P<first>[^/\\]+)(?P<second>[/\\][^/\\]+)"
+)
+"""Pattern for worktrees in a user's home, such as `~/.codex/worktrees/ID/REPO` and `~/.cursor/worktrees/REPO/ID`."""
+_ID: Final = re.compile(r"[0-9a-f-]{4,}|\d+")
+_INSIDE: Final = re.compile(r"(?P<repository>.+?)[/\\](?:\.worktrees|\.[^/\\]+[/\\]worktrees)[/\\]")
+"""Pattern for worktrees inside their repository, such as `REPO/.claude/worktrees/fix-1`."""
+_BESIDE: Final = re.compile(r"(?P<repository>(?:.*?[/\\])?[^/\\.][^/\\]*?)[._-]worktrees?[/\\]+[^/\\]")
+"""Pattern for worktrees beside their repository, such as `REPO.worktrees/fix-1` and `REPO-worktrees/fix-1`."""
 _CONFIG_MAX: Final = 1_000_000
 _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
 """Pattern for addresses such as `git@host:path`. A single letter before the colon is a Windows drive, not a host."""
+
+
+def repository_folder(folder: str) -> str:
+    """Return the folder of the repository to which a worktree belongs by its path. Return other folders unchanged.
+
+    The folder need not exist, and can be of another system. If only the name of the repository is known, as below the
+    own folder of an agent, the result is a folder with this name.
+    """
+    folder = nfc(folder)
+    if own := _AGENT_FOLDER.match(folder):
+        return f"{own['folder']}{own['first']}{own['second'] if _ID.fullmatch(own['first']) else ''}"
+    for pattern in (_INSIDE, _BESIDE):
+        if found := pattern.match(folder):
+            folder = found["repository"]
+    return folder
+
+
+def project_name(folder: str) -> str:
+    """Return the name of the project in a folder: the last name in the path of its repository or of the folder."""
+    return next(filter(None, reversed(re.split(r"[/\\]+", repository_folder(folder)))), "")
+
+
+def working_folders(folder: str) -> tuple[str, ...]:
+    """Return a working folder, and if it is in a worktree by its path, also the folder of the repository."""
+    return tuple(dict.fromkeys((nfc(folder), repository_folder(folder)))) if folder else ()
+
+
+def is_in_project(names: Collection[str], project: str, *folders: str) -> bool:
+    """Return whether one of the names is a project's name, one of its working folders, or a parent of such a folder."""
+    paths = [PurePath(each) for folder in folders for each in working_folders(folder)]
+    known = {nfc(project), *(str(above) for path in paths for above in (path, *path.parents))}
+    return any(nfc(name.rstrip("/") or name) in known for name in names if name)
 
 
 def root_of(folder: Path) -> Path:
@@ -19,7 +63,7 @@ def root_of(folder: Path) -> Path:
 
     If there is none, return this folder.
     """
-    here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
+    here = Path(repository_folder(str(folder))) if not folder.exists() else folder
     here = here.resolve()
     return next((each for each in (here, *here.parents) if is_root(each)), here)
 
@@ -33,8 +77,8 @@ def identity_of(root: Path) -> str:
     """
     git = _git_folder(root)
     if git is None:
-        return str(root)
-    return _remote(git) or str(git.parent if git.name == ".git" else git)
+        return nfc(str(root))
+    return nfc(_remote(git) or str(git.parent if git.name == ".git" else git))
 
 
 def main_worktree(root: Path) -> Path:

@@ -200,6 +200,7 @@ class Status(Struct, frozen=True):
         damaged: Raw copies that failed verification.
         given_up: Number of requests to a language model that failed and are not retried automatically.
         projects: Number of projects with a session or a memory.
+        empty_sessions: Number of sessions without exchanges, which no list contains and `sessions` does not count.
     """
 
     home: Path
@@ -228,6 +229,7 @@ class Status(Struct, frozen=True):
     damaged: list[FileProblem] = field(default_factory=list[FileProblem])
     given_up: int = 0
     projects: int = 0
+    empty_sessions: int = 0
 
 
 class SessionSecrets(Struct, frozen=True):

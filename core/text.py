@@ -1,6 +1,7 @@
 """Text functions that remove terminal escapes and invalid Unicode, and that check and compare names."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -15,6 +16,14 @@ def without_ansi(text: str) -> str:
 def readable(text: str) -> str:
     """Return the text with U+FFFD in place of lone surrogates, which UTF-8 and tokenizers cannot encode."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def nfc(text: str) -> str:
+    """Return the text in Unicode normalization form C.
+
+    Programs write one name in different forms: an `ü` is one character, or a `u` with a combining mark as on macOS.
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def is_one_word(name: str, *, longest: int = 40) -> bool:

@@ -1,17 +1,17 @@
 """Parser of time expressions, such as `yesterday`, `last tuesday`, `a fortnight ago` and `march 2026`.
 
-Days are in UTC. Options such as `--after`, tool parameters and search queries all use this grammar. To extend it
-everywhere, add a unit to `_UNITS` or a phrase to `_FORMS`.
+Options such as `--after`, tool parameters and search queries all use this grammar. Days are in the display time zone of
+`clock.py`. To extend it everywhere, add a unit to `_UNITS` or a phrase to `_FORMS`.
 """
 
 import re
 from calendar import monthrange
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 from typing import Final, NamedTuple
 
-from .clock import day_end, day_start
+from .clock import current_day, day_end, day_start
 from .conversation import Milliseconds
 from .errors import InvalidDate, InvalidInput
 
@@ -101,7 +101,7 @@ def date_range(text: str, today: date | None = None) -> DateRange:
     expression = " ".join(text.lower().replace(",", " ").split())
     for pattern, standard in _SPELLINGS:
         expression = re.sub(pattern, standard, expression, flags=re.ASCII)
-    now = today or datetime.now(UTC).date()
+    now = today or current_day()
     try:
         for form in _FORMS:
             if found := re.fullmatch(form.pattern, expression, re.ASCII):

@@ -119,7 +119,7 @@ class ArchiveSearch(Closing):
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
-        spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]
+        spaces = [self._store.projects.of_archived(Path(folder)) for folder in folders]
         memories, documents = self._store.memories, self._store.documents
         used = [each for each in spaces if documents.uses(each) or memories.count(MemoryFilter(namespaces=(each,)))]
         return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *used)))

@@ -1,8 +1,8 @@
 """JSON output, derived from the values of `core`.
 
-Keys are the names of the fields. Times are ISO 8601 in UTC, and amounts of money are US dollars. Enums are written as
-their values, and paths and errors as text. Control and direction characters are removed from texts. `_FORMATS` lists
-all differences between the fields of a value and the keys of its JSON object.
+Keys are the names of the fields. Times are ISO 8601 in UTC, days are in the display time zone, and amounts of money are
+US dollars. Enums are written as their values, and paths and errors as text. Control and direction characters are
+removed from texts. `_FORMATS` lists all differences between the fields of a value and the keys of its JSON object.
 """
 
 import shlex
@@ -75,8 +75,9 @@ def _similarity(hit: Hit) -> float | None:
     return None if hit.similarity is None else round(hit.similarity, 4)
 
 
-def _date(hit: Hit) -> str:
-    return show_day(hit.at)
+def _date(hit: Hit) -> str | None:
+    """Return the day of a hit in the display time zone, as date filters read it."""
+    return None if hit.at is None else show_day(hit.at)
 
 
 def _score(hit: Hit) -> float:
@@ -106,7 +107,7 @@ def _done(_: DeletionResult) -> bool:
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
-        {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
+        {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
         computed={
             "summary": _summary,
             "date": _date,

@@ -5,6 +5,7 @@ import ipaddress
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from palaver.core.clock import use_time_zone
 from palaver.core.home import Home
 
 from . import demo
@@ -75,6 +77,8 @@ def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
     for name, below in HOMES.items():
         patch.setenv(name, str(home / below))
     patch.setenv("HF_HUB_OFFLINE", "1")
+    patch.setenv("TZ", "UTC")
+    time.tzset()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -91,6 +95,13 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.mktemp("home")
     move_home(monkeypatch, path)
     return path
+
+
+@pytest.fixture(autouse=True)
+def _system_time_zone() -> Iterator[None]:
+    """Restore the time zone of the system after each test."""
+    yield
+    use_time_zone(None)
 
 
 @pytest.fixture(scope="session")

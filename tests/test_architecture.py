@@ -67,7 +67,7 @@ LAZY = set(
 LOCAL_IMPORTS: dict[str, int] = {
     "agents": 1,
     "agents/ask": 1,
-    "core": 5,
+    "core": 6,
     "observe": 1,
     "observe/llm": 1,
     "search": 9,

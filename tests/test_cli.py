@@ -107,7 +107,14 @@ def test_help_loads_no_command() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "Search and reuse your coding agents' conversations." in done.stdout
-    known = {"palaver", "palaver.cli", "palaver.cli.commands", "palaver.core", "palaver.core.text"}
+    known = {
+        "palaver",
+        "palaver.cli",
+        "palaver.cli.commands",
+        "palaver.cli.common_options",
+        "palaver.core",
+        "palaver.core.text",
+    }
     assert set(done.stderr.split()) == known
 
 

@@ -313,6 +313,7 @@ def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatc
     palaver("remember", "Prefer tabs", "--project", "shop")
     monkeypatch.chdir(tmp_path)
     unknown = ("context",)
+    monkeypatch.setenv("COLUMNS", "200")
     results = [palaver(*unknown)]
 
     def at_a_terminal(_stream: object) -> bool:

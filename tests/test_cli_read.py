@@ -1,7 +1,13 @@
 """`palaver read --budget` and the names that `read` accepts."""
 
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -119,3 +125,52 @@ def test_every_command_shows_the_same_title_of_a_session(tmp_path: Path, monkeyp
         assert title in palaver(*words).stdout, words
     found = json.loads(palaver("search", "--in", "output", "sqlite", "--session", session, "--json").stdout)
     assert {match["session_title"] for match in found["matches"]} == {title}
+
+
+def at_a_terminal(*arguments: str, lines: int, pager: str) -> str:
+    """Return what a command prints at a terminal of 80 columns, without styles."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (lines, 80))
+    environment = {**os.environ, "PAGER": pager, "TERM": "xterm"}
+    command = [sys.executable, "-m", "palaver", *arguments]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        with os.fdopen(ours, "rb", buffering=0) as screen, suppress(OSError):
+            while piece := screen.read(4096):
+                shown += piece
+    assert process.returncode == 0
+    return re.sub(r"\x1b\[[\d;]*m", "", shown.decode().replace("\r\n", "\n"))
+
+
+@pytest.fixture
+def demo_session(built: Home, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Use the archived demo data, and return the ID of one of its sessions."""
+    monkeypatch.setenv("PALAVER_HOME", str(built.root))
+    return "1c90"
+
+
+def test_a_long_page_opens_in_a_pager_at_a_terminal(demo_session: str) -> None:
+    """A page that is longer than the screen opens in `PAGER`, without marks and with whole words. Others do not."""
+    paged = at_a_terminal("read", demo_session, lines=24, pager="sed s/^/|/")
+    whole = at_a_terminal("read", demo_session, lines=2_000, pager="sed s/^/|/")
+
+    assert {row[:1] for row in paged.splitlines()} == {"|"}
+    assert not any(row.startswith("|") for row in whole.splitlines())
+    assert paged.replace("\n|", "\n").removeprefix("|").split() == whole.split()
+    assert "recalled-" not in whole
+    assert all(len(row) <= 80 or " " not in row.strip() for row in whole.splitlines() if row.isascii())
+
+
+def test_plain_output_has_no_marks(demo_session: str) -> None:
+    """In a pipe, agents get marks around quoted text, and people get none with --plain, in every command."""
+    for words in (("read", demo_session), ("search", "tide"), ("sessions",), ("memories", "list"), ("context",)):
+        help_text = palaver(*words[:2] if words[0] == "memories" else words[:1], "--help").stdout
+        assert "--plain" in help_text
+        assert "remove the marks" in " ".join(help_text.split())
+    for words in (("read", demo_session), ("search", "tide"), ("sessions",), ("projects",)):
+        marked, plain = palaver(*words).stdout, palaver(*words, "--plain").stdout
+        assert "<recalled-" in marked
+        assert "recalled-" not in plain
+        assert "\x1b" not in plain
+        assert len(plain.splitlines()) == len(marked.splitlines()) - 2

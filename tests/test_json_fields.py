@@ -67,9 +67,18 @@ def run(*arguments: str) -> Any:
     return json.loads(ran.stdout)
 
 
+def numeric_times(value: object) -> list[object]:
+    """Return the numbers that are times of this century in milliseconds."""
+    if isinstance(value, dict | list):
+        inner = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
+        return [time for each in inner for time in numeric_times(each)]
+    return [value] if isinstance(value, int | float) and 1e12 < value < 4e12 else []
+
+
 def listed(heading: str, arguments: tuple[str, ...], values: dict[str, str]) -> str:
     """Return the section of a command: its heading and its fields in alphabetical order."""
     found = run(*(values.get(argument, argument) for argument in arguments))
+    assert not numeric_times(found), f"{heading}: times are not ISO 8601"
     names = sorted({re.sub(r"(?<=without\.).*|(?<=by_skip_reason\.).*", "…", name) for name in fields(found)})
     return f"## {heading}\n\n" + "".join(f"- `{name}`\n" for name in names)
 

@@ -83,6 +83,8 @@ def test_readme_shows_real_output(
     """Every output in README.md equals the current one, except for durations."""
     archived, text = demo.archived(tmp_path), README.read_text("utf-8")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.setenv("LINES", "200")
 
     def rerun(block: re.Match[str]) -> str:
         return "".join(

@@ -11,6 +11,7 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, UnknownIds, UnknownProject
+from ...core.project import working_folders
 from ...core.query import LIMIT_MAX, Filters, HitKind, Query
 from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
 from ...observe.llm.private_projects import PrivateProjects
@@ -138,7 +139,8 @@ class ScopedIndex:
     def _in_projects(self, session_id: str, *places: str) -> bool:
         wanted = self._scope.projects
         places = (*places, *chain.from_iterable(self._store.sessions.projects(session_id) if session_id else ()))
-        return not wanted or not {*project_labels(wanted)}.isdisjoint(map(label, filter(None, places)))
+        folders = chain.from_iterable(map(working_folders, places))
+        return not wanted or not {*project_labels(wanted)}.isdisjoint(map(label, folders))
 
     def _in_dates(self, first: Milliseconds | None, last: Milliseconds | None = None) -> bool:
         after, before, first = self._scope.after, self._scope.before, first or 0

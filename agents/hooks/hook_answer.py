@@ -1,7 +1,7 @@
 """Answer to the call of a hook: the text to inject, within a budget, and its entry in the log of injections."""
 
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from ...core.config import Config
 from ...core.conversation import Milliseconds
 from ...core.home import Home
 from ...core.injection import HookEvent, Injection
-from ...core.project import root_of
+from ...core.project import is_in_project, main_worktree, root_of
 from ...core.tokens import count
 from ...templates.render import Renderer
 from .hook_call import HookCall
@@ -112,7 +112,6 @@ def _shown(earlier: Sequence[Injection]) -> frozenset[str]:
 def _is_off(store: Store, projects: Collection[str], cwd: str, namespace: str) -> bool:
     """Return whether `projects` contains the project's name, its folder or a parent of its folder."""
     names = {name for name in projects if "/" not in name}
-    here = PurePath(cwd)
-    return any(namespace in store.projects.namesakes(name) for name in names) or not {
-        str(folder) for folder in (here, *here.parents)
-    }.isdisjoint(projects)
+    return any(namespace in store.projects.namesakes(name) for name in names) or is_in_project(
+        [*{*projects} - names], "", cwd, str(main_worktree(root_of(Path(cwd))))
+    )

@@ -4,7 +4,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct, field
@@ -14,6 +13,7 @@ from ...core.conversation import Session, SessionKind
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import Home
+from ...core.project import is_in_project
 from ..copies.exporter import encodable, resolved
 from ..copies.raw import RawArchive
 from ..files.lines import split
@@ -268,12 +268,6 @@ def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
                 yield line.number
 
 
-def in_project(names: Collection[str], project: str, folder: str) -> bool:
-    """Return whether one of the names is the project's name, its folder, or a parent of its folder."""
-    folders = {str(above) for above in (PurePath(folder), *PurePath(folder).parents)} if folder else set[str]()
-    return project in names or any(name.rstrip("/") in folders for name in names if name)
-
-
 def _line_range(first: int, last: int, most: int) -> range:
     if first < 1:
         raise InvalidLineRange("lines begin at 1")
@@ -287,7 +281,7 @@ def _line_range(first: int, last: int, most: int) -> range:
 def _fits(session: Session, request: DeletionRequest) -> bool:
     if request.agents and session.agent not in request.agents:
         return False
-    return not request.projects or in_project(request.projects, session.project, session.cwd)
+    return not request.projects or is_in_project(request.projects, session.project, session.cwd)
 
 
 def _in_range(outline: ExchangeOutline, request: DeletionRequest) -> bool:

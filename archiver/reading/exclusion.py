@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...core.conversation import Exchange, Fact, Kind, Session, Speaker
 from ...core.errors import ConfigInvalid
+from ...core.project import working_folders
 from ..redaction.private_spans import Unindexed, opt_out_in
 from .parsing import ParsedLines
 
@@ -32,9 +33,13 @@ class Exclusion:
         return bool(self._names or self._paths)
 
     def covers(self, folder: str) -> bool:
-        """Return whether a folder or one of its parents is excluded. Windows paths are recognised on every system."""
-        if not self or not folder:
-            return False
+        """Return whether a folder, one of its parents, or the repository of its worktree is excluded.
+
+        Windows paths are recognised on every system.
+        """
+        return bool(self) and any(map(self._covers, working_folders(folder)))
+
+    def _covers(self, folder: str) -> bool:
         parts = folder.replace("\\", "/").rstrip("/").split("/")
         if any(fnmatchcase(part, name) for part in parts if part for name in self._names):
             return True

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, ResumePoint, Session
-from ...core.project import WORKTREE
+from ...core.project import project_name
+from ...core.text import nfc
 from ..files.clipping import heading_of, one_line, plan_in
 from ..files.lines import REPEATED, Line, split
 from ..formats import TranscriptFormat, is_extracted
@@ -268,8 +269,9 @@ class SourceReader:
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
+        session.cwd = nfc(session.cwd)
         folder = PurePosixPath(self._source.archived).parts[1]
-        session.project = project_of(session.cwd) or _name_in(session.project or folder)
+        session.project = project_name(session.cwd) or _name_in(nfc(session.project or folder))
         if self._source.resume.sets_title and session.title_rank == 0:
             session.title, session.title_rank = "", -1
         if session.title_rank < 0:
@@ -314,12 +316,6 @@ def title_of(prompt: str) -> str:
     heading = heading_of(plan_in(prompt) or "")
     words = heading[1] if heading else "\n".join(row for row in prompt.splitlines() if not row.startswith(_PICTURES))
     return one_line(words, _TITLE_LENGTH)
-
-
-def project_of(cwd: str) -> str:
-    """Return the name of a working folder. For a worktree, return the name of its repository's folder."""
-    parts = [part for part in re.split(r"[/\\]+", WORKTREE.sub("", cwd)) if part]
-    return parts[-1] if parts else ""
 
 
 def _name_in(folder: str) -> str:

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from ...core.clock import now, show_day
+from ...core.clock import now, show_instant
 from ...core.durability import sync_path
 from ...core.errors import StoreCorrupt, StoreError
 from ...core.home import Home
@@ -66,9 +66,13 @@ class Backups:
 
     @property
     def _today(self) -> Path:
-        return self._folder / f"palaver-{show_day(now())}.db"
+        return self._folder / f"palaver-{_utc_day()}.db"
 
 
 def stamp() -> str:
     """Return the current UTC day and seconds since midnight, for a file name. Example: `2026-11-24-03600`."""
-    return f"{show_day(now())}-{now() // 1000 % 86_400:05}"
+    return f"{_utc_day()}-{now() // 1000 % 86_400:05}"
+
+
+def _utc_day() -> str:
+    return show_instant(now())[:10]

@@ -107,9 +107,7 @@ class LeaseTable:
     def _held(self, name: str) -> LeaseHeld:
         holder = self._last(name)
         since = show_minute(holder.since)
-        return LeaseHeld(
-            f"{holder.who} has held the {name} lease since {since} UTC", hint="Wait until it has finished."
-        )
+        return LeaseHeld(f"{holder.who} has held the {name} lease since {since}", hint="Wait until it has finished.")
 
     def _begin(self, name: str) -> Lease:
         with self._db.transaction():

@@ -56,7 +56,18 @@ class ProjectTable:
 
     def of_session(self, session: Session) -> str:
         """Return the namespace of a session's project. If the session has no absolute folder, use the project name."""
-        return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
+        if not session.cwd.startswith("/"):
+            return project_namespace(session.project)
+        return self.of_archived(Path(session.cwd))
+
+    def of_archived(self, folder: Path) -> str:
+        """Return the namespace of the project of an archived folder, or `global` if the folder has no project.
+
+        A folder that no longer exists is known only by its name. Unless a namespace is reserved for it, it belongs to
+        the project with the plain namespace of this name.
+        """
+        root = root_of(folder)
+        return self._known(root) or (self._free(root) if root.exists() else plain_namespace(root))
 
     def contains(self, namespace: str, session: Session) -> bool:
         """Return whether a session belongs to the project with this namespace. This is faster than `of_session`."""
@@ -65,7 +76,7 @@ class ProjectTable:
         root = root_of(Path(session.cwd))
         if known := self._known(root):
             return known == namespace
-        return namespace.startswith(plain_namespace(root)) and self._free(root) == namespace
+        return namespace.startswith(plain_namespace(root)) and self.of_archived(root) == namespace
 
     def namesakes(self, name: str) -> set[str]:
         """Return the namespaces of all projects with this name, including numbered namespaces."""
@@ -94,14 +105,14 @@ class ProjectTable:
         rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
         taken = {namespace for namespace, _ in rows}
         claimed = (plain, 1) in rows
-        if plain == "global" or (not claimed and self._first(plain) in {"", identity_of(root)}):
+        if plain == "global" or (not claimed and self._first(plain, existing=root.exists()) in {"", identity_of(root)}):
             return plain
         return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
 
-    def _first(self, plain: str) -> str:
+    def _first(self, plain: str, *, existing: bool) -> str:
         """Return the identity of the first project with this plain namespace in which the user worked.
 
-        Return an empty string if there is no such project.
+        Return an empty string if there is no such project. With `existing`, ignore folders that no longer exist.
         """
         folders: list[str] = [folder for (folder,) in self._db.rows(_FOLDERS)]
         parts = {part for folder in folders for part in folder.split("/")}
@@ -109,6 +120,6 @@ class ProjectTable:
         for folder in folders:
             if not alike.isdisjoint(folder.split("/")):
                 root = root_of(Path(folder))
-                if plain_namespace(root) == plain:
+                if plain_namespace(root) == plain and (root.exists() or not existing):
                     return identity_of(root)
         return ""

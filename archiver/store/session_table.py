@@ -76,6 +76,10 @@ class SessionTable:
         """Count the sessions, including those without exchanges."""
         return self._db.number("SELECT count(*) FROM session")
 
+    def count_indexed(self) -> int:
+        """Count the sessions that have exchanges. Lists and searches contain exactly these sessions."""
+        return self._db.number("SELECT count(*) FROM session WHERE id IN (SELECT session FROM item)")
+
     def folders(self) -> list[str]:
         """Return the folder of every session that has exchanges."""
         return [cwd for (cwd,) in self._db.rows("SELECT cwd FROM session WHERE id IN (SELECT session FROM item)")]

@@ -11,6 +11,7 @@ from ...archiver.store import Store, StoredExchange
 from ...core import ids
 from ...core.commands import ProjectCommand
 from ...core.conversation import UNINDEXED, Milliseconds, Session
+from ...core.project import working_folders
 from ...search.query.tokenizer import label, project_labels
 from ..rules.command_repairs import is_misused
 from ..rules.shell_commands import TASKS, Segment, ShellRun, shell_runs
@@ -108,8 +109,10 @@ def words_of(command: str) -> frozenset[str]:
 
 def is_in_projects(session: Session, projects: Sequence[str]) -> bool:
     """Return whether a session belongs to one of these projects, given by name or folder."""
-    wanted, folder = frozenset(project_labels(projects)), label(session.cwd)
-    return label(session.project) in wanted or any(folder == each or folder.startswith(f"{each}/") for each in wanted)
+    wanted, folders = frozenset(project_labels(projects)), [*map(label, working_folders(session.cwd))]
+    return label(session.project) in wanted or any(
+        folder == each or folder.startswith(f"{each}/") for each in wanted for folder in folders
+    )
 
 
 def _newest(store: Store, projects: Sequence[str]) -> Iterator[tuple[StoredExchange, Session]]:

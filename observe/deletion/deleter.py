@@ -12,7 +12,6 @@ from msgspec import Struct
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.deletion_plan import DeletionPlan
 from ...archiver.deletion.deletions import Deletions
-from ...archiver.deletion.selector import in_project
 from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, Store
@@ -35,6 +34,7 @@ from ...core.errors import InvalidInput
 from ...core.home import Home
 from ...core.memory import MemoryState, StoredMemory
 from ...core.progress import Reporter, silent, stage
+from ...core.project import is_in_project
 from ...core.text import readable
 from ...search.present.session_names import SessionNames
 from ...search.query.project_names import unknown_project
@@ -169,7 +169,7 @@ class Deleter(Closing):
         memories = [each.memory for each in self._store.memories.all()]
         places = [*sessions, *((each.namespace.partition(":")[2], each.project) for each in memories)]
         for name in names:
-            if not any(in_project([name], *place) for place in places):
+            if not any(is_in_project([name], *place) for place in places):
                 raise unknown_project(self._store, name)
 
     def _memories(
@@ -264,7 +264,7 @@ def _is_selected(stored: StoredMemory, request: DeletionRequest, origins: Collec
         return True
     if request.targets or request.agents:
         return False
-    if request.projects and not in_project(request.projects, memory.namespace.partition(":")[2], memory.project):
+    if request.projects and not is_in_project(request.projects, memory.namespace.partition(":")[2], memory.project):
         return False
     if request.since is not None and stored.created < request.since:
         return False

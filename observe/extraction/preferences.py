@@ -8,6 +8,7 @@ hour, and a wrong preference costs more than a missing one, which `palaver remem
 from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from ...core import ids
 from ...core.clock import now
 from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
 from ...core.origin import Origin
+from ...core.project import root_of
 from ..memory import MemoryCore
 from .stated_preferences import Certainty, StatedSentence, stated_sentences
 
@@ -42,13 +44,17 @@ class Reason(StrEnum):
 
 
 class PreferenceCandidate(Struct, frozen=True):
-    """Preference awaiting review: the resulting memory, the archived line that states it, and why it is proposed."""
+    """Preference awaiting review: the resulting memory, the archived line that states it, and why it is proposed.
+
+    `folder` is the working folder of the session.
+    """
 
     id: str
     memory: Memory
     path: str
     line: int
     reason: Reason
+    folder: str
 
 
 class _Statement(Struct, frozen=True):
@@ -87,7 +93,10 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
 
 def keep(core: MemoryCore, candidate: PreferenceCandidate) -> StoredMemory:
     """Store a candidate that the user approved."""
-    return core.remember(candidate.memory).stored
+    folder = Path(candidate.folder)
+    exists = folder.is_absolute() and root_of(folder).exists()
+    namespace = core.projects.claim(folder) if exists else candidate.memory.namespace
+    return core.remember(replace(candidate.memory, namespace=namespace)).stored
 
 
 def decline(store: Store, candidate: PreferenceCandidate) -> None:
@@ -136,4 +145,4 @@ def _candidate(store: Store, namespace: str, found: _Statement, reason: Reason) 
     )
     name = sha256(f"{namespace}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     path = store.sources.load(prompt.source).archived
-    return PreferenceCandidate(f"cand_{name}", memory, path, prompt.line, reason)
+    return PreferenceCandidate(f"cand_{name}", memory, path, prompt.line, reason, session.cwd)

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from ...archiver.store import Store, StoredExchange
 from ...core.conversation import Session
 from ...core.memory import Memory, project_namespace
+from ...core.project import is_in_project
 
 
 class PrivateProjects:
@@ -69,6 +70,4 @@ class PrivateProjects:
 
     def _matches(self, name: str, *folders: str) -> bool:
         """Return whether a name is private, or a folder is private or inside a private folder."""
-        paths = [PurePath(folder) for folder in folders if folder]
-        names = {name, *(str(above) for path in paths for above in (path, *path.parents))}
-        return not names.isdisjoint(self._projects)
+        return is_in_project(self._projects, name, *folders)

@@ -1,11 +1,10 @@
 """Parser of session replies, which keeps only the facts of a summary that the session proves."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from ...archiver.store import StoredExchange
-from ...core.clock import show_day
 from ...core.observation import SUMMARY, Observation, ObservationType
 from ...core.origin import Origin
 from ..rules.trimming import trim_to_budget
@@ -76,7 +75,7 @@ def verify_session_reply(
     summary = Observation(
         type=ObservationType.GENERAL,
         title=SUMMARY + one_line(reply.title, _TITLE).removeprefix(SUMMARY),
-        subtitle=f"Summary of {len(every)} exchanges{_dates(exchanges)}",
+        subtitle=f"Summary of {len(every)} exchanges",
         narrative=one_line(keep_proven_sentences(reply.narrative, source), _NARRATIVE),
         facts=tuple(f"{fact.kind.capitalize()}: {one_line(fact.text, _FACT)}" for fact, _ in proven),
         concepts=tuple(dict.fromkeys(concepts))[:_CONCEPTS_MAX],
@@ -92,10 +91,3 @@ def verify_session_reply(
 
 def _frequent(counted: Counter[str], most: int) -> tuple[str, ...]:
     return tuple(name for name, _ in counted.most_common(most))
-
-
-def _dates(exchanges: Iterable[StoredExchange]) -> str:
-    days = [show_day(at) for stored in exchanges if (at := stored.exchange.started) is not None]
-    if not days:
-        return ""
-    return f" on {days[0]}" if days[0] == days[-1] else f" from {days[0]} to {days[-1]}"

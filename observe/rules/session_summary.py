@@ -11,7 +11,6 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from ...core.clock import show_day
 from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
@@ -83,7 +82,7 @@ def build_summary(
         Observation(
             type=ObservationType.GENERAL,
             title=f"{SUMMARY}{title}",
-            subtitle=_subtitle(parts, count, session),
+            subtitle=_subtitle(count, session),
             facts=tuple(fact for fact, _ in facts),
             concepts=_frequent((concept for part in parts for concept in part.concepts), _CONCEPTS),
             files_read=_frequent((path for part in parts for path in part.files_read), _READ),
@@ -227,9 +226,9 @@ def _has_edits(exchange: Exchange) -> bool:
     return bool(exchange.writes)
 
 
-def _subtitle(parts: Sequence[Observation], count: int, session: Session) -> str:
-    """Return the number of observations, their dates, and the title that the agent gave to the session."""
-    counted = f"Summary of {count} observation{'' if count == 1 else 's'}{_dates(parts)}"
+def _subtitle(count: int, session: Session) -> str:
+    """Return the number of observations, and the title that the agent gave to the session."""
+    counted = f"Summary of {count} observation{'' if count == 1 else 's'}"
     return f"{counted}: {headline(session.title)}" if session.title else counted
 
 
@@ -246,13 +245,6 @@ def _repeats(text: str, known: str) -> bool:
     """Return whether two texts share most of the long words of the shorter text."""
     words, others = ({word[:5].lower() for word in _WORD.findall(each)} for each in (text, known))
     return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))
-
-
-def _dates(parts: Sequence[Observation]) -> str:
-    days = list(dict.fromkeys(show_day(part.at) for part in parts if part.at is not None))
-    if not days:
-        return ""
-    return f" on {days[0]}" if len(days) == 1 else f" from {days[0]} to {days[-1]}"
 
 
 def _frequent(names: Iterable[str], most: int) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def copies(context: HealthContext) -> Findings:
     status = context.status
     if not (status.verified and status.verified_since):
         return
-    yield "copies", f"{status.verified:,} of {status.files:,} verified since {show_minute(status.verified_since)} UTC"
+    yield "copies", f"{status.verified:,} of {status.files:,} verified since {show_minute(status.verified_since)}"
     for name, reason in status.damaged[:_LISTED_MAX]:
         yield HealthProblem("copies", f"{context.home.archive / str(name)}: {reason}", COPY_AGAIN)
     if more := len(status.damaged[_LISTED_MAX:]):

@@ -33,6 +33,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
     coverage = store.sources.coverage()
     index, lag, usable = _index(store, generations)
     verified, since = store.sources.verification_state()
+    sessions = store.sessions.count_indexed()
     return Status(
         home=home.root,
         files=files,
@@ -42,7 +43,8 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         repeated=coverage.pop(REPEATED, 0),
         skipped=dict(coverage.most_common()),
         pending_bytes=pending,
-        sessions=store.sessions.count(),
+        sessions=sessions,
+        empty_sessions=store.sessions.count() - sessions,
         exchanges=store.exchanges.count(),
         unobserved=store.exchanges.count_unobserved(rules.VERSION),
         observations=store.observations.count_by_type(),

@@ -40,17 +40,17 @@ def stages(context: HealthContext) -> Findings:
     """Check that the last run of every stage succeeded."""
     status = context.status
     times = [f"{stage.name} {show_minute(stage.succeeded)}" for stage in status.stages if stage.succeeded]
-    yield "last success", f"{', '.join(times)} UTC" if times else "none yet"
+    yield "last success", f"{', '.join(times)}" if times else "none yet"
     for stage in status.stages:
         if stage.fails:
-            problem = f"{stage.name} failed at {show_minute(stage.failed)} UTC: {stage.problem}"
+            problem = f"{stage.name} failed at {show_minute(stage.failed)}: {stage.problem}"
             yield HealthProblem("stages", problem, ARCHIVE)
 
 
 def background(context: HealthContext) -> Findings:
     """Report whether the background archiver is running."""
     watcher = context.status.watcher
-    since = f"running since {show_minute(watcher.since)} UTC" if watcher else ""
+    since = f"running since {show_minute(watcher.since)}" if watcher else ""
     yield "watcher", since or "not running (start it with `palaver install service`)"
 
 

@@ -11,6 +11,7 @@ from ...archiver.store.vector_table import PARTS_MAX, PROMPT
 from ...core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ...core.observation import Observation
 from ...core.origin import Origin
+from ...core.project import working_folders
 from ...core.query import Role
 from ..query.tokenizer import label, path_label
 from . import standalone_texts
@@ -193,7 +194,7 @@ def _exchange_entries(
     types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
     concepts = _labels(concept for observation in observations for concept in observation.concepts)
     files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
-    projects, sessions = _labels((session.project, session.cwd)), _labels((session.native_id,))
+    projects, sessions = _labels((session.project, *working_folders(session.cwd))), _labels((session.native_id,))
     branches, agents = _labels((exchange.branch or session.branch,)), _labels((session.agent,))
     origin = Origin.HUMAN if exchange.prompt else Origin.ASSISTANT
     for window in context.windows(stored):
@@ -233,7 +234,7 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         types=(str(observation.type),),
         concepts=_labels(observation.concepts),
         files=_paths([*observation.files_read, *observation.files_modified], session.cwd),
-        projects=_labels((session.project, session.cwd)),
+        projects=_labels((session.project, *working_folders(session.cwd))),
         sessions=_labels((session.native_id,)),
         branches=_labels((parent.exchange.branch or session.branch,)),
         agents=_labels((session.agent,)),

@@ -8,7 +8,8 @@ from ...archiver.store import Store
 from ...core.errors import UnknownProject
 from ...core.memory import PROJECT
 from ...core.memory_filter import MemoryFilter
-from ...core.text import similar_names
+from ...core.project import main_worktree, root_of, working_folders
+from ...core.text import nfc, similar_names
 from .tokenizer import label, project_labels
 
 _NEAREST: Final = 3
@@ -33,10 +34,17 @@ def project_at(store: Store, folder: Path) -> str:
 
     The filter is the full path if a session ran in the folder, or else the folder name if a project has this name.
     """
-    places, whole = store.sessions.projects(), folder.resolve()
-    if any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd):
+    places, whole = store.sessions.projects(), _in_main_worktree(folder.resolve())
+    if any(PurePath(each).is_relative_to(whole) for _, cwd in places for each in working_folders(cwd)):
         return str(whole)
     return whole.name if whole.name in {project for project, _ in places} else ""
+
+
+def _in_main_worktree(folder: Path) -> PurePath:
+    """Return the same folder in the main worktree of its repository, in Unicode normalization form C."""
+    root = root_of(folder)
+    below = folder.relative_to(root) if folder.is_relative_to(root) else ""
+    return PurePath(nfc(str(main_worktree(root) / below)))
 
 
 def unknown_project(store: Store, name: str) -> UnknownProject:
@@ -57,7 +65,7 @@ def _is_known(store: Store, name: str) -> bool:
     For a folder, memories and documents of its namespace count too.
     """
     wanted = {each for each in project_labels([name]) if each}
-    if name.startswith("/") and (namespace := store.projects.namespace(Path(name))) != "global":
+    if name.startswith("/") and (namespace := store.projects.of_archived(Path(name))) != "global":
         wanted.add(label(namespace))
     return any(
         each in wanted or any(each.startswith(f"{folder}/") for folder in wanted)
@@ -68,8 +76,8 @@ def _is_known(store: Store, name: str) -> bool:
 
 def _places(store: Store) -> Iterator[str]:
     """Yield the names, namespaces and folders of all projects. Forgotten memories are ignored."""
-    for place in store.sessions.projects():
-        yield from place
+    for project, cwd in store.sessions.projects():
+        yield from (project, *working_folders(cwd))
     for column in ("namespace", "project"):
         yield from store.memories.count_by(column, MemoryFilter())
     yield from store.documents.count_by("namespace")

@@ -12,9 +12,9 @@ from functools import cache, lru_cache
 import tantivy
 
 from ...core.memory import PROJECT, project_namespace
-from ...core.text import readable
+from ...core.text import nfc, readable
 
-VERSION = 5
+VERSION = 6
 """Version of the tokenizer and of the indexed texts. Increment it with each change to rebuild all indexes."""
 
 PROSE = "prose"
@@ -140,7 +140,7 @@ def pairs(run: str) -> list[str]:
 
 def label(value: str) -> str:
     """Return a type, concept or project as the index stores it: in lower case, without surrounding spaces."""
-    return readable(value).strip().lower().rstrip("/")
+    return nfc(readable(value)).strip().lower().rstrip("/")
 
 
 def project_labels(names: Iterable[str]) -> Iterator[str]:

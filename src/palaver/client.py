@@ -20,6 +20,7 @@ from palaver.agents.rag.rag_replies import (
 )
 from palaver.agents.toolset import ServerConfig
 from palaver.archiver.documents.document_roots import usual_roots
+from palaver.core.clock import use_time_zone
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
@@ -51,6 +52,7 @@ class AsyncClient:
         root = Home.find().root if home is None else Path(home).expanduser().absolute()
         place = Home(root, read_only=read_only)
         config = Config.read(place.config)
+        use_time_zone(config.display_zone)
         folder = Path.cwd() if project is None else Path(project).expanduser().absolute()
         self._context = RagContext(
             ServerConfig(

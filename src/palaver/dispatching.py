@@ -7,6 +7,7 @@ from typing import Final
 from palaver.agents.ask.loop_limits import LoopLimits
 from palaver.agents.ask.question_asker import QuestionAsker
 from palaver.core.cited_answer import CitedAnswer
+from palaver.core.clock import use_time_zone
 from palaver.core.config import Config
 from palaver.core.home import Home, is_read_only_mode
 from palaver.core.progress import never, silent
@@ -61,6 +62,7 @@ def dispatch(
     root = Home.find().root if home is None else Path(home).expanduser().absolute()
     found = Home(root, read_only=is_read_only_mode())
     config = Config.read(found.config)
+    use_time_zone(config.display_zone)
     filters = Filters.parse(after=after, before=before, projects=projects)
     limits = LoopLimits(max_turns, max_tokens, timeout, max_cost)
     with ArchiveSearch(found, config.model) as archive:

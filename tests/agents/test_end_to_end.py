@@ -189,3 +189,25 @@ def test_the_install_command_of_up_works() -> None:
         assert "obs-" in text(await client.call_tool("search", {"query": "sqlite"}))
 
     served(Path(entry["env"]["PALAVER_HOME"]), scenario, command=(entry["command"], *entry["args"]))
+
+
+def test_days_are_those_of_the_servers_time_zone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and date parameters have local days, and with `--utc` days in UTC. `context.orient` keeps its own zone."""
+    monkeypatch.setenv("TZ", "Asia/Seoul")
+    question = {"query": "sqlite or json files", "limit": 1}
+
+    def scenario(day: str, other: str) -> Scenario:
+        async def talk(client: Client) -> None:
+            assert day in text(await client.call_tool("search", question))
+            assert day in text(await client.call_tool("search", question | {"after": day, "before": day}))
+            nothing = await client.call_tool("search", question | {"after": other, "before": other})
+            assert text(nothing).startswith("No observations found.")
+            orientation = (await client.call_tool("context.orient", {})).structured_content
+            assert orientation is not None
+            assert orientation["time"]["timezone"] == "Asia/Seoul"
+
+        return talk
+
+    command = (*PALAVER, "--toolset", "conversation,fabric")
+    served(home.root, scenario("2026-02-04", "2026-02-03"), command=command)
+    served(home.root, scenario("2026-02-03", "2026-02-04"), command=(*command, "--utc"))

@@ -2,12 +2,24 @@
 
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.clock import day_end, day_start, now, parse_instant, show_day, show_minute
+from palaver.core.clock import (
+    current_day,
+    day_end,
+    day_start,
+    now,
+    parse_instant,
+    show_day,
+    show_instant,
+    show_millisecond,
+    show_minute,
+    use_time_zone,
+)
 from palaver.core.errors import InvalidDate
 
 DAY = 86_400_000
@@ -113,7 +125,89 @@ def test_missing_time_is_undated() -> None:
     assert (show_day(None), show_minute(None)) == ("undated", "undated")
 
 
-def test_times_are_shown_in_utc() -> None:
-    """Times are shown in UTC, and seconds are dropped instead of rounded."""
+def test_seconds_are_dropped() -> None:
+    """Seconds are dropped instead of rounded."""
     instant = parse_instant("2026-03-01T23:59:59.999Z")
     assert (show_day(instant), show_minute(instant)) == ("2026-03-01", "2026-03-01 23:59")
+
+
+def in_system_zone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change the time zone of the system, as it is when a process starts."""
+    monkeypatch.setenv("TZ", name)
+    time.tzset()
+
+
+ZONES = {
+    "Asia/Seoul": ("2026-05-05", "2026-05-05 05:30", "2026-05-04T15:00:00Z"),
+    "Asia/Kathmandu": ("2026-05-05", "2026-05-05 02:15", "2026-05-04T18:15:00Z"),
+    "America/St_Johns": ("2026-05-04", "2026-05-04 18:00", "2026-05-04T02:30:00Z"),
+    "Pacific/Kiritimati": ("2026-05-05", "2026-05-05 10:30", "2026-05-04T10:00:00Z"),
+    "Pacific/Pago_Pago": ("2026-05-04", "2026-05-04 09:30", "2026-05-04T11:00:00Z"),
+    "KST-9": ("2026-05-05", "2026-05-05 05:30", "2026-05-04T15:00:00Z"),
+    "UTC": ("2026-05-04", "2026-05-04 20:30", "2026-05-04T00:00:00Z"),
+}
+"""Day, minute and first instant of the day for 2026-05-04T20:30Z, by the value of `TZ`."""
+
+
+def test_days_are_those_of_the_system_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days and shown times are in the time zone of the system, and instants stay in UTC."""
+    at = parse_instant("2026-05-04T20:30:00Z") or 0
+    for zone, (day, minute, start) in ZONES.items():
+        in_system_zone(zone, monkeypatch)
+
+        assert (show_day(at), show_minute(at), show_instant(day_start(day))) == (day, minute, start), zone
+        assert day_start(day) <= at < day_end(day), zone
+        assert (show_instant(at), show_millisecond(at)) == ("2026-05-04T20:30:00Z", "2026-05-04T20:30:00.000Z"), zone
+
+
+def test_a_selected_zone_replaces_that_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point can select UTC or any other zone."""
+    in_system_zone("Asia/Seoul", monkeypatch)
+    at = parse_instant("2026-05-04T20:30:00Z")
+    use_time_zone(UTC)
+    assert (show_day(at), show_instant(day_start("2026-05-05"))) == ("2026-05-04", "2026-05-05T00:00:00Z")
+    use_time_zone(ZoneInfo("America/New_York"))
+    assert (show_minute(at), show_instant(day_start("2026-05-05"))) == ("2026-05-04 16:30", "2026-05-05T04:00:00Z")
+    use_time_zone(None)
+    assert show_day(at) == "2026-05-05"
+
+
+@pytest.mark.parametrize("selected", [False, True])
+def test_days_with_a_change_of_the_clock(monkeypatch: pytest.MonkeyPatch, selected: bool) -> None:
+    """Days of 23, 24.5 and 25 hours adjoin, also where midnight is skipped or occurs twice."""
+    changes = {
+        ("America/New_York", "2026-03-08"): 23.0,
+        ("America/New_York", "2026-11-01"): 25.0,
+        ("America/Sao_Paulo", "2018-11-04"): 23.0,  # midnight is skipped
+        ("America/Havana", "2026-11-01"): 25.0,  # midnight occurs twice
+        ("Australia/Lord_Howe", "2026-04-05"): 24.5,
+        ("Pacific/Apia", "2011-12-30"): 0.0,  # the day is skipped
+    }
+    for (zone, text), hours in changes.items():
+        in_system_zone("UTC" if selected else zone, monkeypatch)
+        use_time_zone(ZoneInfo(zone) if selected else None)
+        start, end, next_day = day_start(text), day_end(text), date.fromisoformat(text) + timedelta(days=1)
+
+        assert (end - start) / 3_600_000 == hours, zone
+        assert day_start(next_day.isoformat()) == end, zone
+        assert show_day(end) == next_day.isoformat() > show_day(start - 1), zone
+        assert not hours or (show_day(start), show_day(end - 1)) == (text, text), zone
+
+
+def test_the_current_day_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Today begins at local midnight."""
+    for zone in ZONES:
+        in_system_zone(zone, monkeypatch)
+        before, today, after = show_day(now()), current_day().isoformat(), show_day(now())
+        assert before <= today <= after, zone
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_ends_of_the_calendar_in_every_zone(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    """The first and the last day of the calendar have a beginning and an end in every zone."""
+    in_system_zone(zone, monkeypatch)
+    for selected in (None, ZoneInfo(zone)):
+        use_time_zone(selected)
+        for day in ("0001-01-01", "9999-12-31"):
+            assert day_start(day) < day_end(day)
+            assert len(show_minute(day_start(day))) in {len("undated"), len("2026-01-01 00:00")}

@@ -1,6 +1,7 @@
 """Tests of core/config.py."""
 
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -74,6 +75,21 @@ def test_invalid_settings_of_the_language_model(tmp_path: Path, text: str, probl
         Config.read(path)
 
     assert caught.value.hint == problem
+
+
+def test_time_zone_is_utc_or_an_iana_name(tmp_path: Path) -> None:
+    """`UTC` needs no database of time zones. Without the setting, the time zone is that of the system."""
+    path = tmp_path / "config.toml"
+    for name, offset in {"UTC": 0, "utc": 0, "Asia/Kathmandu": 345}.items():
+        path.write_text(f'timezone = "{name}"')
+        zone = Config.read(path).display_zone
+        assert zone is not None
+        assert zone.utcoffset(datetime(2026, 5, 4)) == timedelta(minutes=offset)  # noqa: DTZ001 - local in `zone`
+    assert Config().display_zone is None
+    for text in ('"Mars/Olympus"', '"America"', '""', "9"):
+        path.write_text(f"timezone = {text}")
+        with pytest.raises(ConfigInvalid, match="timezone is not UTC or an IANA name"):
+            Config.read(path)
 
 
 def test_new_file_is_synced_before_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+import unicodedata
 from pathlib import Path
 
 import pytest
 
-from palaver.core.project import identity_of, main_worktree, root_of
+from palaver.core.project import identity_of, is_in_project, main_worktree, project_name, root_of, working_folders
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -77,3 +78,69 @@ def test_unreadable_configuration_is_ignored(tmp_path: Path, config: str) -> Non
     (tmp_path / ".git" / "config").write_text(config)
 
     assert identity_of(tmp_path) == str(tmp_path)
+
+
+NAMES = {
+    "/": "",
+    "": "",
+    "/home/demo/shop/": "shop",
+    "/code/größe 1": "größe 1",
+    "D:\\work\\shop": "shop",
+    "\\\\server\\share\\shop": "shop",
+    # worktrees inside the repository
+    "/home/demo/shop/.claude/worktrees/fix-1": "shop",
+    "/home/demo/shop/.claude/worktrees/fix-1/.claude/worktrees/fix-2": "shop",
+    "/home/demo/shop/.worktrees/fix-1/src": "shop",
+    "/srv/shop/.gemini/worktrees/fix-1/src": "shop",
+    "D:\\work\\shop\\.claude\\worktrees\\fix": "shop",
+    "/home/demo/.claude/worktrees/dotfiles-1/bin": "demo",
+    # worktrees beside the repository
+    "/code/shop.worktrees/feat/new-cache": "shop",
+    "/code/shop-worktrees/fix-1": "shop",
+    "/code/shop_worktrees/fix-1/src": "shop",
+    "/code/shop.js.worktrees/fix-1": "shop.js",
+    "D:\\work\\shop.worktrees\\feat\\new-cache": "shop",
+    "/code/shop.worktrees/feat/.claude/worktrees/fix-1": "shop",
+    # worktrees below the own folder of an agent
+    "/home/demo/.codex/worktrees/7c1e/shop": "shop",
+    "/home/demo/.codex/worktrees/7c1e/shop/src/cart": "shop",
+    "/Users/demo/.codex/worktrees/beef/shop": "shop",
+    "/root/.codex/worktrees/0042/shop": "shop",
+    "/Users/demo/.cursor/worktrees/shop/a1b2c": "shop",
+    "/Users/demo/.cursor/worktrees/shop/a1b2c/src": "shop",
+    "/Users/demo/conductor/workspaces/shop/oslo": "shop",
+    "/home/demo/worktrees/shop/fix-1": "shop",
+    "C:\\Users\\demo\\.codex\\worktrees\\7c1e\\shop": "shop",
+    "C:/Users/demo/.cursor/worktrees/shop/a1b2c": "shop",
+    # no worktrees
+    "/code/worktrees/shop": "shop",
+    "/code/shop-worktrees": "shop-worktrees",
+    "/code/my-worktrees-tool/src": "src",
+    "/home/demo/.codex/sessions/shop": "shop",
+}
+"""Project names by folder."""
+
+
+def test_a_project_is_named_after_its_folder() -> None:
+    """The name is the last in the path. A worktree has the name of its repository, on every system."""
+    wrong = {folder: found for folder, name in NAMES.items() if (found := project_name(folder)) != name}
+    assert wrong == {}
+
+
+def test_both_forms_of_a_name_are_one_project(tmp_path: Path) -> None:
+    """Paths are compared in normalization form C."""
+    spelled = {unicodedata.normalize(form, str(tmp_path / "Größe")) for form in ("NFC", "NFD")}
+
+    assert len({identity_of(Path(folder)) for folder in spelled}) == len({*map(project_name, spelled)}) == 1
+    assert all(is_in_project([one], "x", f"{other}/src") for one in spelled for other in spelled)
+
+
+def test_a_worktree_is_in_the_folder_of_its_repository() -> None:
+    """A filter by folder includes worktrees of the repository that the path names, even if they no longer exist."""
+    for folder in ("/code/shop.worktrees/fix-1/src", "/code/shop/.claude/worktrees/fix-1", "/code/shop/src"):
+        assert is_in_project(["/code/shop"], "x", folder)
+        assert is_in_project(["/code/"], "x", folder)
+        assert is_in_project([working_folders(folder)[0]], "x", folder)
+    assert not is_in_project(["/code/shop"], "x", "/code/shop-2/src")
+    assert not is_in_project(["/code/shop", ""], "x", "")
+    assert is_in_project(["shop"], "shop", "")

@@ -26,6 +26,7 @@ def test_a_result_has_every_promised_key() -> None:
             "snippet": "so that the API stays stateless",
             "project": "my-api",
             "date": "2025-11-30",
+            "at": "2025-11-30T12:30:00Z",
             "score": 0.89,
             "similarity": 0.7123,
             "session_id": "5e0c",

@@ -711,7 +711,7 @@ def test_status_shows_the_last_archive_run() -> None:
     stages = [StageState(name, 1, "", None) for name in ("archive", "embed", "publish")]
     page = RENDERER.render("status", status=replace(status("demo"), stages=stages))
 
-    assert "\nLast archived: 1970-01-01 00:00 UTC. To see the other steps: palaver doctor\n" in page
+    assert "\nLast archived: 1970-01-01 00:00. To see the other steps: palaver doctor\n" in page
     assert "publish" not in page
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -15,6 +16,8 @@ import click
 
 from palaver import __version__
 from palaver.core.text import similar_names
+
+from .common_options import add_common_options, in_utc, is_utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +77,8 @@ SECTIONS: Final = {
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
+_QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys()
+"""Commands that print archived text."""
 _SYNONYMS: Final = {
     "find": "search", "grep": "search", "query": "search",
     "history": "sessions", "list": "sessions", "recent": "sessions",
@@ -97,7 +102,9 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
-        return cast("click.Command", getattr(module, cmd_name))
+        command = cast("click.Command", getattr(module, cmd_name))
+        add_common_options(command, quotes=cmd_name in _QUOTING)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -163,12 +170,17 @@ class Commands(click.Group):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
         from .failures import FAILURES, report_failure
+        from .time_zone import use_configured_zone
+        from .word_wrap import wrapping
 
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except FAILURES as error:
-            ctx.exit(report_failure(error, ctx.meta[__name__]))
+        with redirect_stdout(wrapping(sys.stdout)), redirect_stderr(wrapping(sys.stderr)):
+            try:
+                if not is_utc(ctx):
+                    use_configured_zone()
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+            except FAILURES as error:
+                ctx.exit(report_failure(error, ctx.meta[__name__]))
         return result
 
 
@@ -188,6 +200,7 @@ def _open_closed_streams() -> None:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
+@in_utc
 def main() -> None:
     """Search and reuse your coding agents' conversations.
 

@@ -15,7 +15,7 @@ from palaver.observe.memory import SessionContext
 
 from .memory_access import memory_core
 from .options import as_json
-from .output import print_json, print_message, renderer
+from .output import print_json, print_message, print_page, renderer
 from .project_option import folder_of, in_project, is_folder, known_namespaces_of, namespace_of
 
 
@@ -68,7 +68,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         )
         return
     if text:
-        click.echo(text, nl=False)
+        print_page(text)
     elif chosen.left_out or chosen.omitted_lines:
         print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
     elif not known.keys().isdisjoint(namespaces):

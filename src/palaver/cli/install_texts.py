@@ -43,10 +43,12 @@ def print_texts(
     if as_json:
         print_json({"texts": [{"client": each.client, "path": each.path, "text": each.text} for each in found]})
     elif len(found) == 1:
-        click.echo(found[0].text, nl=False)
+        click.echo(found[0].text.encode(), nl=False)  # to copy, so no line is wrapped
     else:
         heads = [": ".join(filter(None, (each.title or each.client, line(each.path)))) for each in found]
-        click.echo("\n".join(f"{head}\n{each.text}" for head, each in zip(heads, found, strict=True)), nl=False)
+        click.echo(
+            "\n".join(f"{head}\n{each.text}" for head, each in zip(heads, found, strict=True)).encode(), nl=False
+        )
 
 
 class _Text(NamedTuple):

@@ -222,7 +222,7 @@ def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
         paths = [{"ids": path.ids, "relevance": path.relevance} for path in around.paths]
         print_json({"origin": around.origin, "nodes": nodes, "edges": around.edges, "paths": paths})
     else:
-        click.echo(f"```mermaid\n{around.mermaid()}\n```")
+        click.echo(f"```mermaid\n{around.mermaid()}\n```".encode())  # to copy, so no line is wrapped
 
 
 def _filter(

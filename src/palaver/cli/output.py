@@ -4,6 +4,7 @@ import codecs
 import io
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -18,6 +19,9 @@ from palaver.core.results import BUDGET
 from palaver.templates.json_output import to_json
 from palaver.templates.quote import clean, line
 from palaver.templates.render import Renderer
+
+from .common_options import is_plain
+from .word_wrap import screen_width, unwrapped, wrapped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -34,6 +38,7 @@ _ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
 _SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
 _STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
 _ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
+_STYLE: Final = re.compile("\x1b\\[\\d*m")
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
@@ -54,14 +59,28 @@ def print_json(value: object) -> None:
 
 
 def print_page(page: str) -> None:
-    """Print a rendered page: with styles at a terminal, as Markdown in a pipe."""
-    click.echo(styled(page) if sys.stdout.isatty() else page, nl=False)
+    """Print a rendered page: with styles at a terminal, as Markdown in a pipe, or without both for `--plain`.
+
+    At a terminal, a page that is longer than the screen opens in a pager (`PAGER`, by default `less`).
+    """
+    if is_plain():
+        click.echo(_STYLE.sub("", styled(page)), nl=False)
+    elif not sys.stdout.isatty():
+        click.echo(page, nl=False)
+    else:
+        size = shutil.get_terminal_size()
+        shown = wrapped(styled(page), screen_width())
+        if shown.count("\n") < size.lines:
+            click.echo(shown, nl=False)
+        else:
+            os.environ.setdefault("LESS", "-FRX")  # as git does: the text stays on the screen
+            click.echo_via_pager(shown)
 
 
 def styled(page: str) -> str:
     """Return a page with terminal styles instead of Markdown. If NO_COLOR is set, omit all styles (no-color.org)."""
     rows = "\n".join(map(_styled_row, _MARKER.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
-    return re.sub("\x1b\\[\\d*m", "", rows) if os.environ.get("NO_COLOR") else rows
+    return _STYLE.sub("", rows) if os.environ.get("NO_COLOR") else rows
 
 
 def _styled_row(row: str) -> str:
@@ -92,7 +111,7 @@ class _TerminalOutput(io.BytesIO):
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        sys.stdout.write(clean(self._decoder.decode(bytes(data))))
+        unwrapped(sys.stdout).write(clean(self._decoder.decode(bytes(data))))
         return memoryview(data).nbytes
 
 

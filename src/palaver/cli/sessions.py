@@ -53,6 +53,6 @@ def projects(*, as_json: bool) -> None:
     refuse_demo_only(home, "projects")
     found = projects_of(home)
     if as_json:
-        print_json({"projects": [each._asdict() for each in found]})
+        print_json({"projects": found})
     else:
         print_page(renderer().render("projects", projects=found))

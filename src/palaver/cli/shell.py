@@ -42,4 +42,4 @@ def completion(context: click.Context, shell: str) -> None:
 
     script = get_completion_class(shell)
     assert script is not None
-    click.echo(script(context.find_root().command, {}, "palaver", "_PALAVER_COMPLETE").source())
+    click.echo(script(context.find_root().command, {}, "palaver", "_PALAVER_COMPLETE").source().encode())

@@ -2,6 +2,8 @@
 
 # pyright: reportPrivateUsage=false
 
+import unicodedata
+
 import pytest
 
 from palaver.archiver.ingest.ingest import Ingest
@@ -77,6 +79,17 @@ def test_sub_agents_of_an_excluded_session_are_excluded(history: History) -> Non
 def test_patterns_cover_folders_at_any_depth(pattern: str, folder: str, covered: bool) -> None:
     """A pattern without a slash matches folder names at any depth. A path matches from the root."""
     assert Exclusion([pattern]).covers(folder) is covered
+
+
+def test_the_worktrees_of_an_excluded_folder_are_excluded() -> None:
+    """A worktree is excluded with its repository, wherever its path places it, and in both Unicode forms of a name."""
+    exclusion = Exclusion(["/code/ledger", "größe"])
+
+    assert exclusion.covers("/code/ledger.worktrees/fix-1/src")
+    assert exclusion.covers("/code/ledger/.claude/worktrees/fix-1")
+    assert exclusion.covers("/home/demo/.codex/worktrees/7c1e/größe")
+    assert exclusion.covers(unicodedata.normalize("NFD", "/code/größe/src"))
+    assert not exclusion.covers("/code/ledger-2.worktrees/fix-1")
 
 
 def test_a_relative_path_is_refused() -> None:

@@ -5,13 +5,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import cast
 
-import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.files.lines import PARSED, REPEATED
 from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.reading.exclusion import Exclusion
-from palaver.archiver.reading.source_reader import IngestFilters, SourceReader, apply_title, project_of, title_of
+from palaver.archiver.reading.source_reader import IngestFilters, SourceReader, apply_title, title_of
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Source, SourceLine, Store
 from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
@@ -255,27 +254,6 @@ def test_links_out_of_a_session_are_kept() -> None:
     )
 
     assert found.session.links == {"pull-request": "https://example.com/pull/1", "continues": FORK}
-
-
-@pytest.mark.parametrize(
-    ("folder", "project"),
-    [
-        ("", ""),
-        ("/", ""),
-        ("/home/demo/shop", "shop"),
-        ("/home/demo/shop/", "shop"),
-        ("/home/demo/shop/.claude/worktrees/fix-1", "shop"),
-        ("/home/demo/shop/.worktrees/fix-1/src", "shop"),
-        ("/code/worktrees/shop", "shop"),
-        ("D:\\work\\shop", "shop"),
-        ("D:\\work\\shop\\.claude\\worktrees\\fix", "shop"),
-        ("\\\\server\\share\\shop", "shop"),
-        ("/code/größe 1", "größe 1"),
-    ],
-)
-def test_a_project_is_named_after_its_folder(folder: str, project: str) -> None:
-    """A project is named after the last component of its path, or of its repository's path in a worktree."""
-    assert project_of(folder) == project
 
 
 def test_without_a_folder_the_archive_names_the_project() -> None:

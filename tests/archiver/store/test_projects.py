@@ -1,5 +1,8 @@
 """Each project has its own namespace."""
 
+# pyright: reportPrivateUsage=false
+
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,58 @@ def test_a_memory_of_the_user_counts_as_work(store: Store, ours: Path, theirs: P
         store.memories.insert(stored, 3)
 
     assert [store.projects.namespace(theirs), store.projects.namespace(ours)] == ["project:repo-2", "project:repo"]
+
+
+def test_a_folder_that_is_gone_is_known_by_its_name(store: Store, ours: Path, theirs: Path) -> None:
+    """Folders that no longer exist belong to the project with the plain namespace, and take it from no other project.
+
+    A namespace that was reserved while the folder existed stays its own.
+    """
+    gone = theirs.parent / "gone" / "repo"
+    worktrees = [Path("/home/demo/.codex/worktrees/7c1e/repo"), Path("/code/repo.worktrees/fix-1")]
+    with store.transaction():
+        for number, place in enumerate((gone, *worktrees, ours)):
+            store.sessions.save(Session("codex", str(number), cwd=str(place), started=number))
+    for place in (gone, *worktrees):
+        assert store.projects.of_archived(place) == "project:repo"
+    assert [store.projects.claim(ours), store.projects.claim(theirs)] == ["project:repo", "project:repo-2"]
+    theirs.rename(theirs.with_name("moved"))
+
+    assert [store.projects.of_archived(each) for each in (theirs, gone)] == ["project:repo-2", "project:repo"]
+
+
+def test_both_unicode_forms_of_a_folder_are_one_project(store: Store) -> None:
+    """A name in normalization form D has the namespace of the same name in form C."""
+    forms = [Path(unicodedata.normalize(form, "/Users/demo/Größe")) for form in ("NFC", "NFD")]
+
+    assert {store.projects.claim(each) for each in forms} == {"project:Größe"}
+
+
+def test_an_upgrade_moves_preferences_to_the_project_that_shows_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number that is reserved for no project is removed from approved preferences, and from nothing else."""
+    step = next(number for number, sql in enumerate(MIGRATIONS) if "under a number" in sql)
+    kept = [
+        ("project:shop-2", "shop", "user"),
+        ("project:cli-7", "cli", "conversation"),
+        ("project:v-2x", "v", "conversation"),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])
+        with Store.create(path) as before, before.transaction():
+            before._database.run("INSERT INTO project VALUES ('/a/cli', 'project:cli-7', 'project:cli')")
+            moved = before.memories.insert(
+                Memory("a", namespace="project:cli-2", project="cli", source="conversation"), 1
+            )
+            keys = [
+                before.memories.insert(Memory(str(number), namespace=space, project=name, source=source), 1)
+                for number, (space, name, source) in enumerate(kept)
+            ]
+    with Store.open(path) as after:
+        stored = after.memories.load([moved, *keys])
+        assert stored[moved].memory.namespace == "project:cli"
+        assert [stored[key].memory.namespace for key in keys] == [space for space, _, _ in kept]
 
 
 def test_a_folder_without_a_name_has_no_project(store: Store) -> None:

@@ -59,6 +59,33 @@ def test_approval_stores_the_preference_once(archive: History) -> None:
     assert list(preference_candidates(archive.store)) == []
 
 
+def test_an_approved_preference_is_in_the_project_of_its_session(tmp_path: Path) -> None:
+    """The preference of a folder is in the context of its project, also if the folder is gone or shares its name."""
+    history = History(tmp_path)
+    history.say("one", Said("Go on"), project="shop", cwd=str(tmp_path / "elsewhere" / "shop"))
+    history.say("two", Said(RULE), project="shop", cwd=str(tmp_path / "gone" / "shop"))
+    core = core_of(history)
+    [candidate] = preference_candidates(history.store)
+    stored = keep(core, candidate)
+
+    assert candidate.memory.namespace == stored.memory.namespace == "project:shop"
+    assert stored.memory.namespace in core.projects.namesakes("shop")
+
+
+def test_approval_reserves_the_namespace_of_an_existing_folder(tmp_path: Path) -> None:
+    """A second project with the same name gets a number, and its name shows the preference."""
+    history = History(tmp_path)
+    for number, owner in enumerate(("ann", "bob")):
+        (tmp_path / owner / "shop" / ".git").mkdir(parents=True)
+        said = Said(RULE if owner == "bob" else "Go on", at=number + 1)
+        history.say(owner, said, project="shop", cwd=str(tmp_path / owner / "shop"))
+    core = core_of(history)
+    stored = keep(core, *preference_candidates(history.store))
+
+    assert stored.memory.namespace == core.projects.namespace(tmp_path / "bob" / "shop") == "project:shop-2"
+    assert core.projects.namesakes("shop") == {"project:shop", "project:shop-2"}
+
+
 def test_declined_preference_is_not_proposed_again(archive: History) -> None:
     """A declined preference cannot be found, but an undo restores it."""
     core = core_of(archive)

@@ -9,11 +9,13 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
+from palaver.core.conversation import Session, SessionKind
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
 from palaver.observe.upkeep import archive_status
-from palaver.observe.upkeep.archive_status import status_of
+from palaver.observe.upkeep.archive_status import projects_of, status_of
+from palaver.templates.render import Renderer
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 from ...search.fake_embedder import FakeEmbedder
@@ -40,6 +42,20 @@ def test_no_archive(tmp_path: Path) -> None:
         status_of(Home(tmp_path / "nothing"))
 
     assert not (tmp_path / "nothing").exists()
+
+
+def test_sessions_without_exchanges_are_counted_apart(history: History) -> None:
+    """The status counts the sessions that lists contain. Sessions without an exchange have a count of their own."""
+    with history.store.transaction():
+        history.store.sessions.save(Session("test", "empty", project="one"))
+        history.store.sessions.save(Session("test", "agent-1", SessionKind.SUBAGENT, project="one"))
+    home = Home(history.folder)
+    state = status_of(home)
+
+    assert (state.sessions, state.empty_sessions) == (1, 2)
+    assert state.sessions == sum(each.sessions for each in projects_of(home))
+    page = Renderer().render("status", status=state)
+    assert " 1 session, 2 exchanges (a prompt and all that follows it); 2 sessions without an exchange" in page
 
 
 def test_progress_of_each_stage(history: History) -> None:

@@ -1,6 +1,7 @@
 """Filters select hits: they never add one, and keep every hit that satisfies them."""
 
 import random
+import unicodedata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -130,6 +131,34 @@ def test_projects_by_name_and_by_path(history: History) -> None:
     for name in ("app", "APP", "/code/app", "/Code/App/", "project:app"):
         assert history.ids("kettle", filters=Filters(projects=(name,))) == [f"ex-{key}"]
     assert history.ids("kettle", filters=Filters(projects=("work", "/code", "ap"))) == []
+
+
+def test_a_project_includes_the_worktrees_of_its_repository(history: History) -> None:
+    """The folder of a repository selects the sessions in its worktrees, and a worktree only its own."""
+    places = ("/code/shop", "/code/shop.worktrees/fix-1", "/code/shop/.claude/worktrees/fix-2")
+    every = [history.say(str(number), Said("kettle"), cwd=cwd)[0] for number, cwd in enumerate(places)]
+    history.say("other", Said("kettle"), cwd="/code/shop-2")
+
+    assert sorted(history.ids("kettle", filters=Filters(projects=("/code/shop",)))) == [f"ex-{key}" for key in every]
+    assert history.ids("kettle", filters=Filters(projects=places[1:2])) == [f"ex-{every[1]}"]
+
+
+def test_filters_find_both_unicode_forms(history: History) -> None:
+    """Projects and files are found in either form of their names, however they were recorded."""
+    forms = [unicodedata.normalize(form, "/Users/demo/Größe") for form in ("NFC", "NFD")]
+    every = [
+        history.say(str(number), Said("kettle", writes=(f"{folder}/Öl.md",)), project=Path(folder).name, cwd=folder)[0]
+        for number, folder in enumerate(forms)
+    ]
+    for spelled in forms:
+        for filters in (
+            Filters(projects=(spelled,)),
+            Filters(projects=(Path(spelled).name,)),
+            Filters(files=(f"{spelled}/Öl.md",)),
+            Filters(files=(unicodedata.normalize("NFD", "Öl.md"),)),
+            Filters(files=(unicodedata.normalize("NFD", "Ö*.md"),)),
+        ):
+            assert sorted(history.ids("kettle", filters=filters)) == [f"ex-{key}" for key in every], filters
 
 
 def satisfies(history: History, hit: Hit, filters: Filters) -> bool:
