@@ -4,8 +4,11 @@ import fcntl
 import hmac
 import os
 import secrets
+import stat
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from errno import EINVAL
+from pathlib import Path
 from typing import Any, Final
 
 from ..core.durability import sync
@@ -20,6 +23,8 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 _BYTES: Final = 32
 _SHORTEST: Final = 32
 """Minimum number of characters of a token in the file. A shorter one is replaced."""
+_LONGEST: Final = 4_096
+"""Maximum number of bytes that are read from the file."""
 _REFUSAL: Final = b"Unauthorized: send the header `Authorization: Bearer TOKEN`, as `palaver mcp --http` prints it.\n"
 
 
@@ -34,20 +39,30 @@ def load_token(home: Home) -> str:
     try:
         return _stored(home) or _created(home)
     except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or error
         raise ConfigInvalid(
-            f"The token file {home.http_token} cannot be used: {error}", hint="Delete the file, and start again."
+            f"The token file {home.http_token} cannot be used: {reason}", hint="Delete the file, and start again."
         ) from None
 
 
 def _stored(home: Home) -> str:
     """Return the token in the file, or an empty text if the file has no valid token."""
     with suppress(FileNotFoundError):
-        token = home.http_token.read_text("ascii").strip()
+        token = _read_regular(home.http_token).decode("ascii").strip()
         if len(token) >= _SHORTEST and token.isprintable() and " " not in token:
             if not home.is_read_only:
                 home.http_token.chmod(0o600)
             return token
     return ""
+
+
+def _read_regular(path: Path) -> bytes:
+    """Return the content of a regular file. Raises `OSError` for another file, such as a pipe, without waiting."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(EINVAL, "it is not a regular file")
+        return file.read(_LONGEST)
 
 
 def _created(home: Home) -> str:

@@ -2,7 +2,7 @@
 
 Three checks protect the archive from web pages and other users. The server listens on the loopback address only. The
 headers Host and Origin must name this address, so a page that rebinds its DNS name is refused. Every request needs the
-bearer token.
+bearer token. Requests must send their headers within a time limit (`timed_http.py`).
 """
 
 import socket
@@ -17,6 +17,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from ..core.errors import InvalidInput
 from .bearer_gate import BearerGate, load_token
 from .server import build, log_to_stderr
+from .timed_http import TimedProtocol
 from .toolset import ServedTools, ServerConfig
 
 ADDRESS: Final = "127.0.0.1"
@@ -48,6 +49,7 @@ def serve_http(
         )
         settings = uvicorn.Config(
             BearerGate(app, token),
+            http=TimedProtocol,
             log_config=None,
             access_log=False,
             ws="none",

@@ -38,6 +38,14 @@ def current_day() -> date:
     return datetime.now(UTC).astimezone(_display_zone).date()
 
 
+def has_elapsed(period: Milliseconds, since: Milliseconds) -> bool:
+    """Return whether a period has elapsed since an instant.
+
+    An instant in the future, which a wrong clock left behind, counts as long ago.
+    """
+    return not 0 <= now() - since < period
+
+
 def parse_instant(text: str) -> Milliseconds | None:
     """Return the instant of an RFC 3339 text, or None for other text. The default time zone is UTC."""
     try:

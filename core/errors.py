@@ -5,6 +5,7 @@
     PalaverError
     ├── InvalidInput            the caller can correct the call
     │   ├── QueryTooShort
+    │   ├── QueryTooLong
     │   ├── QueryNotText
     │   ├── ConceptCount
     │   ├── FilterNotAllowed
@@ -49,7 +50,9 @@
     └── TemplateInvalid         a user's template does not render
 """
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from .ids import EXAMPLES
@@ -80,6 +83,13 @@ class QueryTooShort(InvalidInput):
 
     def __init__(self) -> None:
         super().__init__("Query too short", hint="Use at least 2 characters.")
+
+
+class QueryTooLong(InvalidInput):
+    """Error: the query has more characters than are allowed."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(f"Query too long: {length:,} characters, at most {limit:,} allowed", hint="Use fewer words.")
 
 
 class QueryNotText(InvalidInput):
@@ -338,11 +348,19 @@ class DemoOnly(StoreMissing):
         PalaverError.__init__(self, f"Only demo data is archived, in {path}", hint=hint)
 
 
+def how_to_make_writable(folder: Path) -> str:
+    """Return the next step for a folder that cannot be written."""
+    with suppress(OSError):
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            return "It is on a read-only file system. To change it, set PALAVER_HOME to a copy on another disk."
+    return f"Its owner can run `chmod -R u+w {folder}`."
+
+
 class StoreReadOnly(StoreError):
     """Error: the operation has to write, but the home is read-only. Nothing was changed."""
 
     def __init__(self, path: Path, why: str = "this operation has to write", *, hint: str = "") -> None:
-        super().__init__(f"{path} is read-only, and {why}", hint=hint or f"Its owner can run `chmod -R u+w {path}`.")
+        super().__init__(f"{path} is read-only, and {why}", hint=hint or how_to_make_writable(path))
 
 
 class StoreBusy(StoreError):

@@ -42,12 +42,14 @@ class Home(Struct, frozen=True):
     def find(cls) -> "Home":
         """Return the home: `PALAVER_HOME` if set, otherwise the platform's data directory.
 
+        It is read-only if PALAVER_READ_ONLY is set.
+
         Raises:
             ConfigInvalid: The variable is not the absolute path of a folder.
         """
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
-            return cls(_data_directory() / "palaver")
+            return cls(_data_directory() / "palaver", is_read_only_mode())
         try:
             path = Path(named).expanduser()
         except RuntimeError:
@@ -56,7 +58,7 @@ class Home(Struct, frozen=True):
             raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Use an absolute path.")
         if path.is_file():
             raise ConfigInvalid(f"PALAVER_HOME is a file: {path}", hint="Set it to a folder that you can write to.")
-        return cls(path)
+        return cls(path, is_read_only_mode())
 
     @property
     def database(self) -> Path:

@@ -7,11 +7,21 @@ from typing import Any, cast
 from msgspec import Struct
 
 from .conversation import Milliseconds
-from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
+from .errors import (
+    ConceptCount,
+    FilterNotAllowed,
+    InvalidInput,
+    InvalidLimit,
+    QueryNotText,
+    QueryTooLong,
+    QueryTooShort,
+)
 from .observation import ObservationType
 from .origin import Origin
 from .time_expressions import between
 
+QUERY_MAX = 10_000
+"""Maximum number of characters of a query. Analysing a longer one would keep a server busy."""
 LIMIT_MAX = 50
 IDS_MAX = 20
 ALSO_MAX = 4
@@ -202,6 +212,13 @@ class Query(Struct, frozen=True):
         )
 
 
+def checked_length(query: str) -> str:
+    """Return a query. Raises `QueryTooLong` if it has more than `QUERY_MAX` characters."""
+    if len(query) > QUERY_MAX:
+        raise QueryTooLong(len(query), QUERY_MAX)
+    return query
+
+
 def _limit(limit: object) -> int:
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LIMIT_MAX:
         raise InvalidLimit(limit)
@@ -227,7 +244,7 @@ def _concepts(query: object) -> tuple[str, ...]:
             raise ConceptCount
     else:
         raise QueryNotText
-    wanted = [concept.strip() for concept in wanted]
+    wanted = [checked_length(concept.strip()) for concept in wanted]
     if any(len(concept) < 2 for concept in wanted):
         raise QueryTooShort
     return tuple(wanted)
@@ -237,7 +254,7 @@ def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
     """Return the distinct alternative wordings of a query. They are sorted, so that their order has no effect."""
     if not isinstance(also, list | tuple) or not all(isinstance(each, str) for each in cast("list[object]", also)):
         raise InvalidInput("`also` must be an array of strings", hint=_ALSO_HINT)
-    given = [" ".join(each.split()) for each in cast("list[str]", also)]
+    given = [" ".join(checked_length(each).split()) for each in cast("list[str]", also)]
     if len(given) > ALSO_MAX:
         raise InvalidInput(f"{len(given)} other wordings given, at most {ALSO_MAX} allowed", hint=_ALSO_HINT)
     if any(len(each) < 2 for each in given):

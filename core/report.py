@@ -91,7 +91,8 @@ class Exported(Struct):
     """Result of an export to a folder. `present` counts files that already existed with the same content.
 
     The raw copies of `unverified` files have no checksums yet. `warnings` concern exported copies. `problems` concern
-    copies that were not exported.
+    copies that were not exported. `secrets` counts the secrets in original files by kind. It is None for redacted
+    files.
     """
 
     folder: Path
@@ -100,6 +101,7 @@ class Exported(Struct):
     unverified: int = 0
     warnings: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
+    secrets: dict[str, int] | None = None
 
 
 class Report(Struct):

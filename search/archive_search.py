@@ -49,7 +49,7 @@ class ArchiveSearch(Closing):
     def __init__(self, home: Home, model: str | None = None) -> None:
         """Embed queries with the model `model` until an index is published, and then with the model of the index."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
-        self._store = Store.open(home.database, read_only=home.read_only)
+        self._store = Store.of(home)
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""

@@ -115,3 +115,35 @@ def test_existing_data_stays(pristine: Path, tmp_path: Path, command: tuple[str,
     assert not list(home.index.glob("new-*"))
     assert limited(resource.RLIM_INFINITY, *command, home=home.root).returncode == 0
     assert check_consistency(home).ok
+
+
+FULL = """
+mount -t tmpfs -o size=4m none "$PALAVER_HOME" || exit 77
+"$1" -m palaver remember "The kettle is brass." >/dev/null
+dd if=/dev/zero of="$PALAVER_HOME/other" bs=1k 2>/dev/null
+for words in "remember another" "search kettle" "recall kettle" status fsck "memories list"; do
+    "$1" -m palaver $words 2>&1
+    echo $?
+done
+PALAVER_READ_ONLY=1 "$1" -m palaver search kettle 2>&1
+"""
+"""Program that fills a small disk with another file, runs commands, and prints their messages and status."""
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="a disk of its own is made in a namespace of its own")
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """Every command says that the disk is full, whatever SQLite reports. Read-only mode can still search."""
+    home = tmp_path / "palaver"
+    home.mkdir()
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL, "sh", sys.executable]
+    environment = os.environ | {"PALAVER_HOME": str(home)}
+    done = subprocess.run(inside, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("this system gives no namespace with disks of its own")
+
+    message = (
+        f"palaver: {home / 'palaver.db'}: the disk is full\n"
+        "Free some space, then try again. With PALAVER_READ_ONLY=1, you can search meanwhile.\n1\n"
+    )
+    assert done.stdout.startswith(message * 6), done.stdout
+    assert "The kettle is brass." in done.stdout.removeprefix(message * 6)

@@ -60,7 +60,7 @@ class QuestionAsker:
         def open_provider(seconds: float) -> ToolProvider:
             return provider_of(config, seconds)()
 
-        with Store.open(self._home.database) as store:
+        with Store.of(self._home) as store:
             dispatcher = Dispatcher(self._archive, store, self._home, config, open_provider, limits, self._page)
             return dispatcher.answer(question, rules, filters, here, report=report, should_stop=should_stop)
 

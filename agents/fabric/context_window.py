@@ -14,6 +14,7 @@ from ...core.memory import StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...core.memory_types import FAMILIES, Family
 from ...core.origin import Trust
+from ...core.query import QUERY_MAX
 from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
@@ -74,7 +75,7 @@ def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
 
 def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
     """Return project and global memories that match the running command and the open file."""
-    query = redacted(now.query, fabric.config.home)
+    query = redacted(now.query[:QUERY_MAX], fabric.config.home)
     if not query.strip():
         return []
     found = fabric.core.similar(query, wanted, min_similarity=_RELEVANT, limit=_HITS, count_access=False)

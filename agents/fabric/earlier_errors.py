@@ -13,6 +13,7 @@ from ...core.local_time import show_duration
 from ...core.memory import StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.memory_types import FAMILIES, Family
+from ...core.query import QUERY_MAX
 from ...observe.commands.known_fixes import known_fixes
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
@@ -88,7 +89,7 @@ class EarlierErrors(Struct, frozen=True):
 def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
     """Return the earlier errors that resemble an error, in memories of all projects and in the archive."""
     types = tuple(name for name, family in FAMILIES.items() if family is Family.ISSUE)
-    query = redacted(error, fabric.config.home)
+    query = redacted(error[:QUERY_MAX], fabric.config.home)
     found = fabric.core.similar(
         query, MemoryFilter(types=types), min_similarity=_SIMILAR, limit=_MEMORIES, count_access=False
     )

@@ -75,7 +75,7 @@ def answer(
     """
     if call.event not in config.hooks or not home.has_database:
         return ""
-    with Store.open(home.database, read_only=home.read_only) as store:
+    with Store.of(home) as store:
         namespace = store.projects.namespace(Path(call.cwd))
         if _is_off(store, config.hooks_off, call.cwd, namespace):
             return ""

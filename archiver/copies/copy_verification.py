@@ -42,7 +42,10 @@ class DamagedCopy(Struct, frozen=True):
 
 
 class CopyVerifier:
-    """Verification and repair of copies. The caller must hold the archiver's lease, except for `run`."""
+    """Verification and repair of copies. The caller must hold the archiver's lease, except for `run`.
+
+    A verification writes nothing to a read-only store.
+    """
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -53,7 +56,7 @@ class CopyVerifier:
         The verifier acquires the archiver's lease only for copies that seem damaged or have no checksums yet.
         """
         end, result = clock() + budget, VerifiedCopies()
-        for number in self._store.sources.due_for_verification(now() - RECHECK, damaged=now() - RECHECK_DAMAGED):
+        for number in self._store.sources.due_for_verification(now(), intact=RECHECK, damaged=RECHECK_DAMAGED):
             if clock() > end:
                 break
             self._verify(number, result)
@@ -117,8 +120,8 @@ class CopyVerifier:
             return None
 
     def record(self, source: Source, reason: str) -> None:
-        """Record the result of a verification. `reason` is empty if the copy is intact."""
-        if source.id is not None:
+        """Record the result of a verification, unless the store is read-only. `reason` is empty for an intact copy."""
+        if source.id is not None and not self._store.is_read_only:
             with self._store.transaction():
                 self._store.sources.record_verification(source.id, now(), reason)
 
@@ -146,7 +149,7 @@ class CopyVerifier:
         if (missing := source.size - Checksums(sums).size) > 0:
             raise CopyDamaged(copy.path, f"{missing} of {source.size} bytes are missing")
         source.sums = sums
-        if source.id is not None:
+        if source.id is not None and not self._store.is_read_only:
             with self._store.transaction():
                 self._store.sources.save_checksums(source.id, sums)
 

@@ -3,11 +3,11 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from ...core.durability import sync
+from ...core.durability import replacing, sync
 from ...core.errors import CopyGone, InvalidInput, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, ExportedFile
@@ -21,6 +21,8 @@ from .raw_copy import Copy
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"
 """Folder of an export for earlier versions of files that an agent rewrote. Agents do not read this folder."""
+
+_DIFFERENT: Final = "a different file exists at this path and was not changed"
 
 
 class Exporter:
@@ -80,6 +82,39 @@ class Exporter:
         source that was extracted from a transcript is exported only if all sources were extracted.
         Raises `InvalidInput` if the folder is inside the archive or cannot be created.
         """
+        return self._export_each(sources, folder, self._export, progress)
+
+    def export_pages(
+        self, sources: Sequence[Source], folder: Path, page: Callable[[Source], str], progress: Progress = silent
+    ) -> Exported:
+        """Write a page about each source to a folder, as a Markdown file in the place of the original.
+
+        See `export`. Sources whose lines were all deleted are skipped.
+        """
+
+        def export_page(source: Source, target: Path, result: Exported) -> None:
+            text, target = page(source).encode(errors="replace"), target.with_name(f"{target.name}.md")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                if target.read_bytes() != text:
+                    raise SourceUnreadable(target, _DIFFERENT)
+                result.present += 1
+            else:
+                with replacing(target) as file:
+                    file.write(text)
+            digest = hashlib.sha256(text).hexdigest()
+            result.files.append(ExportedFile(source.archived, target, len(text), digest))
+
+        left = [source for source in sources if source.coverage.keys() != {DELETED}]
+        return self._export_each(left, folder, export_page, progress)
+
+    def _export_each(
+        self,
+        sources: Sequence[Source],
+        folder: Path,
+        export: Callable[[Source, Path, Exported], None],
+        progress: Progress,
+    ) -> Exported:
         if folder.resolve().is_relative_to(self._raw.root.resolve()):
             raise InvalidInput(f"{folder} is inside the archive", hint="Export to another folder.")
         _create(folder)
@@ -88,7 +123,7 @@ class Exporter:
         for done, (path, source) in enumerate(self._target_paths(sources)):
             progress(done, len(sources))
             try:
-                self._export(source, folder / path, result)
+                export(source, folder / path, result)
             except SourceUnreadable as problem:
                 result.problems.append(problem)
             except OSError as error:
@@ -107,7 +142,7 @@ class Exporter:
                 sync(file)
             if target.exists():
                 if _digest(target) != written.sha256:
-                    raise SourceUnreadable(target, "a different file exists at this path and was not changed")
+                    raise SourceUnreadable(target, _DIFFERENT)
                 result.present += 1
             elif _digest(temporary) != written.sha256:
                 raise SourceUnreadable(

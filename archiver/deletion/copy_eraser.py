@@ -10,7 +10,6 @@ from itertools import chain
 
 from ...core.deletion import DeletionState
 from ...core.errors import CopyDamaged, SourceUnreadable
-from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive, unreadable
 from ..copies.raw_copy import Copy
@@ -28,7 +27,7 @@ class CopyEraser:
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
-        self._key = Home(raw.root.parent).key()
+        self._key = store.home.key()
         self.suppressed = SuppressionList(store, self._key, erased=True)
         self._scheduled = set[str]()
 

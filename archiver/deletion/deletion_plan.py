@@ -12,8 +12,10 @@ from msgspec import Struct
 from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
+from ..files.lines import split
 from ..store import Source, Store
 from .ownership import Ownership, has_files, repeats_others
+from .repeat_filter import RepeatFilter
 from .selector import Selection, Selector
 from .suppression import SuppressionList
 
@@ -88,7 +90,7 @@ class Planner:
             CopyDamaged: Only some lines of a damaged copy are selected. Damaged copies can only be deleted completely.
         """
         seq, unreadable = self._store.changes.last(), set(selection.unreadable)
-        hashes, kept = set[int](), 0
+        hashes, kept, repeated = set[int](), 0, RepeatFilter()
         for number in selection.sources | selection.lines.keys():
             source, whole = selector.sources[number], number in selection.sources
             try:
@@ -99,10 +101,22 @@ class Planner:
                 found, others = self._hashes_of_damaged(source, selection, unreadable, erase=erase)
             hashes |= found
             kept += others if whole else 0
-        repeats = self._repeats(selector, selection, hashes, unreadable, progress)
+            self._add_lines(repeated, source, selector, selection)
+        repeats = self._repeats(selector, selection, hashes, repeated, unreadable, progress)
         return DeletionPlan(
             selector, selection, frozenset(hashes), repeats, tuple(sorted(unreadable)), kept, seq, erase
         )
+
+    def _add_lines(self, repeated: RepeatFilter, source: Source, selector: Selector, selection: Selection) -> None:
+        """Add the selected lines of a copy to a filter."""
+        session = selector.sessions.get(source.session or 0)
+        try:
+            with self._copies.reading(source) as file:
+                lines = (line for line in split(file) if selection.has(source.id or 0, line.number))
+                paths = source.path, self._raw.root / source.archived
+                repeated.add(paths, session.native_id if session else "", lines)
+        except CopyDamaged:
+            repeated.excludes_nothing = True
 
     def _hashes(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
@@ -142,10 +156,14 @@ class Planner:
         selector: Selector,
         selection: Selection,
         hashes: AbstractSet[int],
+        repeated: RepeatFilter,
         unreadable: set[str],
         progress: Progress,
     ) -> dict[int, set[int]]:
-        """Return the lines with these hashes in other copies of the same agents. Add damaged copies to `unreadable`."""
+        """Return the lines with these hashes in other copies of the same agents. Add damaged copies to `unreadable`.
+
+        Copies that `repeated` excludes are not hashed.
+        """
         agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
         others = [
             (number, source)
@@ -156,6 +174,10 @@ class Planner:
         for done, (number, source) in enumerate(others):
             progress(done, len(others))
             try:
+                if not repeats_others(source):
+                    with self._copies.reading(source) as file:
+                        if not repeated.may_match(source.path, file):
+                            continue
                 lines = {line for line, line_hash in self._copies.hashes(source) if line_hash in hashes}
                 records = (self._copies.records(source) | self._copies.extracted_records(source)).items()
             except CopyDamaged:

@@ -15,7 +15,6 @@ from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
 from ...core.deletion import UNDO_PERIOD, Deletion, DeletionRequest, DeletionState, DeletionSummary
 from ...core.errors import ChangedMeanwhile, InvalidInput
-from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
 from ..store import Store
@@ -37,7 +36,7 @@ class Deletions:
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
-        self._key = Home(raw.root.parent).key()
+        self._key = store.home.key()
         self._suppression = SuppressionList(store, self._key)
 
     def plan(self, request: DeletionRequest, progress: Progress = silent) -> DeletionPlan:

@@ -12,7 +12,6 @@ from ...core import ids
 from ...core.conversation import Session, SessionKind
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
-from ...core.home import Home
 from ...core.project import is_in_project
 from ..copies.exporter import encodable, resolved
 from ..copies.raw import RawArchive
@@ -78,7 +77,7 @@ class Selector:
 
     def __init__(self, store: Store, raw: RawArchive, request: DeletionRequest) -> None:
         self._store, self._raw, self._request = store, raw, request
-        self._ownership = Ownership(store, raw, Home(raw.root.parent).key())
+        self._ownership = Ownership(store, raw, store.home.key())
         every = {source.id: source for source in store.sources.all() if source.id is not None}
         self.sources = {
             number: each for number, each in every.items() if request.erase or each.coverage.keys() != {DELETED}

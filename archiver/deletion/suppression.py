@@ -21,7 +21,7 @@ import orjson
 from ..files.lines import Line, is_blanked
 from ..store import Store
 
-_IDENTIFYING: Final = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
+IDENTIFYING: Final = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
 """Pattern for an ID or a time, which makes a line unique."""
 _BATCH: Final = 5_000
 """Number of lines whose hashes are looked up with one query."""
@@ -57,7 +57,7 @@ class SuppressionList:
                 for number, end in zip((line.number, line.last), ends, strict=True)
             )
             return {self._hash(b"line", data)}.union(*(self.hashes(paths, each) for each in alone))
-        if _IDENTIFYING.search(data):
+        if IDENTIFYING.search(data):
             return {self._hash(b"line", data), self._hash(b"line", _canonical(data))}
         return {self._place(path, line.number) for path in paths}
 

@@ -1,6 +1,7 @@
 """Report of redacted secrets by kind and location, counted from their placeholders."""
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 
 import orjson
 
@@ -31,6 +32,21 @@ def secrets_in(store: Store) -> Secrets:
     sessions = [_session(store, source, found) for source, found in sorted(by_source.items()) if found]
     by_memory = {memory: _counted(found) for memory, found in memories.items()}
     return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), by_memory)
+
+
+def kinds_in_sources(store: Store, sources: Collection[int]) -> dict[str, int]:
+    """Return the number of secrets that were redacted from the text of some sources, by kind, the most frequent first.
+
+    Equal secrets count once.
+    """
+    found = {
+        finding
+        for source, exchange in store.exchanges.containing("[secret:")
+        if source in sources
+        for turn in exchange.turns
+        for finding in placeholders_in(turn.text)
+    }
+    return _counted(sorted(found, key=str))
 
 
 def secrets_of(memory: Memory) -> list[FoundSecret]:

@@ -89,6 +89,10 @@ class PublicationTable:
         number = self._db.run("INSERT INTO publication (token) VALUES (?)", (token,))
         self._db.run("DELETE FROM publication WHERE id <= ?", (number - _PUBLICATIONS_KEPT,))
 
+    def is_empty(self) -> bool:
+        """Return whether no index was published from this store."""
+        return self._db.one("SELECT 1 FROM publication") is None
+
     def knows(self, token: str) -> bool:
         """Return whether the index with this token is one of the last indexes published from this store."""
         return self._db.one("SELECT 1 FROM publication WHERE token = ?", (token,)) is not None

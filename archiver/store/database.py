@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeAlias, cast
 
@@ -93,20 +94,21 @@ class Database:
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
 
     @classmethod
-    def open_read_only(cls, path: Path) -> Self:
-        """Open an existing file without modifying it. Raises `StoreMissing`."""
-        _check_exists(path)
-        return cls._open_to_read(path, cls.open_read_only)
+    def open_read_only(cls, path: Path, *, current: bool = False, read_only: bool = False) -> Self:
+        """Open an existing file without modifying it. Other processes can write at the same time.
 
-    @classmethod
-    def open_unchanged(cls, path: Path) -> Self:
-        """Open an existing file in read-only mode, which changes no byte of the file or of the files beside it.
+        Args:
+            path: The file.
+            current: True to refuse a file whose schema is not current.
+            read_only: True for read-only mode, in which the files beside the database stay unchanged too.
 
-        Other processes can write at the same time. Raises `StoreMissing`, and `StoreReadOnly` if SQLite would have to
-        write.
+        Raises:
+            StoreMissing: The file does not exist or is empty.
+            StoreReadOnly: The schema is older, or SQLite would have to write.
         """
         _check_exists(path)
-        return cls._open_to_read(path, cls.open_unchanged, current=True, read_only=True)
+        reopen = partial(cls.open_read_only, current=current, read_only=read_only)
+        return cls._open_to_read(path, reopen, current=current, read_only=read_only)
 
     @classmethod
     def _open_to_read(
@@ -202,7 +204,7 @@ class Database:
         """
         if self._known_version() < len(MIGRATIONS):
             self.close()
-            hint = _WRITE_ONCE if self.read_only else ""
+            hint = _WRITE_ONCE if os.access(self.path, os.W_OK) else ""
             raise StoreReadOnly(self.path.parent, "the database has an older schema and must be migrated", hint=hint)
 
     @contextmanager

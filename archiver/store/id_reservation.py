@@ -8,6 +8,7 @@ Exception: a restored database that lacks fewer than `_AHEAD` IDs can issue thes
 """
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from ...core.durability import replacing, with_checksum, without_checksum
@@ -51,9 +52,13 @@ class IdReservation:
         self._skipped = True
 
     @property
-    def is_damaged(self) -> bool:
-        """True if the file exists and does not match its checksum."""
-        return self._path.exists() and not self._read()
+    def damage(self) -> str:
+        """Description of a file that does not match its checksum, or that is missing although IDs were issued."""
+        if self._path.exists():
+            is_damaged = not self._read()
+        else:
+            is_damaged = self._path.parent.is_dir() and self._db.number(_LAST) > 0
+        return f"{self._path}, which records the IDs in use, is missing or damaged" if is_damaged else ""
 
     def renew(self) -> None:
         """Write the file again, with `_AHEAD` IDs reserved after the last issued ID. Raises `OSError`."""
@@ -63,16 +68,21 @@ class IdReservation:
         return reserved > self._db.number(_LAST) + _AHEAD
 
     def _read(self) -> int:
-        try:
-            line = self._path.read_bytes()
-        except OSError:
-            return 0
-        if line.startswith(_TITLE):
-            line = without_checksum(line) or b""
-        number = line.removeprefix(_TITLE).strip()
-        return int(number) if number.isdigit() and len(number) < 16 else 0
+        return highest_reserved(self._path)
 
     def _write(self, reserved: int) -> None:
         with replacing(self._path) as file:
             file.write(with_checksum(b"%s%d" % (_TITLE, reserved)))
         self._reserved = reserved
+
+
+def highest_reserved(path: Path) -> int:
+    """Return the highest reserved ID that a file contains, or 0 if the file is missing or damaged."""
+    try:
+        line = path.read_bytes()
+    except OSError:
+        return 0
+    if line.startswith(_TITLE):
+        line = without_checksum(line) or b""
+    number = line.removeprefix(_TITLE).strip()
+    return int(number) if number.isdigit() and len(number) < 16 else 0

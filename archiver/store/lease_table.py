@@ -68,6 +68,30 @@ class LeaseTable:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def keep_free(self, name: str, patience: float = 0.0) -> Generator[None]:
+        """Let no process acquire a lease while the block runs. Nothing is written.
+
+        Without a lock file, the lease was never held, and a process that acquires it is not noticed.
+
+        Raises:
+            LeaseHeld: A process still holds the lease after `patience` seconds.
+        """
+        deadline = time.monotonic() + patience
+        try:
+            descriptor = os.open(self._lock(name), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            yield
+            return
+        try:
+            while not _locked(descriptor, fcntl.LOCK_SH):
+                if time.monotonic() >= deadline:
+                    raise self._held(name)
+                time.sleep(_RETRY_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)
+
     def holder(self, name: str) -> Holder | None:
         """Return the current holder of a lease, or None if nobody holds it."""
         try:

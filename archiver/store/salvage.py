@@ -5,7 +5,9 @@ Rows come from three sources, in this order:
 1. Pages of the damaged file that match their checksums.
 2. Other pages of the damaged file, for memories whose content matches its SHA-256. These memories may be newer than any
    backup.
-3. The newest intact backup, for row IDs that neither of these sources provides.
+3. The readable rows of the backups, for row IDs that neither of these sources provides. An older backup is read only
+   for row IDs that are unreadable in all newer ones, because rows that a newer one lacks were deleted.
+4. Other pages of the backups, for memories as in 2.
 
 Afterwards the caller reads conversations again from the raw copies and rebuilds the index.
 """
@@ -13,7 +15,7 @@ Afterwards the caller reads conversations again from the raw copies and rebuilds
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final, NamedTuple, cast
@@ -28,6 +30,7 @@ from ...core.memory import StoredMemory
 from . import watermark
 from .backups import Backups, stamp
 from .database import Database, Row, Value
+from .id_reservation import highest_reserved
 from .memory_table import decoded, verified
 from .migrations import MIGRATIONS
 from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
@@ -40,6 +43,8 @@ _START_OVER: Final = (
 )
 _SKIPPED_TABLES: Final = {"lease", "publication", "sqlite_sequence"}
 """Tables that are not copied: the new database has no lease holders, and no index was built from it."""
+_NOT_RESTORED: Final = {"allowed_folder"}
+"""Tables that are not restored from a backup, because a revoked permission must not return."""
 _PLAIN_VFS: Final = "unix"
 """SQLite's own file system layer, which does not verify checksums."""
 _LOG_HEADER_BYTES: Final = 32
@@ -59,10 +64,10 @@ class Salvaged(Struct):
     """Result of a salvage. Memories are listed by key. Other rows are counted by table."""
 
     kept: Path
-    """New path of the damaged file."""
+    """New path of the damaged file, if there was one."""
     rows: int = 0
     restored: dict[str, int] = field(default_factory=dict[str, int])
-    """Number of rows from the backup, by table."""
+    """Number of rows from the backups, by table."""
     unverified: list[int] = field(default_factory=list[int])
     """Memories read from damaged pages. Only their content was verified, not their other fields."""
     lost: list[int] = field(default_factory=list[int])
@@ -78,18 +83,31 @@ class _Gap(NamedTuple):
     last: int
 
 
+_ALL_ROWS: Final = _Gap(0, _MAX_ROW_ID - 1)
+
+
+class _Backup(NamedTuple):
+    """Open backup, which can be damaged."""
+
+    path: Path
+    connection: apsw.Connection
+
+
 def salvage(home: Home) -> Salvaged:
     """Replace a damaged database with a salvaged database, and move the damaged file to the backups.
+
+    A missing database is restored from the backups.
 
     Raises:
         StoreBusy: Another process has the database open.
         StoreCorrupt: No row is readable and no backup exists. Nothing is changed.
     """
-    _refuse_others(home.database)
     home.backups.mkdir(mode=0o700, exist_ok=True)
-    done = Salvaged(home.backups / f"damaged-{stamp()}.db")
-    # SQLite fills an incomplete last page with zeros, and a new checksum would certify the zeros.
-    os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE_BYTES)
+    done, is_lost = Salvaged(home.backups / f"damaged-{stamp()}.db"), not home.has_database
+    if not is_lost:
+        _refuse_others(home.database)
+        # SQLite fills an incomplete last page with zeros, and a new checksum would certify the zeros.
+        os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE_BYTES)
     fresh = home.database.with_name(f"{home.database.name}.new")
     for path in _files(fresh):
         path.unlink(missing_ok=True)
@@ -97,7 +115,8 @@ def salvage(home: Home) -> Salvaged:
     if not done.rows:
         fresh.unlink()
         raise StoreCorrupt(f"{home.database}: no data is readable and no backup exists", hint=_START_OVER)
-    os.link(home.database, done.kept)
+    if not is_lost:
+        os.link(home.database, done.kept)
     for path, kept in zip(_files(home.database)[1:], _files(done.kept)[1:], strict=True):
         with suppress(FileNotFoundError):
             path.replace(kept)
@@ -129,57 +148,123 @@ def _refuse_others(path: Path) -> None:
 
 
 def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
-    backup_path = next((path for path in Backups(home).all() if not Database.problems(path)), None)
-    damaged = _open(home.database)
-    backup = _open(backup_path) if backup_path else apsw.Connection(":memory:")
     fresh.touch(mode=0o600)
-    with closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as target, closing(damaged), closing(backup):
-        Database.prepare_new(target, _version(damaged) or _version(backup) or len(MIGRATIONS))
+    with ExitStack() as opened:
+        lost = not home.has_database
+        damaged = opened.enter_context(closing(apsw.Connection(":memory:") if lost else _open(home.database)))
+        target = opened.enter_context(closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)))
+        backups = [
+            _Backup(path, opened.enter_context(closing(_open(path))))
+            for path in Backups(home).all()
+            if path.stat().st_size
+        ]
+        versions = [_version(each) for each in (damaged, *(backup.connection for backup in backups))]
+        Database.prepare_new(target, next((version for version in versions if version), len(MIGRATIONS)))
         target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         target.execute("PRAGMA foreign_keys=OFF; BEGIN")
         for table in _tables(target):
-            done.rows += _copy_table(target, table, damaged, backup, home.database, done)
+            done.rows += _TableCopy(target, table, backups, done).run(damaged, home.database)
         _repair_references(target)
+        if lost:  # The number of issued IDs is unknown.
+            reserved = (highest_reserved(home.numbers),)
+            target.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'item'", reserved)
         target.execute("UPDATE source SET rules = ''; COMMIT")
 
 
-def _copy_table(
-    target: apsw.Connection,
-    table: str,
-    damaged: apsw.Connection,
-    backup: apsw.Connection,
-    path: Path,
-    done: Salvaged,
-) -> int:
-    """Copy the readable rows of a table, then fill the gaps from other sources. Return the number of copied rows."""
-    columns = _columns(target, table)
-    put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
-    gaps = list[_Gap]()
-    if _has_rowid(target, table):
-        readable = (row[1:] for row in _scan(damaged, read, gaps))
-        target.executemany(put, _intact_memories(readable, columns, gaps) if table == "memory" else readable)
-    else:
-        target.executemany(put, _from_both_ends(damaged, table, columns))
-    if table == "memory" and gaps:
-        for row in _memory_rows(target, path, _files(path)[1], whole=True):
+class _TableCopy:
+    """Copy of one table from the damaged database and the backups to a new database."""
+
+    def __init__(self, target: apsw.Connection, table: str, backups: Sequence[_Backup], done: Salvaged) -> None:
+        self._target, self._table, self._backups, self._done = target, table, backups, done
+        self._columns = _columns(target, table)
+        self._gaps = list[_Gap]()
+
+    def run(self, damaged: apsw.Connection, path: Path) -> int:
+        """Copy the readable rows, then fill the gaps from other sources. Return the number of copied rows."""
+        table, before = self._table, 0
+        if not _has_rowid(self._target, table):
+            is_complete = self._copy_keyed(damaged)
+            before = self._count()
+            if not is_complete and table not in _NOT_RESTORED:
+                any(self._copy_keyed(backup.connection) for backup in self._backups)
+        else:
+            self._copy_rows(damaged, [_ALL_ROWS])
+            self._done.unverified += self._copy_memory_pages(path)
+            before, has_gaps = self._count(), bool(self._gaps)
+            for backup in self._backups if has_gaps else ():
+                self._copy_rows(backup.connection, self._gaps)
+            for backup in self._backups if has_gaps else ():
+                self._done.unverified += self._copy_memory_pages(backup.path)
+            if table == "memory" and has_gaps:
+                self._note_lost(damaged)
+        total = self._count()
+        if total > before:
+            self._done.restored[table] = total - before
+        return total
+
+    def _copy_keyed(self, source: apsw.Connection) -> bool:
+        """Copy the readable rows of a table without row IDs, and return whether all rows were readable."""
+        columns = self._columns_in(source)
+        if not columns:
+            return False
+        ends = _Ends(source, self._table, columns)
+        self._target.executemany(self._insert(columns), ends)
+        return ends.is_complete
+
+    def _copy_rows(self, source: apsw.Connection, wanted: Sequence[_Gap]) -> None:
+        """Copy the rows in some ranges. Keep the ranges in which rows are unreadable as the new gaps."""
+        columns = self._columns_in(source)
+        if not columns:  # The definition of the table is unreadable, or the backup is older than the table.
+            self._gaps = list(wanted)
+            return
+        gaps = list[_Gap]()
+        read = f"SELECT rowid, {', '.join(columns)} FROM {self._table}"
+        for gap in wanted:
+            readable: Iterator[Row] = (row[1:] for row in _scan(source, read, gaps, gap))
+            if self._table == "memory" and columns == self._columns:
+                readable = _intact_memories(readable, columns, gaps)
+            self._target.executemany(self._insert(columns), readable)
+        self._gaps = gaps
+
+    def _copy_memory_pages(self, path: Path) -> list[int]:
+        """Copy memories in the gaps from damaged pages of a database, and return their keys."""
+        copied = list[int]()
+        if self._table != "memory" or not self._gaps or not path.exists():
+            return copied
+        for row in _memory_rows(self._target, path, _files(path)[1], whole=True):
             key = cast("int", row["item"])
-            if any(gap.first <= key <= gap.last for gap in gaps):
-                target.execute(put, tuple(row[name] for name in columns))
-                done.unverified += [key] * target.changes()
-    before = _count(target, table)
-    for gap in gaps:
-        with suppress(apsw.Error):
-            rows = backup.execute(f"{read} WHERE rowid BETWEEN ? AND ?", (gap.first, gap.last))
-            target.executemany(put, (row[1:] for row in rows))
-    total = _count(target, table)
-    if total > before:
-        done.restored[table] = total - before
-    if table == "memory" and gaps:
-        indexed = _indexed_memories(damaged)
-        done.unknown_losses = indexed is None
-        done.lost = sorted((indexed or set()) - {key for (key,) in target.execute("SELECT item FROM memory")})
-    return total
+            if self._is_gap(key):
+                self._target.execute(self._insert(self._columns), tuple(row[name] for name in self._columns))
+                copied += [key] * self._target.changes()
+        return copied
+
+    def _note_lost(self, damaged: apsw.Connection) -> None:
+        """Record the memories that an index of the damaged database lists, or that no backup can read."""
+        listed = _indexed_memories(damaged)
+        self._done.unknown_losses = listed is None
+        for backup in self._backups:
+            listed = (listed or set()) | {
+                key for key in _indexed_memories(backup.connection) or () if self._is_gap(key)
+            }
+        present = {key for (key,) in self._target.execute("SELECT item FROM memory")}
+        self._done.lost = sorted((listed or set()) - present)
+
+    def _is_gap(self, key: int) -> bool:
+        return any(gap.first <= key <= gap.last for gap in self._gaps)
+
+    def _columns_in(self, source: apsw.Connection) -> list[str]:
+        """Return the columns that a source has too. An older backup lacks newer columns."""
+        with suppress(apsw.Error, UnicodeDecodeError):
+            known = set(_columns(source, self._table))
+            return [column for column in self._columns if column in known]
+        return []
+
+    def _insert(self, columns: Sequence[str]) -> str:
+        values = ", ".join("?" * len(columns))
+        return f"INSERT OR IGNORE INTO {self._table} ({', '.join(columns)}) VALUES ({values})"
+
+    def _count(self) -> int:
+        return int(self._target.execute(f"SELECT count(*) FROM {self._table}").get)
 
 
 def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
@@ -195,18 +280,21 @@ def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Ga
             gaps.append(_Gap(values["item"], values["item"]))
 
 
-def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the readable rows of a table, each beginning with its row ID. Append the unreadable ranges to `gaps`."""
-    first = 0
+def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], within: _Gap = _ALL_ROWS) -> Iterator[Row]:
+    """Yield the readable rows of a table in a range of row IDs, each beginning with its row ID.
+
+    Append the unreadable ranges to `gaps`.
+    """
+    first = within.first
     while True:
         try:
-            for row in connection.execute(f"{read} WHERE rowid >= ? ORDER BY rowid", (first,)):
+            for row in connection.execute(f"{read} WHERE rowid BETWEEN ? AND ? ORDER BY rowid", (first, within.last)):
                 yield row
                 first = cast("int", row[0]) + 1
         except (apsw.Error, UnicodeDecodeError):
             following = _next_readable(connection, read, first)
-            gaps.append(_Gap(first, following - 1))
-            if following == _MAX_ROW_ID:
+            gaps.append(_Gap(first, min(following - 1, within.last)))
+            if following > within.last:
                 return
             first = following
         else:
@@ -238,16 +326,28 @@ def _next_readable(connection: apsw.Connection, read: str, bad: int) -> int:
     return high
 
 
-def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a table without row IDs, from both ends up to the first damaged page."""
-    key = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
-    with suppress(apsw.Error, UnicodeDecodeError):
-        names = [str(name) for (name,) in connection.execute(key, (table,))]
-        for direction in ("", " DESC"):
-            order = ", ".join(f"{name}{direction}" for name in names)
-            with suppress(apsw.Error, UnicodeDecodeError):
-                yield from connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
-                return
+class _Ends:
+    """Readable rows of a table without row IDs, from both ends up to the first damaged page.
+
+    `is_complete` is true if no page is damaged.
+    """
+
+    def __init__(self, connection: apsw.Connection, table: str, columns: Sequence[str]) -> None:
+        self._connection, self._table, self._columns = connection, table, columns
+        self.is_complete = False
+
+    def __iter__(self) -> Iterator[Row]:
+        key = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
+        with suppress(apsw.Error, UnicodeDecodeError):
+            names = [str(name) for (name,) in self._connection.execute(key, (self._table,))]
+            for direction in ("", " DESC"):
+                order = ", ".join(f"{name}{direction}" for name in names)
+                with suppress(apsw.Error, UnicodeDecodeError):
+                    yield from self._connection.execute(
+                        f"SELECT {', '.join(self._columns)} FROM {self._table} ORDER BY {order}"
+                    )
+                    self.is_complete = True
+                    return
 
 
 def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
@@ -363,10 +463,6 @@ def _tables(target: apsw.Connection) -> list[str]:
 
 def _has_rowid(target: apsw.Connection, table: str) -> bool:
     return target.execute("SELECT wr FROM pragma_table_list(?)", (table,)).fetchall() != [(1,)]
-
-
-def _count(target: apsw.Connection, table: str) -> int:
-    return int(target.execute(f"SELECT count(*) FROM {table}").get)
 
 
 def _files(database: Path) -> list[Path]:

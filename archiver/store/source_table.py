@@ -220,16 +220,16 @@ class SourceTable:
         """
         self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
 
-    def due_for_verification(self, before: Milliseconds, damaged: Milliseconds) -> list[int]:
+    def due_for_verification(self, at: Milliseconds, intact: Milliseconds, damaged: Milliseconds) -> list[int]:
         """Return the IDs of sources whose copies are due for verification, the least recently verified first.
 
-        An intact copy is due if it was last verified before `before`, a damaged copy if it was last verified before
-        `damaged`.
+        A copy is due if it was last verified more than a period before `at`: `intact` or `damaged`. A verification
+        after `at`, by a wrong clock, does not count.
         """
         return self._db.numbers(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
-               WHERE i.at IS NULL OR i.at < iif(i.fault = '', ?, ?) ORDER BY i.at, s.id""",
-            (before, damaged),
+               WHERE i.at IS NULL OR i.at > ?1 OR i.at < ?1 - iif(i.fault = '', ?2, ?3) ORDER BY i.at, s.id""",
+            (at, intact, damaged),
         )
 
     def damaged(self) -> list[tuple[str, str]]:

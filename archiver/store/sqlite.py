@@ -1,7 +1,8 @@
 """SQLite settings of the store: page checksums, supported versions, and translation of errors."""
 
+import shutil
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,10 @@ PAGE_BYTES: Final = 4_096
 CHECKSUM_BYTES: Final = 8
 """Bytes that the checksum VFS reserves at the end of each page."""
 BUSY_MS: Final = 30_000
+_FULL: Final = 64 * 1024
+"""Bytes of free space below which a disk counts as full. A reader needs 32 KiB for the index of the log."""
+_FULL_HINT: Final = "Free some space, then try again. With PALAVER_READ_ONLY=1, you can search meanwhile."
+_NO_REASON: Final = {"", "not an error"}
 _WAL_SAFE: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """SQLite versions that fixed the WAL-reset bug, one per release branch (https://sqlite.org/wal.html)."""
 
@@ -78,14 +83,28 @@ def translated_errors(path: Path) -> Generator[None]:
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
         Home(path.parent).check_writable()
-        raise StoreError(f"{path}: {error}", hint="Check its owner and permissions.") from error
+        raise _failed(path, error, "Check its owner and permissions.") from error
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         raise corrupt(path, str(error)) from error
     except apsw.IOError as error:
         if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
             raise corrupt(path, "a page does not match its checksum") from error
-        raise StoreError(f"{path}: {error}", hint="Check the disk and free space, then try again.") from error
+        raise _failed(path, error, "Check the disk and its free space, then try again.") from error
     except (OverflowError, ValueError) as error:
         raise ValueRefused(f"a value cannot be stored: {error}", hint="Please report which agent wrote it.") from error
     except apsw.Error as error:
-        raise StoreError(f"{path}: {error}", hint="Check free space and permissions, then try again.") from error
+        raise _failed(path, error, "Check free space and permissions, then try again.") from error
+
+
+def _failed(path: Path, error: apsw.Error, hint: str) -> StoreError:
+    """Return the error for a failed operation.
+
+    SQLite describes a full disk differently in each operation, even as `not an error`.
+    """
+    with suppress(OSError):
+        if isinstance(error, apsw.FullError) or shutil.disk_usage(path.parent).free < _FULL:
+            return StoreError(f"{path}: the disk is full", hint=_FULL_HINT)
+    reason = str(error)
+    if reason in _NO_REASON:
+        reason = f"SQLite reports {type(error).__name__} ({getattr(error, 'extendedresult', 0)})"
+    return StoreError(f"{path}: {reason}", hint=hint)

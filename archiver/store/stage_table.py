@@ -15,18 +15,23 @@ class StageTable:
         self._db = database
 
     def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
-        """Record that a stage succeeded or, if there are `problems`, that it failed."""
+        """Record that a stage succeeded or, if there are `problems`, that it failed.
+
+        The recorded times keep the order of the calls, even if the clock was set back.
+        """
         if not problems:
             self._db.run(
                 """INSERT INTO stage (name, succeeded) VALUES (?, ?)
-                   ON CONFLICT (name) DO UPDATE SET succeeded = excluded.succeeded""",
+                   ON CONFLICT (name) DO UPDATE SET succeeded = excluded.succeeded,
+                       failed = min(failed, excluded.succeeded)""",
                 (name, now()),
             )
             return
         first, *others = map(str, problems)
         self._db.run(
             """INSERT INTO stage (name, problem, failed) VALUES (?, ?, ?)
-               ON CONFLICT (name) DO UPDATE SET problem = excluded.problem, failed = excluded.failed""",
+               ON CONFLICT (name) DO UPDATE SET problem = excluded.problem, failed = excluded.failed,
+                   succeeded = min(succeeded, excluded.failed - 1)""",
             (name, f"{first} (and {len(others)} more)" if others else first, now()),
         )
 

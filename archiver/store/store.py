@@ -1,9 +1,9 @@
 """The store: one connection to the database, with an object for each table."""
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from ...core.closing import Closing
 from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
@@ -43,6 +43,9 @@ from .symbol_table import SymbolTable
 from .tombstone_table import TombstoneTable
 from .vector_table import VectorTable
 from .visit_table import VisitTable
+
+VERIFY_BACKUPS: Final = "verify-backups"
+"""Stage that verifies the backups."""
 
 
 class Store(Closing):
@@ -95,14 +98,23 @@ class Store(Closing):
             StoreFromFuture: A newer version of Palaver wrote the file.
             StoreReadOnly: The schema is older, and this process cannot write the file.
         """
-        store = cls(Database.open_unchanged(path) if read_only else Database.open(path))
+        opened = Database.open_read_only(path, current=True, read_only=True) if read_only else Database.open(path)
+        store = cls(opened)
         store._reconcile()
         return store
 
     @classmethod
-    def open_read_only(cls, path: Path) -> Self:
-        """Open an existing database for reading, even if its schema is older or newer. Raises `StoreMissing`."""
-        return cls(Database.open_read_only(path))
+    def of(cls, home: Home) -> Self:
+        """Open the existing database of a home, in read-only mode if the home is. See `open`."""
+        return cls.open(home.database, read_only=home.read_only)
+
+    @classmethod
+    def open_read_only(cls, path: Path, *, current: bool = False, read_only: bool = False) -> Self:
+        """Open an existing database for reading, even if its schema is older or newer.
+
+        See `Database.open_read_only`.
+        """
+        return cls(Database.open_read_only(path, current=current, read_only=read_only))
 
     @classmethod
     def create(cls, path: Path, *, read_only: bool = False) -> Self:
@@ -132,7 +144,7 @@ class Store(Closing):
     @property
     def home(self) -> Home:
         """Folder that contains the database."""
-        return Home(self._database.path.parent)
+        return Home(self._database.path.parent, read_only=self._database.read_only)
 
     @property
     def schema(self) -> tuple[int, int]:
@@ -173,9 +185,10 @@ class Store(Closing):
             )
 
     def back_up(self) -> None:
-        """Make today's backup unless it exists or another process is making it.
+        """Make today's backup unless it exists or another process is making it, and verify the earlier backups.
 
-        Add page checksums first if the database has none. Success or failure is recorded as the stage `backup`.
+        Add page checksums first if the database has none. Success or failure is recorded as the stages `backup` and
+        `verify-backups`.
         """
         backups = Backups(self.home)
         if self.is_read_only or not backups.is_due:
@@ -193,6 +206,21 @@ class Store(Closing):
             self.stages.note("backup", [StoreError(f"{self.home.backups}: {error.strerror or error}")])
         else:
             self.stages.note("backup")
+            self.stages.note(VERIFY_BACKUPS, [StoreCorrupt(f"{path}: {damage}") for path, damage in backups.damaged()])
+
+    def replace_backups(self, damaged: Iterable[Path]) -> None:
+        """Make a new backup, and set damaged ones aside.
+
+        Raises:
+            LeaseHeld: Another process is making a backup.
+            StoreError: The backup could not be made. The damaged ones keep their names.
+        """
+        backups = Backups(self.home)
+        with self.leases.hold(BACKUP):
+            backups.make(self._database)
+            for path in damaged:
+                backups.set_aside(path)
+        self.stages.note(VERIFY_BACKUPS)
 
     def close(self) -> None:
         """Close the database. Further calls have no effect."""
@@ -206,12 +234,23 @@ class Store(Closing):
         try:
             if not self._database.read_only:
                 with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.
-                    self.watermark.check()
+                    self._prepare_marks()
             if not self.tombstones.in_sync:
                 self._adopt_deletions()
         except StoreError:
             self.close()
             raise
+
+    def _prepare_marks(self) -> None:
+        """Compare the database with the watermark. In a home without a raw archive, create both marks first."""
+        archive = self.home.archive
+        if not archive.is_dir() and not self.is_read_only:
+            with suppress(OSError):
+                archive.mkdir(mode=0o700)
+                self.watermark.advance()
+                if self.changes.last():
+                    self.reserved_ids.renew()
+        self.watermark.check()
 
     def _adopt_deletions(self) -> None:
         try:

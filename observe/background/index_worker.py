@@ -17,7 +17,7 @@ from msgspec import json
 from ...archiver.copies.copy_verification import CopyVerifier
 from ...archiver.copies.raw import RawArchive
 from ...archiver.store import LEARNER, Store
-from ...core.clock import now
+from ...core.clock import has_elapsed
 from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import never
@@ -61,7 +61,7 @@ def update_index(
     def is_late() -> bool:
         return should_stop() or time.monotonic() > end
 
-    with Store.open(home.database) as store, store.leases.hold(LEARNER):
+    with Store.of(home) as store, store.leases.hold(LEARNER):
         generations = Generations(home.index)
         embedder = load(model or DEFAULT_MODEL)
         outdated, indexer = generations.is_outdated, Indexer(store, generations, embedder)
@@ -81,10 +81,10 @@ def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
     """Verify all data that is due: some raw copies each hour, the index and the database each day."""
     last = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
     verified = VerifiedCopies()
-    if last.get("verify-copies", 0) < now() - _VERIFY_COPIES:
+    if has_elapsed(_VERIFY_COPIES, last.get("verify-copies", 0)):
         verified = CopyVerifier(store, RawArchive(home.archive)).run()
         store.stages.note("verify-copies")
-    if last.get("verify", 0) < now() - _VERIFY_INDEX:
+    if has_elapsed(_VERIFY_INDEX, last.get("verify", 0)):
         generations = Generations(home.index)
         try:
             current = generations.current()

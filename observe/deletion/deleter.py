@@ -68,7 +68,7 @@ class Deleter(Closing):
         `exclude` contains folder patterns. `model` is the embedding model, by default the packaged one.
         """
         self._home, self._model, self._exclusion = home, model, Exclusion(exclude)
-        self._store = Store.open(home.database)
+        self._store = Store.of(home)
         self._raw = RawArchive(home.archive)
         self._deletions = Deletions(self._store, self._raw)
 

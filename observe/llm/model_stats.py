@@ -17,7 +17,7 @@ def load_stats(home: Home, config: Config) -> Stats:
     Raises:
         StoreMissing: The home has no database.
     """
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         ledger = Ledger(store, Budget.of(config), run="")
         return Stats(
             spent=store.ledger.by_model(),

@@ -11,7 +11,7 @@ from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, Store
-from ...archiver.store.backups import Backups
+from ...archiver.store.backups import Backups, day_of
 from ...archiver.store.tombstone_file import KeyLost
 from ...archiver.store.watermark import LOSS_HINT
 from ...core.amount import many, size
@@ -21,7 +21,7 @@ from ...core.deletion import UNDO_PERIOD, DeletionState
 from ...core.errors import StoreCorrupt, StoreMissing
 from ...core.installation import upgrade_hint
 from ...core.report import Unsearched
-from .consistency import RECOVER_COPIES, RECOVER_DATABASE, missing_database
+from .consistency import RECOVER_COPIES, RECOVER_DATABASE, REPAIR, missing_database
 from .health_context import ARCHIVE, Findings, HealthContext
 
 _SETTLED: Final = 60.0
@@ -39,7 +39,7 @@ def database(context: HealthContext) -> Findings:
     """Check that the database exists, is readable, and contains all acknowledged changes."""
     path = context.home.database
     try:
-        with Store.open_read_only(path) as store:
+        with Store.open_read_only(path, read_only=context.home.read_only) as store:
             seen, known = store.schema
             if seen > known:
                 problem = f"its schema {seen} is newer than schema {known} of this version of Palaver"
@@ -51,13 +51,16 @@ def database(context: HealthContext) -> Findings:
             else:
                 yield "database", f"{size(path.stat().st_size)}, schema {seen}"
                 backups = Backups(context.home).all()
-                newest = f", newest {backups[0].stem.removeprefix('palaver-')}" if backups else ""
+                newest = f", newest {day_of(backups[0])}" if backups else ""
                 yield "backups", f"{many(len(backups), 'daily database backup')}{newest}" if backups else "none yet"
                 if loss := store.watermark.loss:
                     yield HealthProblem("database", loss, LOSS_HINT)
+                if damage := store.reserved_ids.damage:
+                    yield HealthProblem("database", damage, REPAIR)
     except StoreMissing as missing:
         empty = HealthProblem("database", "nothing is archived yet", "Run `palaver up`.")
-        yield missing_database(context.home, missing) if missing.copies else empty
+        is_lost = missing.copies or Backups(context.home).all()
+        yield missing_database(context.home, missing) if is_lost else empty
     except StoreCorrupt as damage:
         yield HealthProblem("database", str(damage), RECOVER_DATABASE)
 

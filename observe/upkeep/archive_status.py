@@ -23,7 +23,7 @@ OUTDATED: Final = "written by another version of Palaver. Search reads the archi
 
 def status_of(home: Home, model: str | None = None) -> Status:
     """Return the status of the archive in a home. Raises `StoreMissing`."""
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         return state_of(home, store, Generations(home.index), model)
 
 
@@ -70,7 +70,7 @@ def projects_of(home: Home) -> list[ProjectCount]:
 
     Raises `StoreMissing`.
     """
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         return _projects(store)
 
 

@@ -4,9 +4,12 @@ The check verifies that the database, the raw copies and the index are intact an
 data, and copies files again if agents still have them. It never deletes conversations.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from ...archiver.copies.copy_verification import CopyVerifier, DamagedCopy, copies_without_row
 from ...archiver.copies.raw import RawArchive
@@ -17,12 +20,13 @@ from ...archiver.reading.exclusion import Exclusion
 from ...archiver.reading.source_reader import IngestFilters
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
+from ...archiver.store.backups import Backups
 from ...archiver.store.salvage import memories_in_logs, salvage
 from ...archiver.store.tombstone_file import KeyChanged, KeyLost
 from ...archiver.store.watermark import LOSS_HINT
 from ...core.amount import many
 from ...core.checkup import ConsistencyReport, HealthProblem
-from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.errors import LeaseHeld, SourceUnreadable, StoreCorrupt, StoreError, StoreMissing
 from ...core.home import Home
 from ...core.memory import MemoryState
 from ...core.progress import Reporter, silent
@@ -55,7 +59,7 @@ def check_consistency(
     repair: bool = False,
     report: Reporter = silent,
 ) -> ConsistencyReport:
-    """Verify all stored data, and with `repair` repair the damage where possible.
+    """Verify all stored data, and with `repair` repair the damage where possible. Without `repair`, write nothing.
 
     The embedding model is not loaded. Folders that match a pattern in `exclude` are omitted when copies are parsed
     again.
@@ -64,19 +68,28 @@ def check_consistency(
         StoreMissing: No archive exists.
         StoreBusy: Another process keeps the database locked.
         LeaseHeld: Another process is ingesting.
+        StoreReadOnly: A repair is needed, or the database has an older schema, and the home cannot be written.
         ConfigInvalid: A pattern in `exclude` is invalid.
     """
     exclusion = Exclusion(exclude)
     result = ConsistencyReport(home.root)
+    if repair:
+        home.check_writable()
     try:
         damage = damage_of(home)
     except StoreMissing as missing:
-        if not missing.copies:
+        has_backups = bool(Backups(home).all())
+        if not missing.copies and not has_backups:
             raise
-        result.problems.append(missing_database(home, missing))
-        return result
+        lost = missing_database(home, missing)
+        if not (repair and has_backups):
+            result.problems.append(lost)
+            return result
+        damage = [lost.problem]
+    recovery = _RecoveryFiles(home, report)
     if damage and not repair:
         result.problems.append(HealthProblem("database", "; ".join(damage[:3]), RECOVER_DATABASE))
+        result.problems.extend(recovery.problems())
         return result
     if damage:
         try:
@@ -84,39 +97,96 @@ def check_consistency(
         except StoreCorrupt as problem:
             result.problems.append(HealthProblem("database", str(problem), problem.hint))
             return result
-    with Store.open(home.database) as store, store.leases.hold(ARCHIVER, _PATIENCE):
+    with _opened(home, repair=repair) as store:
         check = _ConsistencyCheck(home, store, exclusion, model or DEFAULT_MODEL, result, report, repair=repair)
         if damage:
             check.parse_outdated()
         check.run()
+        result.problems.extend(recovery.repaired(store) if repair else recovery.problems())
+    result.checked["backups"] = recovery.count
     return result
+
+
+class _RecoveryFiles:
+    """Files that are kept for recovery: the backups, and the file with the issued IDs.
+
+    They are verified before the store is opened, because each write renews the file with the IDs.
+    """
+
+    def __init__(self, home: Home, report: Reporter) -> None:
+        self._backups = Backups(home)
+        self.count = len(self._backups.all())
+        report("Backups", 0, self.count)
+        self._damaged = list(self._backups.damaged())
+        report("Backups", self.count, self.count)
+        self._ids = ""
+        with suppress(StoreError), Store.open_read_only(home.database, read_only=home.read_only) as store:
+            self._ids = store.reserved_ids.damage
+
+    def problems(self) -> Iterator[HealthProblem]:
+        """Describe the damage."""
+        for path, reason in self._damaged:
+            yield HealthProblem("backups", f"{path}: {reason}", f"{REPAIR} It makes a new backup.")
+        if self._ids:
+            yield HealthProblem("database", self._ids, REPAIR)
+
+    def repaired(self, store: Store) -> Iterator[HealthProblem]:
+        """Write the files again, and set damaged backups aside."""
+        if self._damaged:
+            try:
+                store.replace_backups(path for path, _ in self._damaged)
+            except (LeaseHeld, StoreError) as problem:
+                yield HealthProblem("backups", f"no new backup could be made: {problem}", problem.hint)
+            else:
+                for path, reason in self._damaged:
+                    remedy = "A new backup was made. The damaged one is kept in the same folder."
+                    yield HealthProblem("backups", f"{path}: {reason}", remedy, repaired=True)
+        if self._ids:
+            store.reserved_ids.renew()
+            yield HealthProblem("database", self._ids, "", repaired=True)
+
+
+@contextmanager
+def _opened(home: Home, *, repair: bool) -> Generator[Store]:
+    """Open the store while no other process ingests. Without `repair`, the store is read-only."""
+    if repair:
+        with Store.of(home) as store, store.leases.hold(ARCHIVER, _PATIENCE):
+            yield store
+        return
+    store = Store.open_read_only(home.database, current=True, read_only=home.read_only)
+    with store, store.leases.keep_free(ARCHIVER, _PATIENCE):
+        yield store
 
 
 def damage_of(home: Home) -> list[str]:
     """Return the database damage that SQLite finds, without writing to the database. Raises `StoreMissing`."""
     try:
-        with Store.open_read_only(home.database) as store:
+        with Store.open_read_only(home.database, read_only=home.read_only) as store:
             return store.integrity.damage()
     except StoreCorrupt as problem:
         return [str(problem)]
 
 
 def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
-    """Return the problem that the database is missing although raw copies exist."""
-    kept = "This restores conversations but not memories. Deleted items stay deleted."
-    remedy = f"{missing.hint} {kept}"
-    return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)
+    """Return the problem that the database is missing although raw copies or backups exist."""
+    problem = f"{home.database} is missing, but {'raw copies' if missing.copies else 'backups'} exist"
+    if Backups(home).all():
+        remedy = "Run `palaver fsck --repair` to restore it from the backups."
+    else:
+        remedy = f"{missing.hint} This restores conversations but not memories. Deleted items stay deleted."
+    return HealthProblem("database", problem, remedy)
 
 
 def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
     """Replace a damaged database with a database of all readable rows, and report unreadable rows."""
     done = salvage(home)
-    remedy = f"{many(done.rows, 'row was', 'rows were')} saved. The damaged file is {done.kept}."
+    kept = f" The damaged file is {done.kept}." if done.kept.exists() else ""
+    remedy = f"{many(done.rows, 'row was', 'rows were')} saved.{kept}"
     yield HealthProblem("database", damage, remedy, repaired=True)
     if done.restored:
         counts = ", ".join(f"{count:,} of {table}" for table, count in done.restored.items())
         yield HealthProblem(
-            "database", f"rows on damaged pages were restored from a backup: {counts}", "", repaired=True
+            "database", f"rows that were unreadable were restored from a backup: {counts}", "", repaired=True
         )
     if done.unverified:
         found = f"{_memory_ids(done.unverified)} were on a damaged page"
@@ -126,9 +196,9 @@ def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
         problem = (
             "memories stored after the newest backup may be lost, because their table and its index cannot be read"
         )
-        yield HealthProblem("memories", problem, f"Look for them in {done.kept}.")
+        yield HealthProblem("memories", problem, f"Look for them in {done.kept}." if kept else "Store them again.")
     if done.lost:
-        problem = f"{_memory_ids(done.lost)} could not be read, and no backup has them"
+        problem = f"{_memory_ids(done.lost)} could not be read, and no backup has a readable copy"
         yield HealthProblem("memories", problem, "Restore them from a backup of your own, if you have one.")
 
 
@@ -150,7 +220,9 @@ class _ConsistencyCheck:
         *,
         repair: bool,
     ) -> None:
-        self._home, self._store, self._exclusion, self._model = home, store, exclusion, model
+        # Without `repair`, a missing key must not be created.
+        self._home = home if repair else replace(home, read_only=True)
+        self._store, self._exclusion, self._model = store, exclusion, model
         self._result, self._report, self._repair = result, report, repair
         self._raw = RawArchive(home.archive)
         self._rows_usable = True
@@ -184,7 +256,7 @@ class _ConsistencyCheck:
         if tombstones.damage:
             yield self._repaired("deletions", tombstones.damage, tombstones.acknowledge_damage)
         if tombstones.differs_from_file():
-            problem = "the file archive/.forgotten, which records deletions, is damaged"
+            problem = "archive/.forgotten, which records deletions, is damaged or differs from the database"
             yield self._repaired("deletions", problem, tombstones.rewrite_file)
 
     def _accepted_key(self, changed: KeyChanged) -> HealthProblem:
@@ -204,9 +276,6 @@ class _ConsistencyCheck:
             verb = "refers" if count == 1 else "refer"
             problem = f"{many(count, 'row')} of {table} {verb} to rows that do not exist"
             yield HealthProblem("database", problem, _REPORT)
-        if self._store.reserved_ids.is_damaged:
-            problem = f"{self._home.numbers}, which records the IDs in use, is damaged"
-            yield self._repaired("database", problem, self._store.reserved_ids.renew)
         if empty := integrity.without_content():
             problem = f"{many(len(empty), 'item is', 'items are')} empty"
             yield self._repaired("database", problem, lambda: integrity.remove(empty))
@@ -286,7 +355,7 @@ class _ConsistencyCheck:
         return HealthProblem("copies", problem, remedy)
 
     def _index(self) -> Iterator[HealthProblem]:
-        generations = Generations(self._home.index)
+        generations = Generations(self._home.index, read_only=self._home.read_only)
         found = self._index_differences(generations)
         yield from self._wrong_vectors(found)
         wrong = left = found.differences

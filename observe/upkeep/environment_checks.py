@@ -12,7 +12,7 @@ from ...archiver.store import is_wal_safe, sqlite_version
 from ...archiver.watch.network_mounts import is_network_mount
 from ...core.amount import many, size
 from ...core.checkup import HealthProblem
-from ...core.errors import ModelUnavailable
+from ...core.errors import ModelUnavailable, how_to_make_writable
 from ...core.installation import install_command
 from ...search.index.generation import FORMAT
 from ...search.model.embedder import DEFAULT_MODEL, PackagedEmbedder, load
@@ -42,9 +42,9 @@ def folder(context: HealthContext) -> Findings:
     network = is_network_mount(root)
     yield "folder", f"{size(free)} free, {'on a network file system' if network else 'on a local disk'}"
     if not os.access(root, os.W_OK):
-        remedy = f"Run `chmod -R u+w {root}` as its owner."
-        yield HealthProblem("folder", f"{root} is read-only. Search works, but nothing new is archived", remedy)
-    if free < _FREE_SPACE_MIN:
+        problem = f"{root} is read-only. Search works, but nothing new is archived"
+        yield HealthProblem("folder", problem, how_to_make_writable(root))
+    elif free < _FREE_SPACE_MIN:
         yield HealthProblem("folder", f"only {size(free)} are free on the disk of the archive", "Free some space.")
     if network:
         remedy = "Move the folder to a local disk and set PALAVER_HOME to it."

@@ -45,7 +45,7 @@ class HealthContext(Struct, frozen=True, dict=True):
     def readable_store(self) -> Store | None:
         """Store, opened read-only. The value is None if the store cannot be read."""
         try:
-            store = Store.open_read_only(self.home.database)
+            store = Store.open_read_only(self.home.database, read_only=self.home.read_only)
             seen, known = store.schema
             return store if seen == known and store.integrity.is_readable() else None
         except PalaverError:

@@ -1,15 +1,13 @@
 """Health checks of the pipeline: the index, observations, stages and background work."""
 
-from typing import Final
-
 from ...core.amount import many
 from ...core.checkup import HealthProblem
 from ...core.clock import show_minute
+from ...search.index.generation import Generations
+from ...search.index.index_check import UNINDEXED_MAX
 from .archive_status import OUTDATED
+from .consistency import REPAIR
 from .health_context import ARCHIVE, Findings, HealthContext
-
-_BEHIND: Final = 5_000
-"""Maximum number of unindexed changes. Each search process reads them again when it starts."""
 
 
 def index(context: HealthContext) -> Findings:
@@ -20,20 +18,27 @@ def index(context: HealthContext) -> Findings:
     yield "index", status.index + lag
     if status.index == OUTDATED:
         return  # This is normal after an upgrade. The next ingest run rebuilds the index.
+    is_unbuilt = Generations(context.home.index).name() is None and context.store.publications.is_empty()
+    if is_unbuilt and status.index_lag <= UNINDEXED_MAX:
+        return  # Search reads so few changes from the archive.
     if status.index_lag and not status.index_usable:
         yield HealthProblem("index", status.index, "Run `palaver rebuild`.")
-    elif status.index_lag > _BEHIND:
+    elif status.index_lag > UNINDEXED_MAX:
         yield HealthProblem("index", behind, ARCHIVE)
 
 
 def observations(context: HealthContext) -> Findings:
-    """Check that all exchanges are observed and all entries are embedded."""
+    """Check that all exchanges are observed. Embedding can be unfinished: search finds the entries by their words."""
     status = context.status
-    left = [f"{many(status.unobserved, 'exchange')} not observed yet"] * bool(status.unobserved)
-    left += [f"{many(status.unembedded, 'entry', 'entries')} not embedded yet"] * bool(status.unembedded)
-    yield "observations", "; ".join([f"{sum(status.observations.values()):,}", *left])
-    if left and not status.watcher:
-        yield HealthProblem("observations", " and ".join(left), ARCHIVE)
+    facts = [f"{sum(status.observations.values()):,}"]
+    if status.unobserved:
+        facts.append(f"{many(status.unobserved, 'exchange')} not observed yet")
+    if status.unembedded:
+        continued = "" if status.watcher else " (`palaver archive` continues)"
+        facts.append(f"{many(status.unembedded, 'entry', 'entries')} not embedded yet{continued}")
+    yield "observations", "; ".join(facts)
+    if status.unobserved and not status.watcher:
+        yield HealthProblem("observations", f"{many(status.unobserved, 'exchange')} not observed yet", ARCHIVE)
 
 
 def stages(context: HealthContext) -> Findings:
@@ -44,7 +49,7 @@ def stages(context: HealthContext) -> Findings:
     for stage in status.stages:
         if stage.fails:
             problem = f"{stage.name} failed at {show_minute(stage.failed)}: {stage.problem}"
-            yield HealthProblem("stages", problem, ARCHIVE)
+            yield HealthProblem("stages", problem, REPAIR if stage.name.startswith("verify") else ARCHIVE)
 
 
 def background(context: HealthContext) -> Findings:

@@ -39,7 +39,7 @@ def rebuild_index(home: Home, model: str | None = None, report: Reporter = silen
 
     Raises `StoreMissing`, `LeaseHeld` and `IndexUnwritable`.
     """
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         return _rebuilt_index(home, store, model, report)
 
 

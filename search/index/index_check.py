@@ -17,6 +17,8 @@ from .text_index import TextIndex
 from .vector_index import VectorIndex
 from .vector_segment import Segment
 
+UNINDEXED_MAX = 5_000
+"""Maximum number of unindexed changes. Each search process reads them again when it starts."""
 _BATCH = 500
 
 
@@ -56,7 +58,7 @@ class IndexCheck:
         mismatched = [key for key in mismatched if key not in changed_vectors]
         if generation is None:
             return IndexDifferences(0, 0, [problem] if problem and keys else [], mismatched)
-        text = TextIndex.open(generation.text).contents()
+        text = TextIndex.open(generation.text, read_only=self._generations.read_only).contents()
         differences = _entry_differences(expected, text, changed)
         indexed = VectorIndex.open(generation.vectors).contents()
         differences += self._vector_differences(Segment.of(vectors), indexed, changed_vectors)
@@ -69,6 +71,8 @@ class IndexCheck:
         """
         try:
             generation = self._generations.current()
+            if generation is None and self._store.publications.is_empty() and last <= UNINDEXED_MAX:
+                return None, ""  # The archive is too small to need an index.
             if generation is None:
                 return None, f"the index is missing, and {many(last, 'change is', 'changes are')} not indexed"
             self._generations.verify(generation)

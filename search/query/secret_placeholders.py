@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ...archiver.redaction.quick import may_contain_secret, name_may_contain_secret
 from ...core.home import Home
-from ...core.query import Query
+from ...core.query import Query, checked_length
 
 if TYPE_CHECKING:
     from ...archiver.redaction import Redacted
@@ -27,7 +27,8 @@ def without_secrets(query: Query, home: Home) -> Query:
 
 
 def redacted(text: str, home: Home) -> str:
-    """Return a text with a quoted placeholder instead of each secret."""
+    """Return a query with a quoted placeholder instead of each secret. Raises `QueryTooLong`."""
+    checked_length(text)
     if not may_contain_secret(text):
         return text
     done = _redacted(text, home)

@@ -22,7 +22,7 @@ from palaver.agents.toolset import ServerConfig
 from palaver.archiver.documents.document_roots import usual_roots
 from palaver.core.clock import use_time_zone
 from palaver.core.config import Config
-from palaver.core.home import Home
+from palaver.core.home import Home, is_read_only_mode
 from palaver.templates.render import Renderer
 
 Result = TypeVar("Result")
@@ -47,10 +47,10 @@ class AsyncClient:
             home: Folder with the data. The default is `PALAVER_HOME`, or else the data folder of the platform.
             project: Folder of the current project. The default is the working folder. Code below it can be indexed,
                 unless it is the root of a file system.
-            read_only: True to change no byte of the home.
+            read_only: True to change no byte of the home. PALAVER_READ_ONLY has the same effect.
         """
         root = Home.find().root if home is None else Path(home).expanduser().absolute()
-        place = Home(root, read_only=read_only)
+        place = Home(root, read_only=read_only or is_read_only_mode())
         config = Config.read(place.config)
         use_time_zone(config.display_zone)
         folder = Path.cwd() if project is None else Path(project).expanduser().absolute()
@@ -61,7 +61,7 @@ class AsyncClient:
                 Renderer(place.templates),
                 usual_roots((str(folder), *config.document_roots)),
                 folder,
-                background=not read_only,
+                background=not place.read_only,
                 strict=config.strict_memories,
             ),
             budget=None,

@@ -380,3 +380,18 @@ def test_only_http_passes_the_gate() -> None:
     anyio.run(run)
     assert passed == ["lifespan"]
     assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_a_token_file_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
+    """A pipe, a folder or a device in place of the token file is an error, and is not waited for."""
+    home = Home(tmp_path)
+    match kind:
+        case "pipe":
+            os.mkfifo(home.http_token)
+        case "folder":
+            home.http_token.mkdir()
+        case _:
+            home.http_token.symlink_to("/dev/zero")
+    with pytest.raises(ConfigInvalid, match="cannot be used"):
+        load_token(home)

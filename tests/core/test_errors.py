@@ -10,6 +10,7 @@ from palaver.core import errors
 from palaver.core.errors import InvalidInput, PalaverError, SourceUnreadable, StoreError, StoreMissing
 
 LEAVES: list[PalaverError] = [
+    errors.QueryTooLong(20_000, 10_000),
     errors.QueryTooShort(),
     errors.QueryNotText(),
     errors.ConceptCount(),

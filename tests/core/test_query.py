@@ -12,6 +12,7 @@ from palaver.core.errors import (
     InvalidInput,
     InvalidLimit,
     QueryNotText,
+    QueryTooLong,
     QueryTooShort,
     UnknownType,
 )
@@ -32,6 +33,15 @@ def test_two_to_five_concepts_are_allowed() -> None:
         with pytest.raises(ConceptCount, match="Query array must have 2-5 items") as refused:
             Query.parse(["ab"] * count)
         assert refused.value.hint == "Add or remove concepts."
+
+
+def test_query_has_at_most_ten_thousand_characters() -> None:
+    """Queries, concepts and other wordings have at most 10,000 characters."""
+    longest = "kiln " * 2_000
+    assert Query.parse(longest).concepts == (longest.strip(),)
+    for query, also in ((longest + "rooms", ()), (["ab", "x" * 10_001], ()), ("ab", ("x" * 10_001,))):
+        with pytest.raises(QueryTooLong, match="at most 10,000 allowed"):
+            Query.parse(query, also=also)
 
 
 @pytest.mark.parametrize("query", ["", "a", "  a  ", "\n", ["ab", "c"], ["ab", ""]])

@@ -191,11 +191,12 @@ def test_erasing_works_in_a_damaged_copy(place: Place, block: int) -> None:
 
 
 def test_copies_of_older_homes_get_checksums_once(place: Place) -> None:
-    """The first verification computes missing checksums, and later verifications detect damage with them."""
+    """The first repair computes missing checksums, and later verifications detect damage with them."""
     place.restore(agents=False)
     drop_checksums(place)
 
     assert place.is_sound()
+    assert place.is_sound(repair=True)
     with Store.open(place.home.database) as store:
         assert all(source.sums for source in store.sources.all())
     flip(place.home.archive / BLOBS["uncompressed"], random.Random(1))
@@ -280,7 +281,7 @@ def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage:
             assert place.is_sound(), seed
         with Store.open(place.home.database) as store:
             assert not store.tombstones.differs_from_file(), seed
-            assert not store.reserved_ids.is_damaged, seed
+            assert not store.reserved_ids.damage, seed
         assert place.exported()[1] == 1, seed
 
 

@@ -656,7 +656,8 @@ def test_an_export_names_files_not_exported() -> None:
     """An export report counts verified files and lists files that were not exported."""
     one = ExportedFile("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
     damage = CopyDamaged(Path("/archive/pi/b.jsonl"), "lines 3-9 are damaged")
-    page = RENDERER.render("exported", exported=Exported(Path("/out"), [one], present=1, problems=[damage]))
+    exported = Exported(Path("/out"), [one], present=1, problems=[damage], secrets={})
+    page = RENDERER.render("exported", exported=exported, contents="No secret.")
 
     assert page.startswith("1 file, 2.0 MB in /out. Checksums match the archive.")
     assert "1 of them existed already." in page

@@ -78,7 +78,7 @@ def _is_empty(home: Home) -> bool:
 
     if home.is_new:
         return True
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         return not store.sources.totals()[0]
 
 
@@ -89,7 +89,7 @@ def _suggested_query(home: Home) -> str:
     """
     from palaver.archiver.store import Store
 
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
     for session in sessions:
         words: list[str] = _WORD.findall(session.title)
@@ -132,7 +132,7 @@ def _announce_wait(home: Home) -> None:
     """Print a message if another process is ingesting, because this process then waits."""
     from palaver.archiver.store import ARCHIVER, Store
 
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         holder = store.leases.holder(ARCHIVER)
     if holder is not None:
         print_message(f"Waiting up to {_WAIT:.0f} s for another process that is ingesting ({holder.who}).")

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Final
 
 import click
-from msgspec.structs import replace
 
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.ask.loop_limits import LoopLimits
 from palaver.core.config import Config
-from palaver.core.home import Home, is_read_only_mode
+from palaver.core.home import Home
 from palaver.core.query import Filters
 from palaver.templates.json_output import to_json, with_tokens
 
@@ -78,7 +77,7 @@ def ask(
     """
     places = [place for project in projects for place in places_of(project)]
     filters = Filters.parse(after=after, before=before, projects=places)
-    home = replace(Home.find(), read_only=is_read_only_mode())
+    home = Home.find()
     with open_layers(home) as layers:
         here = "" if anywhere or places else layers.project_at(Path.cwd())
         page, words = renderer(), " ".join(question)

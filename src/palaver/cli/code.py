@@ -32,7 +32,7 @@ def print_symbols(name: str, options: Mapping[str, Any], *, budget: int, as_json
     refuse_others(_USABLE | {"symbol"}, "--symbol")
     wanted = _code_filter(options)
     home = Home.find()
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         code = CodeSearch.of_home(store, home)
         found = code.symbols(redacted(name, home), wanted, limit=options["limit"])
     if as_json:
@@ -53,7 +53,7 @@ def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, bud
     refuse_others(_USABLE | {"query", "place", "context"}, "--in code")
     wanted = _code_filter(options)
     home = Home.find()
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         code = CodeSearch.of_home(store, home)
         found = code.lines(redacted(text, home), wanted, limit=options["limit"], context=context)
     if as_json:

@@ -75,6 +75,21 @@ SECTIONS: Final = {
 }
 """Commands by heading: name, module, and summary. The module has a function with the name of the command."""
 
+READING: Final = frozenset({
+    "ask", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck", "help",
+    "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
+    "memories list", "memories review", "memories show", "mnemonics list", "model", "observe --dead-letters",
+    "observe --estimate", "observe --preferences", "projects", "read", "recall", "redact", "search", "sessions",
+    "show", "stats", "status", "timeline", "toolsets",
+})  # fmt: skip
+"""Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
+WRITING: Final = frozenset({
+    "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
+    "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo",
+    "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "up", "watch",
+})  # fmt: skip
+"""Commands that read-only mode refuses before they start."""
+
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
 _QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys()
@@ -88,6 +103,40 @@ _SYNONYMS: Final = {
     "init": "up", "setup": "install", "connect": "install", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
 """Names that similar tools use, each with the Palaver command that does the same."""
+
+
+class _GuardedContext(click.Context):
+    """Context that refuses a command that writes, if PALAVER_READ_ONLY is set."""
+
+    def invoke(self, callback: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Run a command. See `click.Context.invoke`.
+
+        Raises:
+            StoreReadOnly: The command writes, and this process must not.
+        """
+        from palaver.core.errors import StoreReadOnly
+        from palaver.core.home import Home, is_read_only_mode
+
+        if is_read_only_mode() and (use := _writing_use(self)):
+            hint = "Unset PALAVER_READ_ONLY to run it."
+            raise StoreReadOnly(Home.find().root, f"`palaver {use}` has to write", hint=hint)
+        return super().invoke(callback, *args, **kwargs)
+
+
+def _writing_use(context: click.Context) -> str:
+    """Return the use of a command that writes, such as `fsck --repair`, or an empty text if it only reads."""
+    path = context.command_path.partition(" ")[2]
+    given = [option for each in context.command.params for option in each.opts if context.params.get(each.name or "")]
+    options = [f"{path} {option}" for option in given]
+    writing = next(filter(WRITING.__contains__, options), "")
+    return writing or (path if path in WRITING and READING.isdisjoint(options) else "")
+
+
+def _guard(command: click.Command) -> None:
+    """Make a command and its subcommands refuse to write in read-only mode."""
+    command.context_class = _GuardedContext
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        _guard(each)
 
 
 class Commands(click.Group):
@@ -104,6 +153,7 @@ class Commands(click.Group):
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
         command = cast("click.Command", getattr(module, cmd_name))
         add_common_options(command, quotes=cmd_name in _QUOTING)
+        _guard(command)
         return command
 
     def resolve_command(

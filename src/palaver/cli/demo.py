@@ -21,7 +21,7 @@ def refuse_demo(home: Home) -> None:
 
 def refuse_demo_only(home: Home, arguments: str) -> None:
     """Raise `DemoOnly` if only demo data is archived. `arguments` end the command in the hint, such as `fix ERROR`."""
-    demo = Home(home.root / DEMO_FOLDER)
+    demo = Home(home.root / DEMO_FOLDER, home.read_only)
     if demo.has_database and home.is_new:
         raise DemoOnly(demo.root, hint=f"To use it: {command_of(demo)} {arguments}")
 
@@ -31,7 +31,7 @@ def is_demo(home: Home) -> bool:
     if home.root.name != DEMO_FOLDER or not home.database.exists():
         return False
     try:
-        with Store.open(home.database) as store:
+        with Store.of(home) as store:
             names = {source.path.name for source in store.sources.all()}
     except PalaverError:
         return False  # The caller opens the database as well and reports the problem.

@@ -14,7 +14,7 @@ import click
 from palaver.core.clock import now
 from palaver.core.config import Config, write_settings
 from palaver.core.errors import InvalidInput, UnknownProject
-from palaver.core.home import Home, is_read_only_mode
+from palaver.core.home import Home
 from palaver.core.injection import SESSION_END, HookEvent, InjectionTotal
 
 from .options import as_json
@@ -109,7 +109,7 @@ def run(event: str) -> None:
     deadline = threading.Timer(SECONDS, os._exit, (0,))
     deadline.daemon = True
     with suppress(Exception):  # A hook never disturbs the agent: no message, no failure.
-        home = Home(Home.find().root, read_only=is_read_only_mode())
+        home = Home.find()
         if event == SESSION_END:
             if call := b"" if sys.stdin.isatty() else _standard_input():
                 _record_end(home, call)
@@ -173,7 +173,7 @@ def _archive_ended(home: Home) -> None:
         return
     config = Config.read(home.config)
     with ended_sessions(home) as paths:
-        with Store.open(home.database) as store:
+        with Store.of(home) as store:
             watched = store.leases.holder(WATCHER) is not None
         if paths and not watched and HookEvent.SESSION_START in config.hooks:
             with Pipeline(home, config.model, config.exclude) as pipeline:
@@ -233,7 +233,7 @@ def _check_project(home: Home, named: str) -> None:
         return
     if not home.has_database:
         raise UnknownProject(named)
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         check_projects(store, [named])
 
 
@@ -243,7 +243,7 @@ def _totals(home: Home) -> list[InjectionTotal]:
 
     if not home.has_database:
         return []
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         return store.injections.totals(now() - _MONTH)
 
 

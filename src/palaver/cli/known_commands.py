@@ -60,7 +60,7 @@ def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: boo
     """
     home = Home.find()
     refuse_demo_only(home, "fix ERROR")
-    with Store.open(home.database) as store, ArchiveSearch(home, Config.read(home.config).model) as layers:
+    with Store.of(home) as store, ArchiveSearch(home, Config.read(home.config).model) as layers:
         names = _known(store, projects)
         fixes = known_fixes(layers, store, error, names)
     shown = fixes[:limit]
@@ -79,7 +79,7 @@ def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: b
     """
     home = Home.find()
     refuse_demo_only(home, "how TASK")
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         names = _known(store, projects)
         commands = project_commands(store, task, names)
         tasks = [] if commands else known_tasks(store, names)

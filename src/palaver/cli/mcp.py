@@ -14,7 +14,7 @@ from palaver import __version__
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from palaver.archiver.documents.document_roots import usual_roots
 from palaver.core.config import Config
-from palaver.core.home import Home, is_read_only_mode
+from palaver.core.home import Home
 from palaver.templates.render import Renderer
 
 from .failures import INTERRUPTED
@@ -63,7 +63,7 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port:
         signal.signal(signal.SIGINT, _end)
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
     served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix, underscores=underscores)
-    config = _server_config(read_only=read_only or is_read_only_mode())
+    config = _server_config(read_only=read_only)
     # These imports are slow, because they load the SDK.
     if port is not None:
         from palaver.agents.http_server import serve_http
@@ -81,15 +81,16 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port:
 
 
 def _server_config(*, read_only: bool) -> ServerConfig:
-    home = replace(Home.find(), read_only=read_only)
+    home = Home.find()
+    home = replace(home, read_only=read_only or home.read_only)
     config = Config.read(home.config)
     return ServerConfig(
         home,
         config.model,
         Renderer(home.templates),
         usual_roots(config.document_roots),
-        make_judge=None if read_only else judge_factory(home, config),
-        background=not read_only,
+        make_judge=None if home.read_only else judge_factory(home, config),
+        background=not home.read_only,
         strict=config.strict_memories,
         program=tuple(program_words()),
     )

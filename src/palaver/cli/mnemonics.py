@@ -38,7 +38,7 @@ def list_allowed(*, as_json: bool) -> None:
     """List the allowed folders."""
     home = Home.find()
     home.check()
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         folders = store.mnemonics.allowed()
     if as_json:
         print_json({"allowed": folders})
@@ -88,7 +88,7 @@ def disallow(path: str, *, as_json: bool) -> None:
     home.check()
     project = _folder_of(path)
     folder = str(project.path)
-    with Store.open(home.database) as store, store.transaction():
+    with Store.of(home) as store, store.transaction():
         known = folder in store.mnemonics.allowed()
         store.mnemonics.disallow(folder)
     if not known:

@@ -75,7 +75,7 @@ def observe(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     home = Home.find()
     config = Config.read(home.config)
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         if preferences:
             _show_preferences(store, as_json=as_json)
         elif setup:

@@ -53,7 +53,7 @@ def places_of(project: str) -> list[str]:
     whole, home = folder.resolve(), Home.find()
     if not home.has_database:
         return [str(whole)]
-    with Store.open(home.database) as store:
+    with Store.of(home) as store:
         archived, namespace = project_at(store, whole) or str(whole), store.projects.namespace(whole)
         return [archived, namespace] if store.documents.uses(namespace) else [archived]
 

@@ -19,7 +19,7 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
     Every text is redacted before it is stored. Equal secrets have equal placeholders. After an update of the rules,
     `palaver archive` parses all transcripts again.
     """
-    with Store.open(Home.find().database) as store:
+    with Store.of(Home.find()) as store:
         found = secrets_in(store)
     if as_json:
         print_json(found)

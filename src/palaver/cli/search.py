@@ -237,7 +237,7 @@ def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: 
 
 def _is_empty() -> bool:
     """Return whether the archive is empty, for example after a first run on a full disk."""
-    with Store.open(Home.find().database) as store:
+    with Store.of(Home.find()) as store:
         return not (store.changes.last() or store.sources.totals()[0])
 
 

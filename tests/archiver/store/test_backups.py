@@ -1,15 +1,18 @@
 """Only one process at a time makes a backup, and the next backup removes files of a killed process."""
 
+import shutil
 from contextlib import closing
 from pathlib import Path
 
 import apsw
+import pytest
 
-from palaver.archiver.store import Store
-from palaver.archiver.store.backups import Backups
+from palaver.archiver.store import Store, backups, stage_table
+from palaver.archiver.store.backups import KEPT, Backups, day_of
 from palaver.archiver.store.database import Database
 from palaver.archiver.store.lease_table import BACKUP
 from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.core.clock import show_day
 from palaver.core.home import Home
 
 
@@ -22,7 +25,7 @@ def test_an_unfinished_copy_is_removed(path: Path) -> None:
         store.back_up()
 
     [today] = Backups(home).all()
-    assert list(home.backups.iterdir()) == [today]
+    assert {path.name for path in home.backups.iterdir()} == {today.name, f"{today.name}.sha256"}
     assert today.stat().st_mode & 0o777 == 0o600
 
 
@@ -54,3 +57,59 @@ def test_only_a_database_without_page_checksums_is_rewritten(path: Path) -> None
 
     Store.create(path.with_name("new.db")).close()
     assert has_checksums(path.with_name("new.db"))
+
+
+DAY = 24 * 3600 * 1000
+
+
+def days(home: Home) -> list[str]:
+    return [day_of(path) for path in Backups(home).all()]
+
+
+def test_a_wrong_clock_deletes_no_newer_backup(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a week in the future, new backups are made every day, and the newest made is never deleted."""
+    clock = [1_772_000_000_000]
+    for module in (backups, stage_table):
+        monkeypatch.setattr(module, "now", lambda: clock[0])
+    with Store.create(path) as store:
+        for day in (*range(400, 400 + KEPT), 0, 1, 2):
+            clock[0] = 1_772_000_000_000 + day * DAY
+            store.back_up()
+            assert days(store.home)[0] == show_day(clock[0]), day
+            assert len(days(store.home)) <= KEPT
+
+        assert days(store.home)[:4] == ["2026-02-27", "2026-02-26", "2026-02-25", "2027-04-07"]
+        assert not any(stage.fails for stage in store.stages.all())
+
+
+def test_backups_of_earlier_versions_are_the_oldest(path: Path) -> None:
+    """A backup without a number in its name is older than one with a number, whatever its day is."""
+    with Store.create(path) as store:
+        store.back_up()
+        [newest] = Backups(store.home).all()
+        for year in (2020, 2030):
+            shutil.copy(newest, newest.with_name(f"palaver-{year}-01-01.db"))
+        (newest.parent / "palaver-notes.db").touch()
+
+        assert [path.name for path in Backups(store.home).all()] == [
+            newest.name,
+            "palaver-2030-01-01.db",
+            "palaver-2020-01-01.db",
+        ]
+        assert list(Backups(store.home).damaged()) == []
+
+
+def test_earlier_backups_are_verified_with_each_new_one(path: Path) -> None:
+    """The stage `verify-backups` names a damaged backup until it was set aside."""
+    with Store.create(path) as store:
+        store.back_up()
+        [first] = Backups(store.home).all()
+        old = first.rename(first.with_name("palaver-000001-2020-01-01.db"))
+        store.back_up()
+        [problem] = [stage.problem for stage in store.stages.all() if stage.fails]
+        assert problem == f"{old}: its SHA-256 is missing"
+
+        store.replace_backups([old])
+        assert not any(stage.fails for stage in store.stages.all())
+        assert old.with_name(f"damaged-{old.name}").exists()
+        assert [day for day in days(store.home) if day == "2020-01-01"] == []

@@ -76,7 +76,7 @@ def test_the_bundled_sqlite_is_safe() -> None:
 def test_the_files_are_private(store: Store, path: Path) -> None:
     """From their creation on, only the owner has permission to read the database and the files beside it."""
     store.sessions.save(Session("claude-code", "one"))
-    files = list(path.parent.iterdir())
+    files = [file for file in path.parent.iterdir() if file.is_file()]
 
     assert {file.name for file in files} == {"palaver.db", "palaver.db-wal", "palaver.db-shm"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}

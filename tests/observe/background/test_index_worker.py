@@ -5,6 +5,7 @@
 import pytest
 
 from palaver.archiver.copies.copy_verification import BUDGET, CopyVerifier
+from palaver.core import clock
 from palaver.core.clock import now
 from palaver.core.report import VerifiedCopies
 from palaver.observe.background import index_schedule, index_worker
@@ -45,7 +46,7 @@ def test_copies_are_verified_each_hour(history: History, monkeypatch: pytest.Mon
 
     def later(seconds: float) -> None:
         at = now() + round(seconds * 1000)
-        monkeypatch.setattr(index_worker, "now", lambda: at)
+        monkeypatch.setattr(clock, "now", lambda: at)
         index_worker.verify_due(history.home, history.store, indexer)
 
     monkeypatch.setattr(CopyVerifier, "run", run)
@@ -56,6 +57,8 @@ def test_copies_are_verified_each_hour(history: History, monkeypatch: pytest.Mon
     assert len(begun) == 1
     later(index_schedule._IDLE - 10 * BUDGET)
     assert len(begun) == 2
+    later(-3 * 24 * 3600)  # The clock was wrong before.
+    assert len(begun) == 3
 
 
 def test_an_index_of_another_version_is_rebuilt(history: History) -> None:

@@ -232,12 +232,16 @@ def test_copies_without_a_row_are_reported(home: Home) -> None:
 
 
 def test_a_lost_database_is_reported(home: Home) -> None:
-    """The remedy for a lost database restores it from the raw copies. Without raw copies the check raises an error."""
+    """A lost database is restored from backups or else from raw copies. Without both, the check raises an error."""
     for path in home.root.glob("palaver.db*"):
         path.unlink()
 
     [problem] = check_consistency(home).problems
+    assert "fsck --repair" in problem.remedy
+    shutil.rmtree(home.backups)
+    [problem] = check_consistency(home).problems
     assert "rebuild --from-archive" in problem.remedy
+    assert [each.problem for each in check_consistency(home, repair=True).problems] == [problem.problem]
     shutil.rmtree(home.archive)
     with pytest.raises(StoreMissing):
         check_consistency(home)
