@@ -157,7 +157,7 @@ class ZeroResultExplanation(Struct, frozen=True):
         no_known_term: True if neither the query's words nor similar words occur in the index.
         missing: Words of a short query that do not occur in the index.
         without_missing: Number of hits without the missing words, or None if the query has no other words.
-        deleted: What was deleted and how to undo it, if the archive contains no session. Otherwise empty.
+        deleted: What was deleted and how to undo it, if no session of the requested projects is left. Otherwise empty.
     """
 
     weak: tuple[Hit, ...] = ()
