@@ -137,8 +137,9 @@ def test_an_emptied_archive_names_its_deletions() -> None:
     palaver("archive")
     project = json.loads(palaver("projects", "--json").stdout)["projects"][0]["name"]
     number = forgotten("--project", project)
-    for words in (("sessions", "--project", project), ("search", "tide", "--project", project)):
-        assert f"deleted. Restore with `palaver forget --undo {number}`" in palaver(*words).stdout, words
+    for command in (("sessions",), ("search", "tide")):
+        page = palaver(*command, "--project", project).stdout
+        assert f"deleted. Restore with `palaver forget --undo {number}`" in page, command
     palaver("forget", "--undo", number)
     palaver("archive")
     assert "deleted" not in palaver("sessions").stdout + palaver("projects").stdout
