@@ -1,6 +1,6 @@
 """Results of the three layers of search: hits, details and transcripts."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -157,6 +157,7 @@ class ZeroResultExplanation(Struct, frozen=True):
         no_known_term: True if neither the query's words nor similar words occur in the index.
         missing: Words of a short query that do not occur in the index.
         without_missing: Number of hits without the missing words, or None if the query has no other words.
+        deleted: What was deleted and how to undo it, if no session of the requested projects is left. Otherwise empty.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -172,6 +173,7 @@ class ZeroResultExplanation(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     without_missing: int | None = None
     reword: bool = False
+    deleted: str = ""
 
 
 class Results(Struct, frozen=True):
@@ -300,6 +302,10 @@ class Detail(Struct, frozen=True):
     units: tuple[EditedUnit, ...] = ()
     edits: tuple[UnitEdit, ...] = ()
     short_session_id: str = ""
+
+
+Part: TypeAlias = tuple[str, int, int | None]
+"""Part of a session: an archive path with its first and last line, or None up to the end of the file."""
 
 
 class TranscriptExcerpt(Struct, frozen=True):

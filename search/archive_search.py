@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..archiver.store.session_table import ProjectTotal
     from ..core.home import Home
     from ..core.query import Query
-    from ..core.results import Detail, OutputMatches, Results, Timeline, TranscriptExcerpt
+    from ..core.results import Detail, OutputMatches, Part, Results, Timeline, TranscriptExcerpt
     from .present.hits import Hits
     from .present.transcript_reader import TranscriptPaths, TranscriptReader
     from .rank.engine import Engine
@@ -241,11 +241,28 @@ class ArchiveSearch(Closing):
             )
         return hit.path, hit.start_line
 
+    def parts(self, wanted: str) -> list[Part]:
+        """Return the parts of a session, given by its ID or the start of its ID, or else the file or hit itself.
+
+        Each part is an archive path with its first and last line. Raises the same errors as `locate`.
+        """
+        path, first = self.locate(wanted)
+        source = self._store.sources.by_archived(path)
+        if source is None or source.id is None:
+            return [(path, first, None)]
+        name = self._store.sources.native_id(source.id)
+        is_session = name.startswith(wanted) or wanted == f"{source.agent}/{name}"
+        return self._paths.parts(path) if is_session else [(path, first, None)]
+
     def read(
         self, path: str, start_line: int = 1, end_line: int | None = None, /, *, budget: int = 0
     ) -> TranscriptExcerpt:
         """See `SearchIndex.read`. A `budget` above the default of 8,000 tokens allows a longer excerpt."""
         return self._reader.read(path, start_line, end_line, budget)
+
+    def read_parts(self, parts: Sequence[Part], *, budget: int = 0) -> list[TranscriptExcerpt]:
+        """Return an excerpt for each of the first parts that fit the token budget together, at least for the first."""
+        return self._reader.read_parts(parts, budget)
 
     def conversation_tokens(self, path: str) -> int:
         """Return the tokens of a whole conversation with tool calls and shortened tool results, or 0 if unknown."""

@@ -1,6 +1,7 @@
 """`palaver forget`: preview, deletion, erasure and undo."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,27 @@ def test_undo_erase_now_and_list_reject_other_options(words: tuple[str, ...]) ->
     """Other options next to `--undo`, `--erase-now` or `--list` are rejected instead of ignored."""
     message = palaver("forget", *words, code=2).stderr
     assert message.splitlines()[0].endswith("can only be combined with --json")
+
+
+def test_an_emptied_archive_names_its_deletions() -> None:
+    """After the last session was deleted, lists and searches say how many were deleted and how to undo it."""
+    number = forgotten("--since", "2000-01-01")
+    told = re.compile(rf"\d+ sessions were deleted\. Restore with `palaver forget --undo {number}`")
+    for words in (("projects",), ("sessions",), ("search", "tide")):
+        page = palaver(*words).stdout
+        assert told.search(page), words
+        assert "palaver up" not in page, words
+
+    palaver("forget", "--undo", number)
+    palaver("archive")
+    project = json.loads(palaver("projects", "--json").stdout)["projects"][0]["name"]
+    number = forgotten("--project", project)
+    for command in (("sessions",), ("search", "tide")):
+        page = palaver(*command, "--project", project).stdout
+        assert f"deleted. Restore with `palaver forget --undo {number}`" in page, command
+    palaver("forget", "--undo", number)
+    palaver("archive")
+    assert "deleted" not in palaver("sessions").stdout + palaver("projects").stdout
+
+    palaver("forget", "--erase-now", forgotten("--since", "2000-01-01"))
+    assert "deleted permanently. `palaver forget --list`" in palaver("projects").stdout

@@ -174,3 +174,35 @@ def test_plain_output_has_no_marks(demo_session: str) -> None:
         assert "recalled-" not in plain
         assert "\x1b" not in plain
         assert len(plain.splitlines()) == len(marked.splitlines()) - 2
+
+
+@pytest.mark.parametrize("worktree_first", [True, False])
+def test_a_session_in_two_folders_is_shown_in_order_of_time(home: Path, tmp_path: Path, worktree_first: bool) -> None:
+    """An agent that changes its folder continues a session in another file. The timeline and `read` show all parts."""
+    main_folder = {"sessionId": SESSION, "cwd": "/code/kiln", "gitBranch": "main"}
+    worktree = {"sessionId": SESSION, "cwd": "/code/kiln/.claude/worktrees/glaze", "gitBranch": "glaze"}
+    asked = (("Plan the glaze", 9, main_folder), ("Mix the glaze", 10, worktree), ("Merge the glaze", 11, main_folder))
+    for name, place in sorted({"-code-kiln": main_folder, "-code-kiln-w": worktree}.items(), reverse=worktree_first):
+        path = tmp_path / "projects" / name / f"{SESSION}.jsonl"
+        path.parent.mkdir(parents=True)
+        lines = list[object]()
+        for prompt, hour, at in asked:
+            stamp = {"timestamp": f"2026-05-04T{hour:02}:00:00Z", **place}
+            reply = assistant(text("Done. " * 200), id=f"m{hour}", uuid=f"a{hour}", **stamp)
+            lines += [user(prompt, uuid=f"u{hour}", **stamp), reply] if at is place else []
+        path.write_bytes(jsonl(lines))
+        with Pipeline(Home(home / "palaver")) as pipeline:
+            pipeline.run(in_paths([tmp_path / "projects"]))
+
+    for words in (("timeline", SESSION), ("read", SESSION)):
+        page = palaver(*words).stdout
+        shown = re.findall("(?:^|exchange )((?:Plan|Mix|Merge) the glaze)$", page, re.MULTILINE)
+        assert shown == [prompt for prompt, *_ in asked], words
+    assert "3 exchanges, branch main" in palaver("sessions").stdout
+    assert "# Directory: /code/kiln\n" in page
+    assert page.count("# Title: Plan the glaze\n") == 3
+    assert palaver("read", SESSION, "--raw").stdout.count("\n") == 6
+
+    short = palaver("read", SESSION, "--budget", "500").stdout
+    assert short.count("# Title: ") == 1
+    assert re.findall("Next part: palaver read .*/-code-(.*)/.* (.*)", short) == [("kiln-w", "1-"), ("kiln", "3-")]

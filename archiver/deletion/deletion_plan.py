@@ -4,8 +4,9 @@ If other sessions repeat deleted lines, the preview counts their copies, not the
 loses an exchange, undo restores the exchange under a new ID.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -13,7 +14,9 @@ from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
 from ..files.lines import split
+from ..reading.lineage import origins
 from ..store import Source, Store
+from ..store.source_table import DELETED
 from .ownership import Ownership, has_files, repeats_others
 from .repeat_filter import RepeatFilter
 from .selector import Selection, Selector
@@ -102,6 +105,8 @@ class Planner:
             hashes |= found
             kept += others if whole else 0
             self._add_lines(repeated, source, selector, selection)
+        if self._add_copies(selector, selection, hashes):
+            repeated.excludes_nothing = True
         repeats = self._repeats(selector, selection, hashes, repeated, unreadable, progress)
         return DeletionPlan(
             selector, selection, frozenset(hashes), repeats, tuple(sorted(unreadable)), kept, seq, erase
@@ -134,7 +139,46 @@ class Planner:
 
         hashes = {line_hash for line, line_hash in ownership.hashes(source, everywhere=True) if is_deleted(line)}
         records = self._store.sources.records_of(number).items()
-        return hashes | {self._suppression.record(record) for record, line in records if is_deleted(line)}, len(others)
+        hashes |= {self._suppression.record(record) for record, line in records if is_deleted(line)}
+        return hashes | self._contents(source, ownership, is_deleted), len(others)
+
+    def _contents(self, source: Source, ownership: Ownership, is_deleted: Callable[[int], bool]) -> set[int]:
+        """Return keyed hashes of the deleted exchanges, except hashes that an exchange that stays has too."""
+        name = self._store.sources.native_id(source.id or 0)
+        found: dict[bool, set[int]] = {True: set(), False: set()}
+        for content, lines in self._suppression.contents(ownership.exchanges(source), [name]):
+            found[all(map(is_deleted, lines))].add(content)
+        return found[True] - found[False]
+
+    def _add_copies(self, selector: Selector, selection: Selection, hashes: set[int]) -> bool:
+        """Add keyed hashes of the lines of forks that repeat deleted content under other IDs or times.
+
+        Return whether there are such lines.
+        """
+        before = len(hashes)
+        touched = selection.sources | selection.lines.keys()
+        for source in self._forks(selector, touched):
+            if source.id not in selection.sources and source.session is not None:
+                names = origins(self._store, self._store.sessions.load(source.session))
+                with suppress(CopyDamaged):
+                    contents = self._suppression.contents(self._copies.exchanges(source), names)
+                    lines = {line for content, its in contents if content in hashes for line in its}
+                    hashes |= self._hashes_of_lines(source, lines) if lines else set()
+        return len(hashes) > before
+
+    def _forks(self, selector: Selector, touched: AbstractSet[int]) -> list[Source]:
+        """Return the sources that repeat content of these sources, or repeated it before it was deleted."""
+        store, sources = self._store, selector.sources
+        sessions = store.sessions.several({sources[each].session or 0 for each in touched}).values()
+        later = [number for session in sessions for number in store.sessions.descendants(session)]
+        partly = {number for number, source in sources.items() if DELETED in source.coverage}
+        found = store.repetitions.repeating(touched).union(store.sources.of_sessions(later), partly)
+        return [sources[number] for number in sorted(found & sources.keys())]
+
+    def _hashes_of_lines(self, source: Source, lines: AbstractSet[int]) -> set[int]:
+        records = self._copies.records(source).items()
+        hashes = {line_hash for line, line_hash in self._copies.hashes(source, everywhere=True) if line in lines}
+        return hashes | {self._suppression.record(record) for record, line in records if line in lines}
 
     def _hashes_of_damaged(
         self, source: Source, selection: Selection, unreadable: set[str], *, erase: bool

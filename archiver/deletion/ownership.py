@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ...core.conversation import ResumePoint
+from ...core.conversation import Exchange, ResumePoint
 from ...core.errors import CopyDamaged
 from ..copies.compressed_file import CompressedFile
 from ..copies.raw import RawArchive, matches
@@ -88,6 +88,11 @@ class Ownership:
             return {}
         with self.reading(source) as file:
             return extracted_records(file, source.agent)
+
+    def exchanges(self, source: Source) -> list[Exchange]:
+        """Return the exchanges of a copy, including lines that repeat other copies. Raises `CopyDamaged`."""
+        with self.reading(source) as file:
+            return parse_copy(file, source.agent, source.path, self._key).with_rewinds()
 
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield pairs of a line number of a copy and a keyed hash of that line. A line can have several hashes.

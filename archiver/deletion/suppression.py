@@ -2,6 +2,8 @@
 
 - A line with an ID or a time is recognised by its content, in any file.
 - Any other line is recognised only in its original file or copy, because two users can write the same text.
+- A copy of a whole exchange, or of its beginning, is recognised by its content and position in related sessions, even
+  if its lines have other IDs and times. The hashes of its own lines are then added to the list.
 - A record is recognised by its ID, even if a fork or resumed session repeats it on a different line.
 
 A JSON line also has a keyed hash of its canonical form. Therefore, the line stays deleted if an agent rewrites the file
@@ -11,14 +13,16 @@ with other whitespace or another order of keys.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import orjson
 
+from ...core.conversation import Exchange
 from ..files.lines import Line, is_blanked
+from ..reading.lineage import Beginning, beginnings
 from ..store import Store
 
 IDENTIFYING: Final = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
@@ -64,6 +68,28 @@ class SuppressionList:
     def record(self, record: str) -> int:
         """Return the keyed hash of a record ID."""
         return self._hash(b"record", record.encode("utf-8", "surrogatepass"))
+
+    def copies(self, exchanges: Sequence[Exchange], origins: Collection[str]) -> dict[int, int]:
+        """Return the lines of a whole file that copy deleted lines, each with the keyed hash of the deleted content.
+
+        `origins` contains the IDs of the session and of its ancestors.
+        """
+        contents = self.contents(exchanges, origins)
+        known = self._store.tombstones.matching({content for content, _ in contents}, erased=self._erased)
+        return {line: content for content, lines in contents if content in known for line in lines}
+
+    def contents(self, exchanges: Sequence[Exchange], origins: Collection[str]) -> list[tuple[int, set[int]]]:
+        """Return the keyed hashes of the beginnings of the exchanges of a whole file, each with its lines."""
+        return [(content, each.lines) for each in beginnings(exchanges) for content in self._content(each, origins)]
+
+    def _content(self, beginning: Beginning, origins: Iterable[str]) -> set[int]:
+        """Return the keyed hashes of the beginning of an exchange: one for each session ID, and one for its time.
+
+        They recognise copies with other IDs. Unrelated sessions can contain the same text, but not at the same time.
+        """
+        times = [] if beginning.at is None else [b"\0%d" % beginning.at]
+        names = [name.encode("utf-8", "surrogatepass") for name in origins]
+        return {self._hash(b"content", beginning.digest + scope) for scope in (*names, *times)}
 
     def file(self, path: Path) -> int:
         """Return the keyed hash of a file path."""

@@ -26,7 +26,8 @@ from ..formats.folders import is_gone, is_readable
 from ..formats.record_events import SkipReason
 from ..formats.registry import by_agent
 from ..reading.exclusion import Exclusion
-from ..reading.parsing import parse
+from ..reading.lineage import begin_alike, parent_of, start_of
+from ..reading.parsing import ParsedLines, parse
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import Redactor
 from ..redaction.transcript_redactor import TranscriptRedactor
@@ -265,7 +266,7 @@ class Ingest:
             session = stored_session(self._store, session)
             if parsed is None:
                 parsed = parse(job.format, session, source.resume, copy, self._filters.redactor)
-            if any(not each.reading.records.keys().isdisjoint(parsed.records) for each in self._unstored):
+            if any(_is_related(each, session, parsed) for each in self._unstored):
                 self._store_all(report)
             reading = SourceReader(job.format, session, source, self._store, self._filters)
             reading.run(copy, parsed)
@@ -311,3 +312,14 @@ class Ingest:
                 self._store.sources.report(path, reason)
             for path in solved:
                 self._store.sources.report(path, None)
+
+
+def _is_related(unstored: _Ingested, session: Session, parsed: ParsedLines) -> bool:
+    """Return whether a parsed file may repeat a transcript that is not yet stored, or the reverse."""
+    other, began = unstored.session, start_of(parsed.exchanges)
+    return (
+        not unstored.reading.records.keys().isdisjoint(parsed.records)
+        or other.native_id == parent_of(session, parsed.notes)
+        or (other.parent_id == session.native_id and bool(unstored.reading.exchanges))
+        or (began is not None and other.started == began and begin_alike(unstored.reading.exchanges, parsed.exchanges))
+    )

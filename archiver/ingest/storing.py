@@ -36,8 +36,10 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
     number, before = store.sessions.save(session), source.session
     source.session = number
     number_of_source = store.sources.save(source)
-    if reading.later_sources:
-        store.sources.remove_records(reading.later_sources, reading.records)
+    if reading.tombstones:
+        store.tombstones.extend(reading.tombstones)
+    if reading.moved:
+        store.sources.remove_records((each.first, each.line) for each in reading.moved)
     store.sources.add_records(number_of_source, reading.records)
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.moved)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):

@@ -13,7 +13,7 @@ from ..formats import Event, FormatReader, TranscriptFormat
 from ..redaction import Redactor
 from ..redaction.private_spans import Unindexed, opt_out_in
 from ..redaction.transcript_redactor import TranscriptRedactor
-from .exchange_grouping import group_exchanges
+from .exchange_grouping import group_exchanges, mark_rewound
 
 
 class ParsedLines(Struct):
@@ -41,6 +41,14 @@ class ParsedLines(Struct):
         count = self.joined.get(line, 1)
         self.outcomes[start : start + count] = [reason] * count
 
+    def with_rewinds(self) -> list[Exchange]:
+        """Return the exchanges with the turns marked that the user abandoned by a rewind."""
+        exchanges = self.exchanges
+        for note in self.notes:
+            if note.fact is Fact.REWOUND and note.value:
+                exchanges = [mark_rewound(exchange, int(note.value), note.line) for exchange in exchanges]
+        return exchanges
+
     def count_as(self, reason: str, lines: Iterable[int]) -> None:
         """Change the outcome of these lines from `parsed` to `reason`. Other outcomes do not change."""
         for line in lines:
@@ -55,15 +63,16 @@ def parse(
     file: BinaryIO,
     redactor: Redactor,
     repeated: Collection[str] = (),
+    copied: Collection[int] = (),
 ) -> ParsedLines:
     """Parse a file to its end, except a last line that is still being written.
 
-    Turns are skipped as repeated if `repeated` contains the ID of their record, or if the record also occurs on an
-    earlier line.
+    Turns are skipped as repeated if `repeated` contains the ID of their record, if `copied` contains their line, or if
+    the record also occurs on an earlier line.
     """
     found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
-    reader = _RepetitionFilter(transcript_format.reader(session), found, repeated)
+    reader = RepetitionFilter(transcript_format.reader(session), found.records, repeated, copied)
     for event in group_exchanges(reader, lines, first_ordinal=start.ordinal):
         match event:
             case Exchange():
@@ -72,6 +81,7 @@ def parse(
                 found.notes.append(event)
             case Skipped(line, reason):
                 found.set_outcome(line, reason)
+    found.unindexed = reader.unindexed
     _redact(found, TranscriptRedactor(redactor))
     return found
 
@@ -105,20 +115,41 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
         yield line
 
 
-class _RepetitionFilter(FormatReader):
+class RepetitionFilter(FormatReader):
     """Reader that skips the turns of repeated records.
 
     Rewind notes on the lines of these turns are omitted too, because a repeated record is not a rewind by the user.
     """
 
-    def __init__(self, reader: FormatReader, found: ParsedLines, repeated: Collection[str]) -> None:
-        self._reader, self._found, self._repeated = reader, found, repeated
+    def __init__(
+        self,
+        reader: FormatReader,
+        records: dict[str, int],
+        repeated: Collection[str] = (),
+        copied: Collection[int] = (),
+        *,
+        first_line: int = 1,
+    ) -> None:
+        """Prepare to read. The line of each record that is not repeated is added to `records`.
+
+        Args:
+            reader: Reader of the transcript.
+            records: Line numbers by record ID.
+            repeated: IDs of records that another file contains.
+            copied: Lines that another file contains under other IDs.
+            first_line: Line from which on repeated records are skipped.
+        """
+        self._reader, self._records, self._repeated, self._copied = reader, records, repeated, copied
+        self._first_line = first_line
+        self.unindexed = False
+        """True if the user excluded the session in a prompt."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
+        """Yield the events of each line, with a `Skipped` event in place of each repeated turn."""
         repeated_line = 0
         for event in self._reader.read(lines):
             if isinstance(event, Turn) and event.speaker is Speaker.HUMAN and event.kind is Kind.PROMPT:
-                self._found.unindexed |= opt_out_in(event.text) is Unindexed.SESSION
+                self.unindexed |= opt_out_in(event.text) is Unindexed.SESSION
             if isinstance(event, Turn) and self._is_repeated(event):
                 repeated_line = event.line
                 yield Skipped(event.line, REPEATED)
@@ -127,6 +158,8 @@ class _RepetitionFilter(FormatReader):
 
     def _is_repeated(self, turn: Turn) -> bool:
         """Return whether the turn's record occurred on another line of this or another file."""
-        if not turn.record:
+        if turn.line in self._copied or turn.record in self._repeated:
+            return True
+        if not turn.record or turn.line < self._first_line:
             return False
-        return turn.record in self._repeated or self._found.records.setdefault(turn.record, turn.line) != turn.line
+        return self._records.setdefault(turn.record, turn.line) != turn.line

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
@@ -10,7 +10,7 @@ from typing import BinaryIO, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, ResumePoint, Session
+from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Milliseconds, Note, ResumePoint, Session
 from ...core.project import project_name
 from ...core.text import nfc
 from ..files.clipping import heading_of, one_line, plan_in
@@ -23,6 +23,7 @@ from ..store.source_table import DELETED
 from .exchange_grouping import mark_rewound
 from .exclusion import Exclusion, remove_all, remove_excluded
 from .late_results import link_late_results
+from .lineage import Copies, Lineage, origins, parent_of, start_of
 from .own_output import remove_own_output
 from .parsing import ParsedLines, parse
 from .stored_twice import has_anonymous_prompts, less_detailed, remove_stored_twice
@@ -43,6 +44,21 @@ class Suppression(Protocol):
 
     def lines(self, path: Path, lines: Iterable[Line]) -> set[int]:
         """Return the numbers of deleted lines among `lines`, which are lines of the file at `path`."""
+        ...
+
+    def copies(self, exchanges: Sequence[Exchange], origins: Collection[str]) -> dict[int, int]:
+        """Return the lines of a whole file that copy deleted lines, each with the tombstone of the deleted content.
+
+        `origins` contains the IDs of the session and of its ancestors.
+        """
+        ...
+
+    def hashes(self, paths: Sequence[Path], line: Line) -> set[int]:
+        """Return the tombstones that recognise a line of one of the files in `paths`."""
+        ...
+
+    def record(self, record: str) -> int:
+        """Return the tombstone that recognises a record."""
         ...
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
@@ -90,7 +106,9 @@ class SourceReader:
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
-        """IDs of sources that repeat records of this source, but were read before it (see `_later_sources`)."""
+        """IDs of sources that repeat records of this source, but were read before it."""
+        self.tombstones: set[tuple[int, int]] = set()
+        """Tombstones of deleted content, each with a new tombstone for a line of this source that copies it."""
         self.moved: list[Repetition] = []
         """Lines of `later_sources` whose records belong to this source from now on."""
         self.less_detailed: Collection[int] = ()
@@ -124,24 +142,27 @@ class SourceReader:
     def run(self, file: BinaryIO, parsed: ParsedLines | None = None) -> None:
         """Read from the source's resume point to the end of the file, or use the lines in `parsed`."""
         self._found = parsed or self._parse(file, self._source.resume)
-        earlier = self._earlier_records()
+        places = self._store.sources.locate(self.records)
         stored = self._stored_exchanges()
-        if self._reaches_back(earlier) or ((self._is_unindexed or stored) and not self.is_whole):
+        if self._reaches_back(places) or ((self._is_unindexed or stored) and not self.is_whole):
             self._found = self._parse(file, ResumePoint())
-            earlier = self._earlier_records()
-        if earlier:
+            places = self._store.sources.locate(self.records)
+        self._session.parent_id = parent_of(self._session, self._found.notes)
+        deleted = self._deleted_lines(file)
+        copies = self._copies(places, deleted)
+        self._note_later_sources(places, copies)
+        earlier = self._earlier(places)
+        if earlier or copies.lines:
             lines = self.records
-            self._found = self._parse(file, self._found.start, earlier)
-            self.repetitions = [
-                Repetition(*place, lines[record]) for record, place in earlier.items() if place[0] != self._source.id
-            ]
+            self._found = self._parse(file, self._found.start, earlier, copies.lines)
+            known = {Repetition(*place, lines[record]) for record, place in earlier.items()}
+            self.repetitions = sorted(each for each in known.union(copies.earlier) if each.first != self._source.id)
         calls_before = partial(self._store.exchanges.calls_before, self._source.id, self._found.start.line)
         self._found.exchanges = link_late_results(self._found.exchanges, calls_before)
-        self._drop_deleted(file)
+        self._drop_deleted(deleted)
         twice = remove_stored_twice(self._found, stored)
         self._exclude()
-        for note in self._found.notes:
-            self._apply(note)
+        self._apply_notes()
         self._describe()
         self._count()
         if self._is_unindexed or self._only_repeats:
@@ -167,8 +188,14 @@ class SourceReader:
             files = self._store.exchanges.of_session(number, contained=False)
             self.less_detailed = less_detailed(self.exchanges, files)
 
-    def _parse(self, file: BinaryIO, start: ResumePoint, repeated: Collection[str] = ()) -> ParsedLines:
-        return parse(self._format, self._session, start, file, self._filters.redactor, repeated)
+    def _parse(
+        self, file: BinaryIO, start: ResumePoint, repeated: Collection[str] = (), copied: Collection[int] = ()
+    ) -> ParsedLines:
+        return parse(self._format, self._session, start, file, self._filters.redactor, repeated, copied)
+
+    def _clean(self, found: ParsedLines) -> None:
+        remove_own_output(found, self._session, self._filters.home)
+        remove_excluded(found, self._session, self._filters.exclusion)
 
     @property
     def _only_repeats(self) -> bool:
@@ -179,19 +206,33 @@ class SourceReader:
     def _is_unindexed(self) -> bool:
         return self._found.unindexed or UNINDEXED in self._session.links
 
-    def _drop_deleted(self, file: BinaryIO) -> None:
-        """Remove the lines that the user deleted."""
+    def _deleted_lines(self, file: BinaryIO) -> set[int]:
+        """Return the lines that the user deleted, recognised by their content."""
+        suppression, start, path = self._filters.suppression, self._found.start, self._source.path
+        if not suppression:
+            return set()
+        deleted = suppression.lines(path, split(file, start_byte=start.byte, start_line=start.line))
+        copies = dict[int, int]()
+        if self.is_whole:
+            copies = suppression.copies(self._found.with_rewinds(), origins(self._store, self._session))
+        new = copies.keys() - deleted
+        if new:
+            records = [(suppression.record(record), line) for record, line in self.records.items()]
+            hashes = [(each, line.number) for line in split(file) for each in suppression.hashes([path], line)]
+            self.tombstones = {(copies[line], each) for each, line in (*records, *hashes) if line in new}
+        return deleted | copies.keys()
+
+    def _drop_deleted(self, lines: Collection[int]) -> None:
+        """Remove the lines that the user deleted: these lines, and the lines of deleted records."""
         found, suppression = self._found, self._filters.suppression
         if not suppression:
             return
-        rows = split(file, start_byte=found.start.byte, start_line=found.start.line)
-        gone = suppression.lines(self._source.path, rows) | suppression.records(found.records)
+        gone = {*lines, *suppression.records(found.records)}
         self.has_deleted = bool(gone)
         for place in range(self.lines):
             if found.start.line + place in gone:
                 found.outcomes[place] = DELETED
-        kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
-        found.exchanges = [each for each in kept if each.turns]
+        found.exchanges = _without(found.exchanges, gone)
         # Every line of a fork contains the ID of the parent session. The ID also applies to the remaining lines.
         found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
         # Records that undo can restore keep their owner.
@@ -200,43 +241,73 @@ class SourceReader:
 
     def _exclude(self) -> None:
         """Remove Palaver's own output, and content that the user excluded."""
-        remove_own_output(self._found, self._session, self._filters.home)
-        remove_excluded(self._found, self._session, self._filters.exclusion)
+        self._clean(self._found)
         if self._is_unindexed:
             remove_all(self._found)
             self._session.links[UNINDEXED] = "yes"
             self._session.title, self._session.title_rank = "", -1
             self._source.resume = ResumePoint()
 
-    def _earlier_records(self) -> dict[str, SourceLine]:
+    def _copies(self, places: Mapping[str, SourceLine], deleted: Collection[int]) -> Copies:
+        """Return the lines that this file and related files share by content."""
+        found, session = self._found, self._session
+        sharing = {source for source, _ in places.values()} - {self._source.id}
+        gone = {*deleted, *(self._filters.suppression.records(found.records) if self._filters.suppression else ())}
+        exchanges = _without(found.exchanges, gone) if gone else found.exchanges
+        began = start_of(exchanges) if self.is_whole else None
+        lineage = Lineage(self._store, session, self._source, sharing, began)
+        if not lineage:
+            return Copies()
+        stored = replace(found, exchanges=[*exchanges], outcomes=[*found.outcomes])
+        self._clean(stored)
+        return lineage.copies(stored.exchanges, whole=self.is_whole)
+
+    def _note_later_sources(self, places: Mapping[str, SourceLine], copies: Copies) -> None:
+        """Determine the lines of later sources that belong to this source."""
+        self.later_sources = copies.later
+        others = {source for source, _ in places.values()} - {self._source.id}
+        if others and not is_extracted(self._source.path):
+            # A sub-agent that has its own transcript was also extracted from the transcript of its parent.
+            self.later_sources = copies.later.union(self._store.sources.extracted(others))
+        lines = {Repetition(*at, self.records[record]) for record, at in places.items() if at[0] in self.later_sources}
+        self.moved = sorted({*lines, *copies.moved})
+
+    def _earlier(self, places: Mapping[str, SourceLine]) -> dict[str, SourceLine]:
         """Return the new records that occurred earlier, each with its earlier source and line.
 
         Earlier means in another source, or in this source before the first line of this reading. For a record that is
         read again, the stored line may be wrong. For example, if a prompt was queued twice, its record may have moved
         to another line.
         """
-        places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
-        others = {source for source, _ in places.values()} - {self._source.id}
-        self.later_sources = self._later_sources(others) if others else ()
-        self.moved = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.later_sources]
+        own = self._source.id, self._found.start.line
         return {
             record: place
             for record, place in places.items()
             if place[0] not in self.later_sources and (place[0] != own[0] or place < own)
         }
 
-    def _later_sources(self, others: Collection[int]) -> Collection[int]:
-        """Return the given sources of forks of this session, and of sub-agents that have their own transcript here."""
-        forks = self._store.sessions.forked_from(self._session, others)
-        if is_extracted(self._source.path):
-            return forks
-        return [*forks, *self._store.sources.extracted(others)]
-
-    def _reaches_back(self, earlier: Mapping[str, SourceLine]) -> bool:
+    def _reaches_back(self, places: Mapping[str, SourceLine]) -> bool:
         """Return whether a new line repeats a line before the resume point, or rewinds to such a line."""
+        own = self._source.id, self._found.start.line
         return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
-            source == self._source.id for source, _ in earlier.values()
+            place[0] == own[0] and place < own for place in places.values()
         )
+
+    def _apply_notes(self) -> None:
+        """Update the session from the notes.
+
+        The files of a session can be read in any order. Therefore, the folder and the title come from the file with the
+        first exchange, and the branch and the version from the file with the last exchange.
+        """
+        session, times, notes = self._session, _times(self.exchanges), self._found.notes
+        if times and session.started is not None and min(times) < session.started:
+            session.cwd = next((note.value for note in notes if note.fact is Fact.CWD), session.cwd)
+            if session.title_rank == 0:
+                session.title_rank = -1
+        if times and session.ended is not None and max(times) < session.ended:
+            notes = [note for note in notes if note.fact not in {Fact.BRANCH, Fact.VERSION}]
+        for note in notes:
+            self._apply(note)
 
     def _apply(self, note: Note) -> None:
         session = self._session
@@ -266,7 +337,7 @@ class SourceReader:
     def _describe(self) -> None:
         """Set the dates and the project of the session. Use the first prompt as its title if it has no other title."""
         session = self._session
-        times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
+        times = _times(self.exchanges)
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.cwd = nfc(session.cwd)
@@ -303,6 +374,16 @@ class SourceReader:
             source.resume = ResumePoint(
                 last.span.start_line, last.span.start_byte, last.ordinal, dict(before), sets_title
             )
+
+
+def _times(exchanges: Iterable[Exchange]) -> list[Milliseconds]:
+    return [at for exchange in exchanges for at in (exchange.started, exchange.ended) if at is not None]
+
+
+def _without(exchanges: Iterable[Exchange], lines: Collection[int]) -> list[Exchange]:
+    """Return the exchanges without the turns on these lines, and without the exchanges that lose all turns."""
+    kept = (replace(each, turns=tuple(turn for turn in each.turns if turn.line not in lines)) for each in exchanges)
+    return [each for each in kept if each.turns]
 
 
 def apply_title(session: Session, note: Note) -> None:

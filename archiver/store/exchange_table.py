@@ -3,7 +3,8 @@
 Extraction rules and indexes read this table, so they do not parse the raw copies again.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -94,6 +95,8 @@ _FROM: Final = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 _INACTIVE: Final = b"false]"
 """Last bytes of the JSON of a rewound turn. Searching for them is ten times as fast as parsing a long exchange."""
+_PROMPT_HEAD: Final = 200
+"""Number of characters by which a prompt is searched in the JSON of an exchange."""
 # A dictionary lookup is three times as fast as a call of the enumeration, and an archive has millions of turns.
 _SPEAKERS: Final = {speaker.value: speaker for speaker in Speaker}
 _KINDS: Final = {kind.value: kind for kind in Kind}
@@ -118,10 +121,11 @@ class ExchangeTable:
 
         `moved` lists lines of this source that forks, which were ingested earlier, also contain. An exchange of a fork
         on such a line moves to this source if a new exchange has the same turns. A moved exchange keeps its key and
-        observations.
+        observations. If this source already contains the exchange, its own key is kept.
         """
         known = self._known(source, first)
-        moving = self._moving(exchanges, moved)
+        stored = {each.turns for each in known.values()}
+        moving = self._moving([each for each in exchanges if _pack(each.turns) not in stored] if moved else (), moved)
         kept = _matched(known, [each for each in exchanges if each.ordinal not in moving])
         left = {each.key for each in kept.values()}
         self.delete([each.key for each in known.values() if each.key not in left])
@@ -173,6 +177,22 @@ class ExchangeTable:
             (session, contained),
         )
         return [_stored(row) for row in rows]
+
+    def beginning(self, source: int) -> Iterator[Exchange]:
+        """Yield the exchanges of a source, in order, each read when it is needed."""
+        for key in self.in_source(source):
+            for stored in self.load([key]).values():
+                yield stored.exchange
+
+    def beginning_with(self, sources: Collection[int], prompts: Iterable[str]) -> list[int]:
+        """Return the sources among these whose first exchange contains the beginning of one of these prompts."""
+        heads = [orjson.dumps(prompt[:_PROMPT_HEAD])[1:-1].decode() for prompt in prompts if prompt]
+        return self._db.numbers(
+            f"""SELECT e.source FROM exchange e WHERE e.source {AMONG}
+                AND e.ordinal = (SELECT min(ordinal) FROM exchange WHERE source = e.source)
+                AND EXISTS (SELECT 1 FROM json_each(?) WHERE instr(e.turns, CAST(value AS BLOB)))""",
+            (listed(sources), json.dumps(heads)),
+        )
 
     def around(self, key: int, count: int) -> list[int]:
         """Return the keys of an exchange and of up to `count` exchanges before and after it in its source, in order.
@@ -321,7 +341,7 @@ class ExchangeTable:
             if place is not None:
                 sql = f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND ? BETWEEN e.start_line AND e.end_line"
                 stored = self._first(sql, (place.first, place.line))
-                if stored is not None and _without_lines(stored.exchange) == _without_lines(exchange):
+                if stored is not None and _content(stored.exchange) == _content(exchange):
                     found[exchange.ordinal] = stored
         return found
 
@@ -399,8 +419,9 @@ def _matched(known: dict[int, _KnownExchange], exchanges: Sequence[Exchange]) ->
     return kept | {each.ordinal: left[each.ordinal] for each in exchanges if each.ordinal in left}
 
 
-def _without_lines(exchange: Exchange) -> list[Turn]:
-    return [turn._replace(line=0) for turn in exchange.turns]
+def _content(exchange: Exchange) -> list[tuple[Kind, str]]:
+    """Return the parts of an exchange that all of its copies share. Copies can have other lines, IDs and times."""
+    return [(turn.kind, turn.text) for turn in exchange.turns]
 
 
 def _pack(turns: Sequence[Turn]) -> bytes:

@@ -51,6 +51,12 @@ class RepetitionTable:
             (listed(sources),),
         )
 
+    def repeating(self, sources: Collection[int]) -> set[int]:
+        """Return the sources that repeat lines of the given sources."""
+        return set(
+            self._db.numbers(f"SELECT DISTINCT elsewhere FROM repetition WHERE source {AMONG}", (listed(sources),))
+        )
+
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
         """Map each exchange to the IDs of other sessions that repeat it. Exchanges without repetitions are omitted."""
         rows = self._db.rows_among(

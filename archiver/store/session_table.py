@@ -15,6 +15,8 @@ _COLUMNS: Final = Session.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
 SHORTEST_ID: Final = 4
 """Minimum characters of a short session ID."""
+_MOST_ANCESTORS: Final = 100
+"""Maximum length of a chain of forks. Damaged transcripts can make the chain a cycle."""
 _WORDS: Final = re.compile(r"(?![0-9a-fA-F]{8}-)(?:[A-Za-z]+[-_]){1,2}")
 """Pattern for one or two words at the start of an ID, which many sessions share. A part of a UUID is no word."""
 
@@ -195,23 +197,55 @@ class SessionTable:
         number = self.find(agent, native_id) if native_id else None
         return number is not None and UNINDEXED in self.load(number).links
 
-    def forked_from(self, session: Session, sources: Collection[int]) -> list[int]:
-        """Return the given sources whose sessions were forked from this session, directly or indirectly.
+    def ancestors(self, session: Session) -> list[int]:
+        """Return the sessions from which this session was started or forked, directly or indirectly, oldest first."""
+        return self._db.numbers(
+            f"""WITH RECURSIVE before (name, depth) AS (
+                    VALUES (?1, 1)
+                    UNION SELECT s.parent_id, depth + 1 FROM before
+                        JOIN session s ON (s.agent, s.native_id) = (?2, name) WHERE depth < {_MOST_ANCESTORS}
+                )
+                SELECT s.id FROM before JOIN session s ON (s.agent, s.native_id) = (?2, name)
+                WHERE s.native_id <> ?3 GROUP BY s.id ORDER BY max(depth) DESC, s.id""",
+            (session.parent_id, session.agent, session.native_id),
+        )
+
+    def descendants(self, session: Session) -> list[int]:
+        """Return the sessions that were started or forked from this session, directly or indirectly.
 
         Ancestors of this session are never returned, even if damaged transcripts make the forks a cycle.
         """
-        return self._db.numbers(
-            """WITH RECURSIVE before (name) AS (
+        found = self._db.numbers(
+            """WITH RECURSIVE after (name) AS (
                     VALUES (?1)
-                    UNION SELECT s.parent_id FROM before JOIN session s ON (s.agent, s.native_id) = (?2, name)
-                ), origin (source, name) AS (
-                    SELECT t.id, s.parent_id FROM source t JOIN session s ON s.id = t.session
-                        WHERE t.id IN (SELECT value FROM json_each(?4))
-                        AND s.agent = ?2 AND s.kind = ?5 AND s.native_id NOT IN (SELECT name FROM before)
-                    UNION SELECT source, s.parent_id FROM origin JOIN session s ON (s.agent, s.native_id) = (?2, name)
+                    UNION SELECT s.native_id FROM after JOIN session s ON s.parent_id = name AND s.agent = ?2
+                        WHERE s.native_id <> ''
                 )
-                SELECT DISTINCT source FROM origin WHERE name = ?3""",
-            (session.parent_id, session.agent, session.native_id, listed(sources), SessionKind.MAIN),
+                SELECT s.id FROM after JOIN session s ON (s.agent, s.native_id) = (?2, name)
+                WHERE name <> ?1 ORDER BY s.id""",
+            (session.native_id, session.agent),
+        )
+        before = set(self.ancestors(session)) if found else set[int]()
+        return [number for number in found if number not in before]
+
+    def has_relatives(self, session: Session, began: Milliseconds | None) -> bool:
+        """Return whether the session itself, a fork of it, or a session of its agent that began at `began` is stored.
+
+        This is one fast query, because most sessions have no relatives.
+        """
+        found = self._db.number(
+            """SELECT EXISTS (SELECT 1 FROM session WHERE native_id = ?1 AND agent = ?2)
+                   OR EXISTS (SELECT 1 FROM session WHERE parent_id = ?1 AND agent = ?2)
+                   OR EXISTS (SELECT 1 FROM session WHERE started = ?3 AND agent = ?2)""",
+            (session.native_id, session.agent, began),
+        )
+        return bool(found)
+
+    def begun_at(self, session: Session, at: Milliseconds) -> list[int]:
+        """Return the other sessions of the same agent that began at this time."""
+        return self._db.numbers(
+            "SELECT id FROM session WHERE started = ? AND agent = ? AND native_id <> ? ORDER BY id",
+            (at, session.agent, session.native_id),
         )
 
 

@@ -6,7 +6,7 @@ Each row also counts the lines by outcome: parsed, repeated, deleted, or skipped
 import json
 import os
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -138,6 +138,15 @@ class SourceTable:
         """Return the paths of the sources of a session, including superseded sources."""
         rows = self._db.rows("SELECT path FROM source WHERE session = ?", (session,))
         return [Path(os.fsdecode(path)) for (path,) in rows]
+
+    def of_sessions(self, sessions: Sequence[int]) -> list[int]:
+        """Return the IDs of the sources of these sessions, in the order of the sessions."""
+        rows = self._db.rows(
+            """SELECT t.id FROM json_each(?) AS wanted JOIN source t ON t.session = wanted.value
+               ORDER BY wanted.key, t.id""",
+            (listed(sessions),),
+        )
+        return [number for (number,) in rows]
 
     def main(self, session: int) -> Source | None:
         """Return the most complete source of a session, or None if the session has no exchange."""
@@ -282,6 +291,13 @@ class SourceTable:
         row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
         return row[0] if row else None
 
+    def native_id(self, source: int) -> str:
+        """Return the agent's ID of the session that a source belongs to, or an empty string."""
+        row = self._db.one(
+            "SELECT native_id FROM session WHERE id = (SELECT session FROM source WHERE id = ?)", (source,)
+        )
+        return row[0] if row else ""
+
     def locate(self, records: Collection[str]) -> dict[str, SourceLine]:
         """Map each record ID to the source and line that contained the record first. Unknown IDs are omitted."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
@@ -297,9 +313,12 @@ class SourceTable:
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )
 
-    def remove_records(self, sources: Collection[int], records: Collection[str]) -> None:
-        """Delete the stored lines of records in these sources, because an earlier source contains the records too."""
-        self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
+    def remove_records(self, places: Iterable[SourceLine]) -> None:
+        """Delete the records on these lines, because an earlier source contains them too."""
+        lines = json.dumps(list(places))
+        self._db.run(
+            "DELETE FROM record WHERE (source, line) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))", (lines,)
+        )
 
     def report(self, path: Path, reason: str | None) -> None:
         """Record why a file could not be read. If the reason is None, delete the record."""

@@ -1,6 +1,7 @@
 """Summaries: one observation per session that summarises its other observations. A new version keeps the key."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -8,6 +9,26 @@ from ...core.observation import Observation
 from .database import AMONG, Database, listed
 from .observation_table import COLUMNS, FROM, ObservationTable, StoredObservation, stored_of
 from .source_table import MAIN_SOURCE
+
+_CONVERSATION: Final = f"""
+WITH main AS ({MAIN_SOURCE}), part AS (
+    SELECT id FROM main UNION SELECT t.id FROM source t JOIN main ON t.id <> main.id
+    WHERE t.session = ?1 AND NOT t.superseded
+        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = t.id AND r.elsewhere = main.id)
+        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = main.id AND r.elsewhere = t.id)
+), found AS (
+    SELECT e.item, part.id AS part, i.at, coalesce(r.start_line, e.start_line) AS line,
+        coalesce(r.end_line, e.end_line) AS end_line, e.ordinal
+    FROM part JOIN item i ON i.session = ?1 JOIN exchange e ON e.item = i.key
+        LEFT JOIN repetition r ON (r.source, r.ordinal, r.elsewhere) = (e.source, e.ordinal, part.id)
+    WHERE e.source = part.id OR r.elsewhere = part.id
+), placed AS (
+    SELECT *, min(latest) FROM (
+        SELECT *, max(at) OVER (PARTITION BY part ORDER BY line, ordinal) AS latest FROM found
+    ) GROUP BY item
+)"""
+"""SQL query for the exchanges of session `?1`. Within a file, an exchange follows all exchanges before it, even if its
+time is earlier."""
 
 
 class SummaryTable:
@@ -29,18 +50,22 @@ class SummaryTable:
         return [key for key, source in rows if source == rows[0][1]]
 
     def conversation(self, session: int) -> list[int]:
-        """Return the exchanges in the main source of a session, in order, including those stored for its other copies.
+        """Return the exchanges of a session in order of time, including those stored for other copies of its files.
 
-        The exchanges of a growing copy that an earlier copy contains are stored only once, for the earlier copy.
+        The main source is the most complete of several copies. The exchanges of a growing copy that an earlier copy
+        contains are stored only once, for the earlier copy. Other files of the session that share no line with the main
+        source contain further parts of the conversation.
         """
-        return self._db.numbers(
-            f"""WITH main AS ({MAIN_SOURCE})
-                SELECT e.item FROM main JOIN item i ON i.session = ?1 JOIN exchange e ON e.item = i.key
-                    LEFT JOIN repetition r ON (r.source, r.ordinal, r.elsewhere) = (e.source, e.ordinal, main.id)
-                WHERE e.source = main.id OR r.elsewhere = main.id
-                ORDER BY coalesce(r.start_line, e.start_line), e.ordinal""",
+        return self._db.numbers(f"{_CONVERSATION} SELECT item FROM placed ORDER BY latest, part, line", (session,))
+
+    def places(self, session: int) -> list[tuple[str, int, int]]:
+        """Return the archive path and the first and last line of each exchange of `conversation`, in the same order."""
+        rows = self._db.rows(
+            f"""{_CONVERSATION} SELECT archived, line, end_line FROM placed JOIN source t ON t.id = part
+                ORDER BY latest, part, line""",
             (session,),
         )
+        return [(archived, start, end) for archived, start, end in rows]
 
     def summarised(self, exchanges: Sequence[int]) -> list[StoredObservation]:
         """Return the observations of these exchanges in order, without summaries."""

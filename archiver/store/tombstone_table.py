@@ -186,6 +186,13 @@ class TombstoneTable:
     def _insert_hashes(self, number: int, hashes: Iterable[int]) -> None:
         self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(each, number) for each in hashes])
 
+    def extend(self, hashes: Iterable[tuple[int, int]]) -> None:
+        """Add tombstones for copies of deleted content. Each pair has the tombstone of the content and the new one."""
+        self._changed = True
+        self._db.run_many(
+            "INSERT OR IGNORE INTO tombstone SELECT ?2, forgetting FROM tombstone WHERE mark = ?1", list(hashes)
+        )
+
     def set_state(self, number: int, state: DeletionState) -> None:
         """Change the state of a deletion. When undo is no longer possible, delete the content kept for undo."""
         self._changed = True

@@ -3,8 +3,10 @@
 It contains sizes, the numbers of parsed, repeated and skipped transcript lines, and the progress of each stage.
 """
 
+from collections.abc import Collection
 from typing import Final
 
+from ...archiver.deletion.empty_archive import explain_deletions
 from ...archiver.files.lines import PARSED, REPEATED
 from ...archiver.store import WATCHER, Store
 from ...core.amount import many
@@ -72,6 +74,15 @@ def projects_of(home: Home) -> list[ProjectCount]:
     """
     with Store.of(home) as store:
         return _projects(store)
+
+
+def deletions_of(home: Home, projects: Collection[str] = ()) -> str:
+    """Return what was deleted and how to undo it, or an empty string if sessions (of these projects) are left.
+
+    Raises `StoreMissing`.
+    """
+    with Store.open(home.database, read_only=home.read_only) as store:
+        return explain_deletions(store, projects)
 
 
 def _projects(store: Store) -> list[ProjectCount]:

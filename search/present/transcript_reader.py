@@ -1,9 +1,10 @@
 """Third level of search results: lines of an archived transcript, parsed as a conversation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import groupby, takewhile
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from ...archiver.formats.registry import by_agent
 from ...archiver.reading.exchange_grouping import group_exchanges
 from ...archiver.reading.exclusion import is_excluded
 from ...archiver.reading.late_results import link_late_results
+from ...archiver.reading.parsing import RepetitionFilter
 from ...archiver.redaction import Redactor
 from ...archiver.redaction.transcript_redactor import TranscriptRedactor
 from ...archiver.store import Source, Store
@@ -24,9 +26,9 @@ from ...archiver.store.session_candidates import ambiguous_session, similar_sess
 from ...archiver.store.session_table import SHORTEST_ID
 from ...archiver.store.source_table import DELETED
 from ...core import tokens
-from ...core.conversation import UNINDEXED, Exchange, Fact, Session
+from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
-from ...core.results import TranscriptExcerpt
+from ...core.results import Part, TranscriptExcerpt
 from .session_names import SessionNames
 
 BUDGET = 8_000
@@ -121,6 +123,17 @@ class TranscriptReader:
             also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
         )
 
+    def read_parts(self, parts: Iterable[Part], budget: int = 0) -> list[TranscriptExcerpt]:
+        """Return an excerpt for each of the first parts that fit the token budget together, at least for the first."""
+        found, left = list[TranscriptExcerpt](), budget or BUDGET
+        for part in parts:
+            excerpt = self.read(*part, budget)
+            left -= excerpt.tokens
+            if found and (left < 0 or found[-1].next_line):
+                break
+            found.append(excerpt)
+        return found
+
     def whole(self, path: str, start: int, end: int) -> list[Exchange]:
         """Return the exchanges on these lines without shortening. Raises the same errors as `read`."""
         source, last = self._range(path, start, end)
@@ -144,8 +157,14 @@ class TranscriptReader:
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
             deleted = self._suppression.lines(source.path, takewhile(lambda line: line.number <= excerpt.last, lines))
-        turns = [turn for each in self._parsed(excerpt, self._session(source), shorten=True) for turn in each.turns]
-        return deleted | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
+        with self._raw.open(source.archived) as file:
+            lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
+            reader = by_agent(source.agent).reader(self._session(source))
+            read = reader.read(takewhile(lambda line: line.number <= excerpt.last, lines))
+            turns = [event for event in read if isinstance(event, Turn) and event.record]
+        records = {turn.record: turn.line for turn in turns}
+        gone = self._suppression.records(records)
+        return deleted | {turn.line for turn in turns if records[turn.record] in gone}
 
     def _session(self, source: Source) -> Session:
         return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
@@ -185,7 +204,8 @@ class TranscriptReader:
         The store states which turns were rewound, because a rewind may appear much later in the transcript.
         """
         source, begin = excerpt.source, excerpt.parse_start
-        reader = by_agent(source.agent).reader(session, shorten=shorten)
+        whole = by_agent(source.agent).reader(session, shorten=shorten)
+        reader = RepetitionFilter(whole, {}, first_line=excerpt.start)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
             wanted = _RequestedLines(lines, excerpt.start, excerpt.last)
@@ -301,6 +321,22 @@ class TranscriptPaths:
         with suppress(InvalidInput):
             return self._exporter.find(name)
         return []
+
+    def parts(self, archived: str) -> list[Part]:
+        """Return the parts of a session in order of time. `archived` is the path of the session's main file.
+
+        A session has several parts if an agent continued it in another file, for example in another working folder.
+        """
+        source = self._store.sources.by_archived(archived)
+        places = self._store.summaries.places(source.session) if source and source.session else []
+        found, ends = list[Part](), {archived: 0}
+        for path, grouped in groupby(places, key=itemgetter(0)):
+            end = max(last for _, _, last in grouped)
+            found.append((path, ends.get(path, 0) + 1, end))
+            ends[path] = end
+        if len(ends) == 1:
+            return [(archived, 1, None)]
+        return [(path, first, None if last == ends[path] else last) for path, first, last in found]
 
     def _own(self, found: list[Source], name: str) -> str:
         sessions = {source.session: self._store.sessions.load(source.session) for source in found if source.session}

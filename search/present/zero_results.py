@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import fields, replace
 
+from ...archiver.deletion.empty_archive import explain_deletions
 from ...archiver.store import Store
 from ...core.query import Filters, Mode, Query
 from ...core.results import ConceptHits, Correction, Hit, UnknownName, ZeroResultExplanation
@@ -62,6 +63,7 @@ class ZeroResultExplainer:
             missing=missing,
             without_missing=self._without_words(query, analyzed, missing) if missing else None,
             reword=len(query.concepts) == 1 and not query.also,
+            deleted=explain_deletions(self._store, query.filters.projects),
         )
 
     def _concept_hits(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:

@@ -5,24 +5,46 @@ An export lists the messages of each conversation in `conversations.json`, usual
 
 from collections.abc import Iterator
 
-from ....core.conversation import Fact, Kind, Note, Turn
+from ....core.conversation import Fact, Kind, Note, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..containers import ExportFormat, message_line
 from ..json_values import first_string, instant, joined_text, mapping, mappings, string
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 from ..record_reader import RecordReader
+from ..rewinds import EntryTree
 from ..transcript_format import ContainerFormat
 
 
 class ClaudeAiReader(RecordReader):
-    """Reader of one conversation. Each record contains one message."""
+    """Reader of one conversation. Each record contains one message.
+
+    Messages form a tree. An edited prompt or a regenerated answer starts a branch. Older exports contain no parents.
+    """
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        super().__init__(session, shorten=shorten)
+        self._tree, self._previous = EntryTree(), ""
+
+    def _finish(self) -> None:
+        self._released += self._tree.abandoned(partial=self._partial)
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
             return self._header(mapping(record["conversation"]), line.number)
-        message = mapping(record.get("message"))
+        message, entry = mapping(record.get("message")), string(record.get("id"))
         stamp = RecordStamp(line.number, instant(message.get("created_at")), record_id("", line.data))
+        parent = string(message.get("parent_message_uuid"))
+        if not (self._previous or self._partial):
+            self._tree.add(parent, "", partial=False)  # The parent of the first message is the root, which has no line.
+        self._tree.add(entry, parent or self._previous, partial=self._partial)
+        self._previous = entry
+        events = self._message(message, stamp)
+        if not isinstance(events, str):
+            self._tree.mark_events(entry, line.number)
+        return events
+
+    def _message(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         match string(message.get("sender")):
             case "human":
                 return self._user(message, stamp) or SkipReason.EMPTY

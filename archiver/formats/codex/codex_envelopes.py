@@ -24,7 +24,9 @@ def headers(found: Iterable[Record]) -> Iterator[Record]:
 def parent_of(header: Record) -> str:
     """Return the ID of the session from which this session was started as a sub-agent or forked."""
     spawned = mapping(mapping(mapping(header.get("source")).get("subagent")).get("thread_spawn"))
-    return string(spawned.get("parent_thread_id")) or first_string(header, "parent_thread_id", "forked_from_id")
+    named = string(spawned.get("parent_thread_id")) or first_string(header, "parent_thread_id", "forked_from_id")
+    # A fork with a paginated history contains only its own records, and refers to the thread that it continues.
+    return named or string(mapping(header.get("history_base")).get("thread_id"))
 
 
 def unwrapped(record: Record) -> tuple[str, Record]:

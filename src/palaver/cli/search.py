@@ -1,6 +1,7 @@
 """`palaver search`, `timeline`, `show` and `read`: the three layers of detail."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -335,20 +336,20 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
-    start, end = _line_range(lines or "1-")
     with open_layers() as layers:
-        path, first = layers.locate(path)
-        start = start if lines else first
+        parts = [(layers.locate(path)[0], *_line_range(lines))] if lines else layers.parts(path)
         if raw:
             output = raw_output()
-            for line in layers.read_raw(path, start, end):
-                output.write(line)
+            for part in parts:
+                output.writelines(layers.read_raw(*part))
             return
-        transcript = layers.read(path, start, end, budget=budget)
+        excerpts = layers.read_parts(parts[:1] if as_json else parts, budget=budget)
     if as_json:
-        print_json(transcript_json(transcript, budget=budget))
-    else:
-        print_page(renderer(budget).read(transcript))
+        print_json(transcript_json(excerpts[0], budget=budget))
+        return
+    print_page("\n".join(renderer(budget).read(each) for each in excerpts))
+    for name, first, last in parts[len(excerpts) :]:
+        click.echo(f"Next part: palaver read {shlex.quote(name)} {first}-{last or ''}")
 
 
 def open_layers(home: Home | None = None) -> ArchiveSearch:

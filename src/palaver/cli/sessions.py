@@ -6,7 +6,7 @@ import click
 
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.observe.upkeep.archive_status import projects_of
+from palaver.observe.upkeep.archive_status import deletions_of, projects_of
 from palaver.templates.json_output import to_json, with_tokens
 
 from .demo import refuse_demo_only
@@ -42,7 +42,8 @@ def sessions(*, as_json: bool, **options: Any) -> None:
     elif page.sessions:
         print_page(renderer().sessions(page))
     else:
-        click.echo("No session matches. Remove a filter, or run `palaver projects` to see all projects.")
+        hint = "Remove a filter, or run `palaver projects` to see all projects."
+        click.echo(f"No session matches. {deletions_of(Home.find(), options['projects']) or hint}")
 
 
 @click.command()
@@ -55,4 +56,5 @@ def projects(*, as_json: bool) -> None:
     if as_json:
         print_json({"projects": found})
     else:
-        print_page(renderer().render("projects", projects=found))
+        deleted = "" if found else deletions_of(home)
+        print_page(renderer().render("projects", projects=found, deleted=deleted))

@@ -2,13 +2,13 @@
 
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Collection
 from itertools import permutations
 from typing import Any
 
 import pytest
 
 from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.reading.lineage import Copies, Lineage
 from palaver.core.observation import Evidence, Observation, ObservationType
 
 from ..formats.codex import codex_lines
@@ -100,13 +100,13 @@ def test_extracted_observations_move_to_the_origin(history: History) -> None:
 def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that an earlier version attributed to a fork move to its origin when the copies are read again."""
 
-    def none(*_: object) -> Collection[int]:
-        return ()
+    def none(*_: object, **__: object) -> Copies:
+        return Copies()
 
     history.write([*fork_lines("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     history.write(talk("one", "two", "on"), at=2)
     with monkeypatch.context() as earlier:
-        earlier.setattr(history.store.sessions, "forked_from", none)
+        earlier.setattr(Lineage, "copies", none)
         history.ingest()
     assert (history.prompts(), history.prompts(FORK)) == (["on?"], ["one?", "two?", "apart?"])
     keys = {each.exchange.prompt: each.key for each in history.stored()}

@@ -49,11 +49,19 @@ class KnownRecords:
         self.queries.append(set(records))
         return {record: place for record, place in self._known.items() if record in records}
 
-    def find(self, agent: str, native_id: str, scope: str = "") -> None:
+    def find(self, *_: object) -> None:
         """Return None, because the store contains no session."""
 
-    def forked_from(self, session: Session, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
-        return ()
+    def has_relatives(self, *_: object) -> bool:
+        return False
+
+    def _none(self, *_: object) -> list[int]:
+        return []
+
+    ancestors = descendants = begun_at = of_sessions = beginning = beginning_with = _none
+
+    def native_id(self, source: int) -> str:
+        return str(source)
 
     def calls_before(self, *_: object) -> Mapping[str, object]:
         return {}

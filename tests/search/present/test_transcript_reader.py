@@ -13,8 +13,10 @@ from palaver.search.present import transcript_reader
 from palaver.templates.json_output import transcript_json
 from palaver.templates.render import Renderer
 
+from ...archiver.deletion.steps import exchange as asked
+from ...archiver.deletion.steps import forget
 from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
-from ...archiver.history import ORIGINAL, History
+from ...archiver.history import FORK, ORIGINAL, History, talk
 
 STEPS = 40
 
@@ -98,3 +100,30 @@ def turns_of(transcript: TranscriptExcerpt) -> list[object]:
         (each.ordinal, each.span, each.started, each.tokens_in, [(t.line, t.text) for t in each.turns])
         for each in transcript.exchanges
     ]
+
+
+def lines_of(transcript: TranscriptExcerpt) -> list[tuple[int, str]]:
+    return [(turn.line, turn.text) for each in transcript.exchanges for turn in each.turns]
+
+
+def test_a_record_on_two_lines_is_shown_once(history: History) -> None:
+    """A program can write a record twice. The excerpt shows the first line, unless the excerpt begins after it."""
+    history.write([line for line in talk("port", "env", session=FORK) for _ in range(2)], FORK)
+    history.ingest()
+    archived = history.source(FORK).archived
+
+    with ArchiveSearch(history.home) as layers:
+        assert lines_of(layers.read(archived)) == [(1, "port?"), (3, "port!"), (5, "env?"), (7, "env!")]
+        assert [line for line, _ in lines_of(layers.read(archived, 2, 4))] == [2, 3]
+
+
+def test_a_deleted_record_on_two_lines_is_never_shown(history: History) -> None:
+    """Neither of the two lines of a deleted record is shown."""
+    history.write([line for line in talk("port", "env", session=FORK) for _ in range(2)], FORK)
+    history.ingest()
+    forget(history, asked(history, "port?", FORK))
+    archived = history.source(FORK).archived
+
+    with ArchiveSearch(history.home) as layers:
+        assert [line for line, _ in lines_of(layers.read(archived))] == [5, 7]
+        assert b"port" not in b"".join(layers.read_raw(archived))

@@ -63,6 +63,28 @@ def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
     ]
 
 
+def test_edited_prompts_and_regenerated_answers_are_branches(tmp_path: Path) -> None:
+    """The branch of the last message is active, also if the first prompt was edited. Other branches are rewound."""
+
+    def said(name: str, parent: str) -> dict[str, Any]:
+        sender = "assistant" if name.startswith("re:") else "human"
+        return message(sender, name, uuid=name, parent_message_uuid=parent)
+
+    cases = {
+        "no branch": ([said("a", "root"), said("re:a", "a"), said("b", "re:a"), said("re:b", "b")], []),
+        "edited": (
+            [said("a", "root"), said("re:a", "a"), said("b", "re:a"), said("re:b", "b"), said("c", "re:a")],
+            [(6, "4")],
+        ),
+        "edited first": ([said("a", "root"), said("re:a", "a"), said("b", "root"), said("re:b", "b")], [(4, "2")]),
+        "regenerated": ([said("a", "root"), said("re:a", "a"), said("re:2", "a"), said("b", "re:2")], [(4, "3")]),
+        "no parents": ([message("human", "a"), message("assistant", "re:a"), message("human", "b")], []),
+    }
+    for name, (messages, rewinds) in cases.items():
+        (data,) = contents(KNOWN, export(tmp_path / "a.json", *messages)).values()
+        assert notes(events(KNOWN, data), Fact.REWOUND) == rewinds, name
+
+
 def test_an_empty_conversation_is_kept_without_events(tmp_path: Path) -> None:
     """A conversation without ID and messages is identified by its name and time, and yields no events."""
     (data,) = contents(KNOWN, export(tmp_path / "a.json", uuid=None, name="", created_at=AT)).values()

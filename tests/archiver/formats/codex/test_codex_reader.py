@@ -107,6 +107,7 @@ def test_the_first_header_identifies_the_session() -> None:
         ({"source": {"subagent": "review"}}, SessionKind.SUBAGENT, ""),
         ({"thread_source": "subagent", "parent_thread_id": PARENT}, SessionKind.SUBAGENT, PARENT),
         ({"forked_from_id": PARENT}, SessionKind.MAIN, ""),
+        ({"history_base": {"thread_id": PARENT, "end_ordinal_exclusive": 4}}, SessionKind.MAIN, ""),
     ],
 )
 def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: SessionKind, parent: str) -> None:

@@ -1,0 +1,284 @@
+"""Recognition of exchanges that a file copied from another session under other record IDs or other times.
+
+Forks and resumed sessions begin with a copy of their origin. Many programs give the copied records new IDs or new
+times. Therefore, a copy is recognised by its content and its position: the file begins with the exchanges of a related
+session. Sessions are related if one was forked from the other, directly or indirectly, or if they share a record. The
+files of one session, and sessions that began at the same time, are related too.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from ...core.conversation import Exchange, Fact, Kind, Milliseconds, Note, Session, Turn
+from ..formats import is_extracted
+from ..store import Repetition, Source, Store
+from ..store.session_table import SessionTable
+
+_COMPARED = {Kind.PROMPT, Kind.PROSE, Kind.CALL}
+"""Kinds of turns by which a copy is recognised. Every copy contains these turns."""
+_CHANGEABLE = {Kind.THINKING, Kind.INJECTED}
+"""Kinds of turns that copies can change, and that add nothing if the rest of their exchange is a copy."""
+
+
+class Match(NamedTuple):
+    """Exchange of a copy, with the original exchange and the pairs of equal turns: the original before its copy."""
+
+    copy: Exchange
+    original: Exchange
+    pairs: list[tuple[Turn, Turn]]
+    whole: bool
+    """True if all compared turns of both exchanges are equal."""
+
+    @property
+    def lines(self) -> set[int]:
+        """Lines of the copy up to its first turn that differs, except lines that add content, such as a tool result."""
+        end = self.copy.span.end_line + 1
+        if not self.whole:
+            end = next((turn.line for turn in compared(self.copy)[len(self.pairs) :]), end)
+        contained = {(turn.kind, turn.text) for turn in self.original.turns}
+        turns = [turn for turn in self.copy.turns if turn.line < end]
+        added = {
+            turn.line for turn in turns if turn.kind not in _CHANGEABLE and (turn.kind, turn.text) not in contained
+        }
+        return {turn.line for turn in turns} - added
+
+
+class Copies(Struct):
+    """Copied lines of a file, and lines that files of forks copied from it before it was read."""
+
+    earlier: list[Repetition] = field(default_factory=list[Repetition])
+    """Lines that repeat a line of an earlier session."""
+    lines: set[int] = field(default_factory=set[int])
+    """Lines of exchanges that an earlier session contains. They include lines whose turns are not compared."""
+    moved: list[Repetition] = field(default_factory=list[Repetition])
+    """Lines of later sessions that belong to this file."""
+    later: set[int] = field(default_factory=set[int])
+    """Sources of these later sessions."""
+
+    def add_earlier(self, source: int, found: Match) -> None:
+        """Add an exchange that repeats an exchange of an earlier source."""
+        self.earlier += [Repetition(source, original.line, copy.line) for original, copy in found.pairs]
+        self.lines |= found.lines
+
+
+def compared(exchange: Exchange) -> list[Turn]:
+    """Return the turns of an exchange by which a copy is recognised."""
+    return [turn for turn in exchange.turns if turn.kind in _COMPARED]
+
+
+def parent_of(session: Session, notes: Iterable[Note]) -> str:
+    """Return the ID of the session from which a session was started or forked, or an empty string."""
+    return session.parent_id or next((note.value for note in notes if note.fact is Fact.PARENT), "")
+
+
+def start_of(exchanges: Iterable[Exchange]) -> Milliseconds | None:
+    """Return the earliest time of these exchanges, or None if no time is known."""
+    times = (at for exchange in exchanges for at in (exchange.started, exchange.ended) if at is not None)
+    return min(times, default=None)
+
+
+def begin_alike(one: Sequence[Exchange], other: Sequence[Exchange]) -> bool:
+    """Return whether two files may begin with the same prompt. Turns may precede the first prompt."""
+    return not {each.prompt for each in one[:2]}.isdisjoint(each.prompt for each in other[:2])
+
+
+def match(copy: Iterable[Exchange], original: Iterable[Exchange]) -> list[Match]:
+    """Return the exchanges at the start of `copy` that repeat the exchanges at the start of `original`, in order.
+
+    Abandoned exchanges of the original may be missing in the copy. Only the last match can be a part of an exchange.
+    """
+    found = list[Match]()
+    waiting = deque(filter(_begins_with_prompt, copy))
+    for theirs in filter(_begins_with_prompt, original):
+        if not waiting:
+            break
+        ours, turns = waiting[0], compared(theirs)
+        pairs = _equal_start(compared(ours), turns)
+        whole = len(pairs) == len(turns) == len(compared(ours))
+        if not _is_copy(pairs, whole=whole, last=len(waiting) == 1):
+            if any(turn.active for turn in theirs.turns):
+                break
+            continue
+        found.append(Match(ours, theirs, pairs, whole))
+        waiting.popleft()
+        if not whole:
+            break
+    return found
+
+
+def _begins_with_prompt(exchange: Exchange) -> bool:
+    return any(turn.kind is Kind.PROMPT for turn in compared(exchange)[:1])
+
+
+def _equal_start(ours: Sequence[Turn], theirs: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
+    pairs = list[tuple[Turn, Turn]]()
+    for mine, other in zip(ours, theirs, strict=False):
+        if (mine.kind, mine.text) != (other.kind, other.text):
+            break
+        pairs.append((other, mine))
+    return pairs
+
+
+def _is_copy(pairs: Sequence[tuple[Turn, Turn]], *, whole: bool, last: bool) -> bool:
+    """Return whether equal turns prove a copy. Users type the same prompt twice, so a prompt alone proves nothing.
+
+    A prompt with the same time, or a prompt without a reply that another prompt follows, is a copy.
+    """
+    if not pairs:
+        return False
+    original, copy = pairs[0]
+    same_time = original.at is not None and original.at == copy.at
+    return len(pairs) > 1 or same_time or (whole and not last)
+
+
+class Beginning(NamedTuple):
+    """First compared turns of an exchange, identified by their content and by the prompts before the exchange.
+
+    `at` is the time of its prompt. `lines` contains the lines of these turns, and of the turns between them.
+    """
+
+    digest: bytes
+    at: Milliseconds | None
+    lines: set[int]
+
+
+def beginnings(exchanges: Iterable[Exchange]) -> Iterator[Beginning]:
+    """Yield the beginnings of the exchanges of a whole file. A prompt alone is no beginning if a reply follows it.
+
+    Copies of a file can lack abandoned exchanges, so these do not change the digests of later exchanges.
+    """
+    before = hashlib.blake2b(digest_size=16)
+    for exchange in filter(_begins_with_prompt, exchanges):
+        turns, digest = compared(exchange), before.copy()
+        for count, turn in enumerate(turns, 1):
+            digest.update(f"{turn.kind} {len(turn.text)} {turn.text}".encode("utf-8", "surrogatepass"))
+            end = turns[count].line if count < len(turns) else exchange.span.end_line + 1
+            lines = {each.line for each in exchange.turns if each.line < end}
+            if count > 1:
+                yield Beginning(digest.digest(), turns[0].at, lines)
+            elif len(turns) == 1:
+                yield Beginning(digest.digest() + b"alone", turns[0].at, lines)
+        if any(turn.active for turn in exchange.turns):
+            before.update(f"{len(turns[0].text)} {turns[0].text}".encode("utf-8", "surrogatepass"))
+
+
+def origins(store: Store, session: Session) -> set[str]:
+    """Return the IDs of a session and of the sessions from which it was started or forked."""
+    related = [session, *store.sessions.several(store.sessions.ancestors(session)).values()]
+    return {name for each in related for name in (each.native_id, each.parent_id) if name}
+
+
+class Lineage:
+    """Related sessions of one file, in which copies of its lines are searched. False if no session is related."""
+
+    def __init__(
+        self, store: Store, session: Session, source: Source, sharing: Collection[int], began: Milliseconds | None
+    ) -> None:
+        """Find the files of related sessions.
+
+        Args:
+            store: Store with the files that were read before.
+            session: Session of the file.
+            source: The file.
+            sharing: Sources that contain some of the same records.
+            began: Start of the session, or None if it is unknown or if only the end of the file is read.
+        """
+        self._session, self._source, self._sharing = session, source, sharing
+        self._sources, self._exchanges = store.sources, store.exchanges
+        self._earlier, self._later, self._others = list[int](), list[int](), list[int]()
+        if sharing or session.parent_id or store.sessions.has_relatives(session, began):
+            self._find_relatives(store.sessions, began)
+
+    def __bool__(self) -> bool:
+        return bool(self._earlier or self._later or self._others)
+
+    def _find_relatives(self, sessions: SessionTable, began: Milliseconds | None) -> None:
+        session, sources = self._session, self._sources
+        self._earlier = sources.of_sessions(sessions.ancestors(session))
+        """Sources of the sessions from which this session was forked, oldest first."""
+        self._later = sources.of_sessions(sessions.descendants(session))
+        """Sources of forks and sub-agents."""
+        own = sessions.find(session.agent, session.native_id, session.scope)
+        begun = sessions.begun_at(session, began) if began is not None else []
+        related = {*self._earlier, *self._later, self._source.id}
+        others = {*self._sharing, *sources.of_sessions([*begun, *([own] if own is not None else [])])} - related
+        if not is_extracted(self._source.path):
+            self._others = sorted(others - {*sources.extracted(others)})
+        """Sources of other files of this session, and of sessions that name no common origin."""
+
+    def copies(self, exchanges: Sequence[Exchange], *, whole: bool) -> Copies:
+        """Return the lines of the file that repeat other files, and the lines of other files that repeat this file.
+
+        `exchanges` are the exchanges of the file as they would be stored. `whole` is true if they begin at its start.
+        """
+        found = Copies()
+        rest = self._find_earlier(exchanges, found) if whole else []
+        copied = set(self._exchanges.beginning_with(self._later, [each.prompt for each in exchanges[:2]]))
+        for source in self._later:
+            if source in copied or source in self._sharing:
+                self._find_later(exchanges, source, found)
+        for source in self._others if rest else ():
+            self._compare(rest, source, found)
+        return found
+
+    def _find_earlier(self, exchanges: Sequence[Exchange], found: Copies) -> list[Exchange]:
+        """Find lines that the file copied from its origins. Return the exchanges that follow the copied exchanges.
+
+        Each origin contains only what follows the part that it copied itself.
+        """
+        rest = list(exchanges)
+        for source in self._earlier:
+            matches = match(rest, self._exchanges.beginning(source)) if rest else []
+            for each in matches:
+                found.add_earlier(source, each)
+            if matches:
+                rest = rest[rest.index(matches[-1].copy) + 1 :] if matches[-1].whole else []
+        return rest
+
+    def _find_later(self, exchanges: Sequence[Exchange], source: int, found: Copies) -> None:
+        """Find lines that a later file copied. If only the end of this file is read, its first exchange was copied."""
+        theirs = list(self._exchanges.beginning(source))
+        found.later.add(source)
+        for each in match(theirs, exchanges) or match(theirs, exchanges[1:]):
+            found.moved += [Repetition(source, copy.line, mine.line) for mine, copy in each.pairs]
+
+    def _compare(self, exchanges: Sequence[Exchange], source: int, found: Copies) -> None:
+        """Compare the file with a file that does not name it as its origin, nor is named by it.
+
+        The original has the earlier times. If the times are equal, the original is the session that continues first
+        after the shared exchanges. If one of them does not continue, the original is the file that was changed first.
+        Lines that were assigned to a file before stay there when the other file is read again.
+        """
+        theirs, native_id = list(self._exchanges.beginning(source)), self._sources.native_id(source)
+        matches = match(exchanges, theirs)
+        is_related = source in self._sharing or native_id == self._session.native_id
+        if not matches or not (is_related or _same_start(matches[0])):
+            return
+        original, copy = matches[0].pairs[0]
+        mine, other = _continued_at(exchanges, matches[-1].copy), _continued_at(theirs, matches[-1].original)
+        if mine is None or other is None:
+            mine, other = self._source.mtime, self._sources.load(source).mtime
+        is_first = (copy.at or 0, mine, self._session.native_id) < (original.at or 0, other, native_id)
+        if is_first and (source not in self._sharing or self._source.id is None):
+            self._find_later(exchanges, source, found)
+        else:
+            for each in matches:
+                found.add_earlier(source, each)
+
+
+def _same_start(first: Match) -> bool:
+    """Return whether two sessions began at the same time with the same prompt, the same reply and no other results."""
+    original, copy = first.pairs[0]
+    results = [{turn.text for turn in each.turns if turn.kind is Kind.RESULT} for each in (first.original, first.copy)]
+    is_same = results[0] <= results[1] or results[1] <= results[0]
+    return len(first.pairs) > 1 and original.at is not None and original.at == copy.at and is_same
+
+
+def _continued_at(exchanges: Sequence[Exchange], last: Exchange) -> Milliseconds | None:
+    """Return the start of the first exchange after `last`, or None if there is none or if its time is unknown."""
+    rest = exchanges[[*exchanges].index(last) + 1 :]
+    return next((each.started for each in rest if each.started is not None), None)
