@@ -142,7 +142,7 @@ def get_observations(
 
     Usually enough to answer. Next, only if exact words matter: read with the id.
     """
-    details = conversation.renderer.with_read_costs(conversation.index.details(ids), conversation.index.read)
+    details = conversation.index.details(ids)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.observations(details))
     return _json({**details_json(details, budget=_JSON)})
