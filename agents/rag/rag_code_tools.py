@@ -31,7 +31,7 @@ def search_code(
 ) -> ToolReply:
     """Search indexed code by meaning, names and words. Returns functions, classes and methods, best first.
 
-    Compare scores only within one reply.
+    Results with scores from 0.7 are usually relevant.
     """
     start = time.perf_counter()
     query = redacted(without_controls(query), rag.config.home)
@@ -87,9 +87,9 @@ def index_codebase(
 
 
 def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
-    """Return the chunks sorted by score. A chunk that is indexed in several namespaces is returned once."""
+    """Return the chunks, the most relevant first. A chunk that is indexed in several namespaces is returned once."""
     best: dict[tuple[Path, int], FoundChunk] = {}
-    for each in sorted(found, key=lambda each: -each.score):
+    for each in sorted(found, key=lambda each: (-each.calibrated, -each.score)):
         best.setdefault((each.stored.source_file, each.stored.index), each)
     return list(best.values())
 
@@ -109,6 +109,6 @@ def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
         "unit_name": clean(chunk.name),
         "signature": clean(chunk.signature),
         "language": stored.language,
-        "score": round(found.score, 4),
+        "score": round(found.calibrated, 4),
         "content": clean(chunk.text),
     }
