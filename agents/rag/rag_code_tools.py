@@ -81,6 +81,8 @@ def index_codebase(
         reply["files_queued"] = indexed.queued
     if indexed.unembedded:
         reply["waiting_for_embedding"] = indexed.unembedded
+    if indexed.truncated:
+        reply["truncated_files"] = [clean(str(file)) for file in indexed.truncated]
     if indexed.failed:
         reply["failed_files"] = [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed]
     return rag.reply(reply)

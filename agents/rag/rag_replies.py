@@ -101,7 +101,8 @@ class CodeReply(TypedDict):
 class IndexedReply(TypedDict):
     """Reply to indexing a folder. `status` is `completed`, or `in_progress` while files are queued.
 
-    `semantic_units_extracted` counts functions, classes, methods and other named units of new and changed files.
+    `semantic_units_extracted` counts functions, classes, methods and other named units of new and changed files. Only
+    the beginning of `truncated_files` is indexed, because they are too long.
     """
 
     status: str
@@ -112,6 +113,7 @@ class IndexedReply(TypedDict):
     files_unchanged: NotRequired[int]
     files_queued: NotRequired[int]
     waiting_for_embedding: NotRequired[int]
+    truncated_files: NotRequired[list[str]]
     failed_files: NotRequired[list[dict[str, str]]]
 
 

@@ -94,7 +94,8 @@ class DocumentIngest:
         with self._store.transaction():
             keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
             documents.settle(file)
-        return IndexedFile(path, namespace, _ids(keys), units=_count_units(parsed.chunks))
+        units = _count_units(parsed.chunks)
+        return IndexedFile(path, namespace, _ids(keys), units=units, truncated=parsed.truncated)
 
     def index_directory(
         self,
@@ -230,6 +231,7 @@ class DocumentIngest:
             done.chunks += len(found.parsed.chunks)
             done.units += _count_units(found.parsed.chunks)
             done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.parsed.chunks)
+            done.truncated += [file.path] if found.parsed.truncated else []
             documents.replace(replace(document, metadata=found.parsed.metadata), found.parsed.chunks)
         elif document is not None and found.former is not None:
             if documents.digest(found.former, file.namespace) != document.digest:
