@@ -96,13 +96,19 @@ class ForgetData(Struct, frozen=True, omit_defaults=True):
 
 
 class ContextData(Struct, frozen=True, omit_defaults=True):
-    """Memories for a session, as Markdown."""
+    """Memories for a session, as Markdown.
+
+    `left_out` and `omitted_lines` count memories and lines of past sessions that did not fit. `withheld` counts
+    memories with low trust, and those of all projects that the user neither wrote nor approved.
+    """
 
     context: str
     token_estimate: int
     memory_count: int
     golden_rule_count: int
     left_out: int = 0
+    omitted_lines: int = 0
+    withheld: int = 0
     digest_lines: int = 0
     contradictions: list[list[str]] = []
 

@@ -97,6 +97,9 @@ def _chunks(unit: CodeUnit, rows: _Rows, containers: Container[str]) -> Iterator
     size = 0 if unit.inside and unit.kind in containers else rows.tokens(unit.start, unit.end)
     large = size > _TOKENS or unit.end - unit.start > _BLOCK
     if unit.inside and (large or unit.kind in containers):
+        if unit.inside[0].start == unit.start:  # Otherwise, no chunk would have the name of the unit.
+            yield from _chunks(unit._replace(end=unit.start + 1, inside=()), rows, containers)
+            unit = unit._replace(doc="")
         for inside in _with_gaps(unit.inside, unit, rows):
             yield from _chunks(inside, rows, containers)
         return

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...core import ids
 from ...core.document import Chunk, ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
-from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
+from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, NotADocument
 from ...core.progress import Progress, never, silent
 from ..formats.folders import is_gone
 from ..redaction import VERSION as REDACTION_VERSION
@@ -67,7 +67,7 @@ class DocumentIngest:
         """
         plain, root = roots.find(path)
         if plain.is_dir():
-            raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
+            raise NotADocument(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
         file = QueuedFile(plain, namespace, root)
         try:
@@ -115,7 +115,7 @@ class DocumentIngest:
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
-            raise DocumentUnreadable(plain, "the path is not a folder", hint="Index it as a file.")
+            raise NotADocument(plain, "the path is not a folder", hint="Index it as a file.")
         found = scan(plain, recursive=recursive, without=roots.without)
         if unreadable := next((problem for problem in found.problems if problem.path == plain), None):
             raise unreadable
