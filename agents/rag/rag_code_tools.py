@@ -42,7 +42,8 @@ def search_code(
         places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
     else:  # `palaver index` and other toolsets may index the files of the project in another namespace.
         places = [replace(wanted, namespaces=(rag.own_namespace(),)), replace(wanted, under=rag.project_root)]
-    found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
+    with rag.lookup():
+        found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
     rows = [_row(rag, each) for each in found[:limit]]
     elapsed = round(1_000 * (time.perf_counter() - start))
     reply: CodeReply = {"results": rows, "count": len(rows), "search_time_ms": elapsed}

@@ -170,10 +170,11 @@ def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *,
     """
     rag.refuse_injection(query)
     query = redacted(without_controls(query), rag.config.home)
-    found = rag.core.recall(query, wanted, limit=limit)
-    rows: list[ScoredMemoryRow] = found_rows(rag.core, found)
-    if not rows:
-        rows = found_rows(rag.core, rag.core.nearest(query, wanted)[:limit], weak=True)
+    with rag.lookup():
+        found = rag.core.recall(query, wanted, limit=limit)
+        rows: list[ScoredMemoryRow] = found_rows(rag.core, found)
+        if not rows:
+            rows = found_rows(rag.core, rag.core.nearest(query, wanted)[:limit], weak=True)
     if not rows and latest:
         newest = rag.core.page(wanted, limit=limit)
         rows = [{**row, "score": 0.0, "weak": True} for row in memory_rows(rag.core, newest)]
