@@ -156,7 +156,12 @@ def test_a_payload_says_something(fabric: Agent) -> None:
     """A payload without any content is an error, and nothing is stored. Sessions start and end without details."""
     kinds = ("file_opened", "command_executed", "error_occurred", "decision_made", "pattern_detected", "user_feedback")
     for kind in kinds:
-        for payload in ({}, {"error": "", "command": " \n", "file": None}, {"decision": {"text": []}}):
+        payloads: list[dict[str, object]] = [
+            {},
+            {"error": "", "command": " \n"},
+            {"decision": {"text": [], "by": None}},
+        ]
+        for payload in payloads:
             message = fabric.error("reportEvent", event=_event(type=kind, payload=payload))
             assert f"The payload of {kind} is empty" in message, (kind, payload)
     assert fabric.call("list", stats=True)["total"] == 0
