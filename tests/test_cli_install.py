@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.agents.clients.client_setup import ConfigChange
+from palaver.agents.clients.client_setup import ConfigChange, apply
 from palaver.agents.clients.client_table import CLIENTS
-from palaver.cli import install as install_command
 from palaver.cli import main
 
 from . import demo
@@ -140,14 +139,13 @@ def test_the_entry_of_a_yaml_file_is_shown(home: Path) -> None:
 
 def test_another_installation_at_the_same_time_is_no_error(cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If another process adds the entry first, the client is connected, and nothing is reported as failed."""
-    apply = install_command.apply
 
     def applied_first_by_another(change: ConfigChange) -> None:
         if change.is_needed:
             apply(change)
         apply(change)
 
-    monkeypatch.setattr(install_command, "apply", applied_first_by_another)
+    monkeypatch.setattr("palaver.cli.install.apply", applied_first_by_another)
     result = install("cursor", "--yes")
 
     assert (result.exit_code, result.exception) == (0, None)

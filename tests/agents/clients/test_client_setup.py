@@ -71,9 +71,10 @@ def test_equal_keys_are_refused() -> None:
         '{"mcpServers": {}, "mcpServers": {"palaver": {"command": "b"}}}',
     ):
         path = write(CURSOR.path, text)
-        for make in (lambda: plan(CURSOR, SERVER), lambda: plan_removal(CURSOR)):
-            with pytest.raises(ClientConfigUnusable, match="occurs 2 times"):
-                make()
+        with pytest.raises(ClientConfigUnusable, match="occurs 2 times"):
+            plan(CURSOR, SERVER)
+        with pytest.raises(ClientConfigUnusable, match="occurs 2 times"):
+            plan_removal(CURSOR)
         assert path.read_text() == text
 
 
@@ -81,9 +82,10 @@ def test_an_entry_that_cannot_be_installed_is_not_removed() -> None:
     """An entry that Palaver could not have written, such as one in an inline table, stays where it is."""
     codex = find_client("codex")
     path = write(codex.path, 'mcp_servers = { palaver = { command = "mine" } }\n')
-    for make in (lambda: plan(codex, SERVER), lambda: plan_removal(codex)):
-        with pytest.raises(ClientConfigUnusable):
-            make()
+    with pytest.raises(ClientConfigUnusable, match="cannot be extended"):
+        plan(codex, SERVER)
+    with pytest.raises(ClientConfigUnusable, match="cannot be extended"):
+        plan_removal(codex)
     assert path.read_text() == 'mcp_servers = { palaver = { command = "mine" } }\n'
 
 

@@ -134,7 +134,8 @@ def test_a_list_says_where_it_continues(fabric: Agent) -> None:
     """A page that ends early, by its limit or by the budget of a reply, names the offset of the next page."""
     for number in range(6):
         fabric.store(f"Decision {number}: " + f"tide{number} " * 2_000)
-    seen, offset = list[str](), 0
+    seen: list[str] = []
+    offset: int | None = 0
     while offset is not None:
         page = fabric.call("list", limit=4, offset=offset)
         assert page["memories"], offset
