@@ -46,6 +46,8 @@ from .workflow_prompts import PROMPTS, completions
 _SUBSCRIPTIONS_SINCE: Final = "2026-07-28"
 """First protocol version in which clients subscribe to list changes. Older clients are notified without a
 subscription."""
+_COMPLETIONS_MAX: Final = 100
+"""Maximum number of values in a completion, as MCP requires."""
 _NOT_FOUND: Final = -32002
 """Error code for an unknown resource, for clients older than `_SUBSCRIPTIONS_SINCE`. Others get INVALID_PARAMS."""
 
@@ -108,11 +110,11 @@ class ArchiveHandlers:
         """Return the project names or session IDs that begin with the typed text."""
         argument = _argument(params)
         try:
-            sessions = await self._run(latest_sessions) if argument in {"project", "session"} else ()
+            values = await self._run(lambda conversation: completions(conversation, argument, params.argument.value))
         except PalaverError as error:
             raise _mcp_error(error, INVALID_PARAMS) from None
-        values = completions(argument, params.argument.value, sessions)
-        return CompleteResult(completion=Completion(values=values, total=len(values), has_more=False))
+        shown = values[:_COMPLETIONS_MAX]
+        return CompleteResult(completion=Completion(values=shown, total=len(values), has_more=shown != values))
 
     async def listen(self, context: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         """Serve a subscription to changes of the list of resources."""

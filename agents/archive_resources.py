@@ -80,7 +80,7 @@ def read_resource(conversation: ConversationContext, address: str) -> str:
         details = conversation.index.details([name])
     except UnknownIds as error:
         raise InvalidInput(f"Unknown {kind}: {brief(name, _SHOWN)}", hint=error.hint or _HINTS[kind]) from None
-    return conversation.renderer.observations(conversation.renderer.with_read_costs(details, conversation.index.read))
+    return conversation.renderer.observations(details)
 
 
 _ARTICLES: Final = {"observation": "an observation", "session": "a session"}

@@ -1,5 +1,6 @@
 """Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
@@ -53,11 +54,15 @@ SearchInput: TypeAlias = Annotated[
 
 
 class ConversationContext(Struct, frozen=True):
-    """Context of the tools: the search, the renderer of Markdown replies, and the client's project if it is known."""
+    """Context of the tools: the search, the renderer of Markdown replies, and the client's project if it is known.
+
+    `project_names` returns the names of all projects, the one with the latest session first.
+    """
 
     index: SearchIndex
     renderer: Renderer
     here: str = ""
+    project_names: Callable[[], Sequence[str]] = tuple
 
 
 def search(
@@ -142,7 +147,7 @@ def get_observations(
 
     Usually enough to answer. Next, only if exact words matter: read with the id.
     """
-    details = conversation.renderer.with_read_costs(conversation.index.details(ids), conversation.index.read)
+    details = conversation.index.details(ids)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.observations(details))
     return _json({**details_json(details, budget=_JSON)})
@@ -245,7 +250,8 @@ def _archive(config: ServerConfig) -> "ArchiveSearch":
 
 def _open(config: ServerConfig) -> ConversationContext:
     archive = _archive(config)
-    return ConversationContext(archive, config.renderer, archive.project_at(config.project))
+    here = archive.project_at(config.project)
+    return ConversationContext(archive, config.renderer, here, lambda: [each.name for each in archive.projects()])
 
 
 def _projects(config: ServerConfig) -> str:

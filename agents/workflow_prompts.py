@@ -1,6 +1,6 @@
 """MCP prompts, which a user starts in the client: recall a topic, and review a session."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from mcp_types import Prompt, PromptArgument
@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from ..core.errors import InvalidInput, UnknownIds, UnknownProject
 from ..core.query import Query
-from ..core.results import Hit
 from ..core.text import is_one_word
 from ..templates.quote import brief
 from .archive_resources import latest_sessions
@@ -101,16 +100,16 @@ PROMPTS: Final = {
 """Prompts by name, in the order in which clients list them."""
 
 
-def completions(argument: str, typed: str, sessions: Sequence[Hit]) -> list[str]:
-    """Return the projects or session IDs of the latest sessions that begin with the typed text, newest first.
+def completions(conversation: ConversationContext, argument: str, typed: str) -> list[str]:
+    """Return the projects, or the IDs of the latest sessions, that begin with the typed text, the latest first.
 
     Other arguments have no completions.
     """
     match argument:
         case "project":
-            known = [each.project for each in sessions]
+            known = conversation.project_names()
         case "session":
-            known = [each.session_id for each in sessions]
+            known = [each.session_id for each in latest_sessions(conversation)]
         case _:
             known = []
     return [name for name in dict.fromkeys(known) if name and name.casefold().startswith(typed.casefold())]

@@ -129,13 +129,17 @@ class DocumentFolder(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """Result of indexing a file with `units` named units of code. If `unchanged` is true, the file keeps its chunks."""
+    """Result of indexing a file with `units` named units of code. If `unchanged` is true, the file keeps its chunks.
+
+    `truncated` is true if the file is too long, so that only its beginning is indexed.
+    """
 
     source_file: Path
     namespace: str
     chunk_ids: tuple[str, ...]
     unchanged: bool = False
     units: int = 0
+    truncated: bool = False
 
 
 class FailedFile(Struct, frozen=True):
@@ -171,6 +175,7 @@ class IndexedDirectory(Struct):
         gone: Number of files that were removed from the index, because they no longer exist or are now skipped.
         skipped: Number of files and folders that are not indexed, by reason.
         unembedded: Number of chunks that only text search finds, because they are not embedded yet.
+        truncated: New and changed files that are too long, so that only their beginning is indexed.
         failed: Files that could not be indexed.
     """
 
@@ -184,6 +189,7 @@ class IndexedDirectory(Struct):
     gone: int = 0
     skipped: dict[str, int] = field(default_factory=dict[str, int])
     unembedded: int = 0
+    truncated: list[Path] = field(default_factory=list[Path])
     failed: list[FailedFile] = field(default_factory=list[FailedFile])
 
 

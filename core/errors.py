@@ -260,6 +260,10 @@ class DocumentUnreadable(PalaverError):
         super().__init__(f"Failed to read file: {reason}", hint=hint)
 
 
+class NotADocument(DocumentUnreadable, InvalidInput):
+    """Error: the path is a folder instead of a file, or a file instead of a folder."""
+
+
 class MnemonicsUnusable(PalaverError):
     """Error: a memory file or folder cannot be read, written or deleted. The file is unchanged."""
 

@@ -1,11 +1,13 @@
 """Processing of ingested content after an ingest run.
 
-The steps are: read queued documents, redact memories, extract observations, and embed texts. An ingest run and the
-index worker both call `learn`. Each of them decides when to publish the results to the index.
+The steps are: read queued documents, redact memories, count the tokens of turns, extract observations, and embed
+texts. An ingest run and the index worker both call `learn`. Each of them decides when to publish the results to the
+index.
 """
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +24,9 @@ from . import rules
 from .memory.feedback import Feedback
 from .memory.memory_redaction import MemoryRedactor, redact_stored_memories
 from .observe_pending import observe_pending
+
+_BATCH: Final = 50
+"""Number of exchanges per transaction whose reading costs are stored."""
 
 
 class Learned(Struct, frozen=True):
@@ -47,6 +52,9 @@ def learn(
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
         Feedback(store, MemoryRedactor(redactor), now).decay()
+    while not should_stop() and (uncounted := store.exchanges.without_costs(_BATCH)):
+        with store.transaction():
+            store.exchanges.store_costs(uncounted)
     observed = observe_pending(store, partial(report, "Observing"), should_stop)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")

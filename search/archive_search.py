@@ -18,7 +18,6 @@ from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
 from ..core.query import IDS_MAX, Filters
 from ..core.results import SessionPage
-from ..core.tokens import count
 from .model.embedder import DEFAULT_MODEL, load
 from .present.sessions import Sessions
 from .present.unit_history import UnitHistory
@@ -269,7 +268,7 @@ class ArchiveSearch(Closing):
         source = self._store.sources.by_archived(path)
         if source is None or source.id is None:
             return 0
-        return sum(map(count, self._store.exchanges.texts_in(source.id, 1, source.lines)))
+        return sum(cost.tokens for cost in self._store.exchanges.costs_in(source.id, 1, source.lines))
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
         """Return the archived lines as raw bytes. Raises the same errors as `read`."""

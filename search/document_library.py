@@ -130,7 +130,7 @@ class DocumentLibrary(Closing):
         )
         if not async_mode:
             self._finish(report)
-        done.unembedded = self._store.documents.count_unembedded(self._model)
+        done.unembedded = self.count_unembedded()
         return done
 
     def watch(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE, *, recursive: bool = True) -> None:
@@ -152,7 +152,7 @@ class DocumentLibrary(Closing):
         """Index all queued files, embed their chunks and publish the index."""
         done = self._ingest.index_queued(_of_stage(report, "Reading"))
         self._finish(report)
-        done.unembedded = self._store.documents.count_unembedded(self._model)
+        done.unembedded = self.count_unembedded()
         return done
 
     def search(
@@ -166,6 +166,10 @@ class DocumentLibrary(Closing):
         wanted, shown = wanted or DocumentFilter(), self._store.documents.shown
         wanted = replace(wanted, source_files=tuple(map(shown, wanted.source_files)))
         return list(islice(self._finder.find(query, wanted, mode), limit))
+
+    def count_unembedded(self) -> int:
+        """Count the chunks that only text search finds, because they are not embedded yet."""
+        return self._store.documents.count_unembedded(self._model)
 
     def code_status(self, folder: Path) -> CodeStatus:
         """Return the number of indexed files and symbols of a folder, and whether an indexed file has changed since."""

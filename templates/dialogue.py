@@ -1,23 +1,12 @@
 """Dialogue: the turns of an exchange as a list of steps, with each tool result beside its call."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
-from ..core.results import BUDGET
-
-RESULTS_MAX: Final = 4_000
-"""Maximum characters of all tool results together, in a reply with the default budget.
-
-A user who chooses a larger budget wants to see more, so a larger budget allows twice as many characters per token.
-"""
-RESULT_MIN: Final = 200
-"""Minimum characters that are shown of each tool result, however many results there are."""
-_ASIDE_MAX: Final = 500
-"""Maximum characters of injected text and of thinking, which readers seldom need."""
+from ..core.read_cost import ASIDE_MAX
 
 
 class TurnText(Struct, frozen=True):
@@ -54,11 +43,9 @@ _LABELS = {
 _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
 
 
-def result_limit(exchanges: Sequence[Exchange], budget: int = BUDGET) -> int:
-    """Return the maximum number of characters for each tool result in these exchanges. `budget` is in tokens."""
-    results = sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
-    characters = RESULTS_MAX if budget <= BUDGET else 2 * RESULTS_MAX * budget // BUDGET
-    return max(RESULT_MIN, characters // max(results, 1))
+def count_results(exchanges: Iterable[Exchange]) -> int:
+    """Count the tool results in these exchanges."""
+    return sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
 
 
 def dialogues(exchanges: Sequence[Exchange], limit: int | None) -> list[tuple[Exchange, tuple[Step, ...]]]:
@@ -98,7 +85,7 @@ def _shown(exchange: Exchange, apart: Collection[str]) -> Iterator[Turn]:
 
 def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:
     form = _FORMS.get(turn.kind, "aside")
-    most = {"call": limit, "result": limit, "aside": limit and _ASIDE_MAX}.get(form)
+    most = {"call": limit, "result": limit, "aside": limit and ASIDE_MAX}.get(form)
     answer = answers.get(turn.call) if form == "call" else None
     return Step(
         form=form,

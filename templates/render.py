@@ -12,9 +12,9 @@ from ..core.cited_answer import CitedAnswer
 from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
-from ..core.errors import PalaverError
 from ..core.memory import MemoryEvent, StoredMemory
 from ..core.query import Filters, Mode
+from ..core.read_cost import result_limit
 from ..core.results import (
     BUDGET,
     Detail,
@@ -29,7 +29,7 @@ from ..core.results import (
 )
 from ..core.tokens import count
 from .detail_limit import limited
-from .dialogue import dialogues, result_limit
+from .dialogue import count_results, dialogues
 from .environment import Templates
 from .hit_columns import brief_columns, complete_columns
 from .labels import has_transcript, other_sessions, plural_of
@@ -201,26 +201,6 @@ class Renderer:
         every = tuple(limited(detail, lambda one: count(page((one,)))) for detail in details)
         return self._first_items(every, first)
 
-    def with_read_costs(
-        self, details: Sequence[Detail], load: Callable[[str, int, int], TranscriptExcerpt]
-    ) -> tuple[Detail, ...]:
-        """Return the details with the exact token cost of `read` for their evidence.
-
-        The estimated cost is kept if the transcript of a detail cannot be loaded. It is also kept for whole sessions,
-        because `read` returns a whole session in several parts.
-        """
-        exact = [has_transcript(one) and not one.entries for one in details]
-        return tuple(
-            self._with_read_cost(one, load) if known else one for one, known in zip(details, exact, strict=True)
-        )
-
-    def _with_read_cost(self, one: Detail, load: Callable[[str, int, int], TranscriptExcerpt]) -> Detail:
-        try:
-            transcript = load(one.path, one.start_line, one.end_line)
-        except PalaverError:
-            return one
-        return replace(one, tokens=count(self.read(transcript)))
-
     def read(self, transcript: TranscriptExcerpt) -> str:
         """Return layer 3: the conversation. Tool results are shortened, unless only one line is requested."""
         single = transcript.start_line == transcript.end_line
@@ -231,7 +211,7 @@ class Renderer:
         return self._fit(page(fit_transcript(transcript, lambda part: count(page(part)), self._budget)))
 
     def _transcript(self, transcript: TranscriptExcerpt, rest: TruncatedLine | None, *, single: bool) -> str:
-        limit = None if single else result_limit(transcript.exchanges, self._budget)
+        limit = None if single else result_limit(count_results(transcript.exchanges), self._budget)
         dialogue = dialogues(transcript.exchanges, limit)
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
         # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.

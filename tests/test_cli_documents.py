@@ -91,6 +91,7 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
         "gone": 0,
         "skipped": {},
         "unembedded": 0,
+        "truncated": [],
         "failed": [
             {
                 "file": str(folder / "bad.pdf"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from palaver.agents.clients.client_setup import ConfigChange, apply
 from palaver.agents.clients.client_table import CLIENTS
 from palaver.cli import main
 
@@ -117,11 +118,38 @@ def test_without_a_terminal_changes_are_only_shown(cursor: Path, unit: Path, cal
 
 def test_named_clients_are_connected_without_the_service(home: Path) -> None:
     """Named clients are configured even if they are not installed, and nothing else is."""
-    result = install("zed", "goose", "--yes")
+    result = install("zed", "kiro", "--yes")
 
     assert result.exit_code == 0
     written = sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file())
-    assert written == [".config/goose/config.yaml", ".config/zed/settings.json"]
+    assert written == [".config/zed/settings.json", ".kiro/settings/mcp.json"]
+
+
+def test_the_entry_of_a_yaml_file_is_shown(home: Path) -> None:
+    """Palaver does not edit YAML: the entry is printed, nothing is written, and the command succeeds."""
+    result = install("goose", "--yes")
+    reply = json.loads(install("goose", "--yes", "--json").stdout)
+
+    assert (result.exit_code, [*home.rglob("*.yaml*")]) == (0, [])
+    assert f"Add this to {home}/.config/goose/config.yaml:\n\nextensions:\n  palaver:\n" in result.stdout
+    [client] = reply["clients"]
+    assert (client["action"], client["done"], client["error"]) == ("paste", False, None)
+    assert client["snippet"].startswith("extensions:\n  palaver:\n")
+
+
+def test_another_installation_at_the_same_time_is_no_error(cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If another process adds the entry first, the client is connected, and nothing is reported as failed."""
+
+    def applied_first_by_another(change: ConfigChange) -> None:
+        if change.is_needed:
+            apply(change)
+        apply(change)
+
+    monkeypatch.setattr("palaver.cli.install.apply", applied_first_by_another)
+    result = install("cursor", "--yes")
+
+    assert (result.exit_code, result.exception) == (0, None)
+    assert '"palaver": {' in cursor.read_text()
 
 
 def test_a_second_run_changes_nothing(cursor: Path) -> None:

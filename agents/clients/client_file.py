@@ -38,6 +38,17 @@ def read_config(path: Path) -> bytes | None:
         raise ClientConfigUnusable(path, error.strerror or str(error)) from None
 
 
+def read_backup(path: Path) -> bytes | None:
+    """Return the content of a backup, or None if there is none. A link is none: another program made it."""
+    return None if path.is_symlink() else read_config(path)
+
+
+def refuse_link(backup: Path) -> None:
+    """Raise `ClientConfigUnusable` if a link is at the place of a backup, whose target must not be overwritten."""
+    if backup.is_symlink():
+        raise ClientConfigUnusable(backup, "a link is at the place of the backup", hint="Move it away.")
+
+
 def write_config(path: Path, content: bytes) -> None:
     """Replace a configuration file atomically and durably.
 

@@ -4,6 +4,7 @@ Each plan is checked before it is returned. The new text must parse to the value
 """
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,23 +13,30 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from ...core.errors import ChangedMeanwhile, ClientConfigUnusable
-from . import json_text, toml_text, yaml_text
-from .client_file import backup_of, read_config, remove_config, write_config
+from . import json_text, toml_text
+from .client_file import backup_of, read_backup, read_config, refuse_link, remove_config, write_config
 from .client_table import Client
 from .config_format import ConfigFormat, UnusableText, as_table, problem_of
-from .server_entry import NAME, ServerEntry
+from .server_entry import HOME_VARIABLE, NAME, ServerEntry
 
-Action = Literal["add", "update", "keep", "remove", "absent"]
-"""Kind of a change. Two kinds change nothing: `keep` (the entry is current) and `absent` (there is no entry)."""
+Action = Literal["add", "update", "keep", "remove", "absent", "paste"]
+"""Kind of a change.
+
+Three kinds change nothing: `keep` (the entry is current), `absent` (there is no entry), and `paste` (the user must add
+the entry).
+"""
 
 
-_FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_text, "yaml": yaml_text}
+_FORMATS: Final[Mapping[str, ConfigFormat]] = {"json": json_text, "toml": toml_text}
+"""Formats of the files that are edited. The entry for a YAML file is only shown."""
+_YAML_ENTRY: Final = re.compile(rb"^[ \t]+[\"']?" + NAME.encode() + rb"[\"']?[ \t]*:", re.MULTILINE)
 
 
 class ConfigChange(Struct, frozen=True):
     """Planned change of a client's configuration file, with its content before and after.
 
-    `before` is None if the file does not exist yet. `after` is None if no file exists after the change.
+    `before` is None if the file does not exist yet. `after` is None if no file exists after the change. For the action
+    `paste`, `snippet` is the text that the user must add to the file.
     """
 
     client: Client
@@ -40,6 +48,7 @@ class ConfigChange(Struct, frozen=True):
     """Suffix of the backup file for changes other than the server entry, such as `-hooks`."""
     folders: int = 0
     """Number of folders above the file that are deleted with the file if they are empty."""
+    snippet: str = ""
 
     @property
     def backup(self) -> Path:
@@ -73,6 +82,11 @@ def plan(client: Client, server: ServerEntry) -> ConfigChange:
     Raises:
         ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
     """
+    if client.format not in _FORMATS:
+        before, text = read_config(client.path), snippet(client, server)
+        return ConfigChange(
+            client, client.path, "keep" if _has_yaml_entry(before) else "paste", before, before, snippet=text
+        )
     path, place, form = client.path, (client.section, NAME), _FORMATS[client.format]
     before = read_config(path)
     try:
@@ -95,11 +109,14 @@ def plan_removal(client: Client) -> ConfigChange:
     """Plan to remove the entry of the server. Nothing is written.
 
     If the file was not changed since the entry was added, its previous bytes are restored. A file that Palaver created
-    is deleted.
+    is deleted. An entry of another program, which Palaver replaced, is restored.
 
     Raises:
-        ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content.
+        ClientConfigUnusable: The file cannot be read, or cannot be changed without the loss of other content. The same
+            applies if `plan` could not change the entry, because Palaver then did not write it.
     """
+    if client.format not in _FORMATS:
+        return _yaml_removal(client)
     path, place, form = client.path, (client.section, NAME), _FORMATS[client.format]
     before = read_config(path)
     try:
@@ -108,9 +125,15 @@ def plan_removal(client: Client) -> ConfigChange:
         entry = _entry(known, client)
         if before is None or entry is None:
             return ConfigChange(client, path, "absent", before, before)
-        backup = read_config(backup_of(path))
+        _refuse_uneditable(form, text, client, known, entry)
+        backup = read_backup(backup_of(path))
         if _with_entry(form, backup, client, entry) == before:
             return ConfigChange(client, path, "remove", before, backup)
+        if earlier := _replaced_entry(form, backup, client):
+            after = _updated(form, text, place, entry, earlier)
+            expected = {**known, client.section: {**known[client.section], NAME: earlier}}
+            _check(form, after, expected, client.section)
+            return ConfigChange(client, path, "remove", before, after.encode())
         rest = {name: value for name, value in known[client.section].items() if name != NAME}
         after = form.drop(text, place)
         if not rest and client.section in form.read(after) and _lacks(form, backup, client.section):
@@ -136,6 +159,7 @@ def apply(change: ConfigChange) -> None:
         raise ChangedMeanwhile
     backup = change.backup
     if change.before is not None and change.action != "remove" and not (change.action == "update" and backup.exists()):
+        refuse_link(backup)
         write_config(backup, change.before)
         if change.path.exists():
             backup.chmod(change.path.stat().st_mode & 0o777)
@@ -144,7 +168,8 @@ def apply(change: ConfigChange) -> None:
     else:
         write_config(change.path, change.after)
     if change.action == "remove":
-        remove_config(backup)
+        if not backup.is_symlink():
+            remove_config(backup)
         with suppress(OSError):  # A folder that is not empty stays.
             for folder in change.path.parents[: change.folders]:
                 folder.rmdir()
@@ -152,7 +177,26 @@ def apply(change: ConfigChange) -> None:
 
 def snippet(client: Client, server: ServerEntry) -> str:
     """Return the content of a configuration file that contains only the entry of the server."""
-    return _FORMATS[client.format].put("", (client.section, NAME), client.shape.fields(server))
+    fields = client.shape.fields(server)
+    if client.format in _FORMATS:
+        return _FORMATS[client.format].put("", (client.section, NAME), fields)
+    import yaml
+
+    entry = {client.section: {NAME: fields}}
+    return str(yaml.safe_dump(entry, allow_unicode=True, sort_keys=False, width=10_000))
+
+
+def _has_yaml_entry(content: bytes | None) -> bool:
+    return _YAML_ENTRY.search(content or b"") is not None
+
+
+def _yaml_removal(client: Client) -> ConfigChange:
+    """Return that a YAML file has no entry. Raises `ClientConfigUnusable` if it has one."""
+    before = read_config(client.path)
+    if _has_yaml_entry(before):
+        hint = f"Delete the entry `{NAME}` below `{client.section}`."
+        raise ClientConfigUnusable(client.path, "Palaver does not edit YAML", hint=hint)
+    return ConfigChange(client, client.path, "absent", before, before)
 
 
 def _same_rows(old: Sequence[str], new: Sequence[str]) -> int:
@@ -168,7 +212,7 @@ def _entry(known: Mapping[str, Any], client: Client) -> dict[str, Any] | None:
         UnusableText: The section or the entry is not a table.
     """
     section = known.get(client.section)
-    if section is None and (client.section not in known or client.format == "yaml"):
+    if section is None and client.section not in known:
         return None
     entry = as_table(section, client.section).get(NAME)
     return None if entry is None else as_table(entry, f"{client.section}.{NAME}")
@@ -207,6 +251,25 @@ def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry:
         return form.put(text, (client.section, NAME), entry).encode() if is_new else None
     except ValueError:
         return None
+
+
+def _refuse_uneditable(
+    form: ConfigFormat, text: str, client: Client, known: Mapping[str, Any], entry: Mapping[str, Any]
+) -> None:
+    """Raise `UnusableText` if `plan` cannot edit the entry, so that it cannot be an entry of Palaver."""
+    edited = client.shape.updated(entry, ServerEntry(NAME, ("mcp", NAME), {HOME_VARIABLE: NAME}))
+    after = _updated(form, text, (client.section, NAME), entry, edited)
+    _check(form, after, {**known, client.section: {**known[client.section], NAME: edited}}, client.section)
+
+
+def _replaced_entry(form: ConfigFormat, backup: bytes | None, client: Client) -> dict[str, Any] | None:
+    """Return the entry of another program in the backup, which Palaver replaced, or None if there is none."""
+    try:
+        entry = None if backup is None else _entry(form.read(backup.decode()), client)
+    except ValueError:
+        return None
+    words = [] if entry is None else [entry.get(client.shape.command), entry.get("args")]
+    return entry if entry is not None and NAME not in str(words) else None
 
 
 def _lacks(form: ConfigFormat, backup: bytes | None, section: str) -> bool:

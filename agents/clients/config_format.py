@@ -1,4 +1,4 @@
-"""Protocol of a configuration format. The modules `json_text.py`, `toml_text.py` and `yaml_text.py` implement it."""
+"""Protocol of a configuration format. The modules `json_text.py` and `toml_text.py` implement it."""
 
 from typing import Any, Protocol, cast
 

@@ -30,8 +30,15 @@ class _Object(NamedTuple):
     close: int
 
     def find(self, key: str) -> int:
-        """Return the index of the last member with this key, or -1 if there is none."""
-        return max((index for index, member in enumerate(self.members) if member.key == key), default=-1)
+        """Return the index of the member with this key, or -1 if there is none.
+
+        Raises:
+            UnusableText: Several members have this key. Programs differ in which of them they use.
+        """
+        found = [index for index, member in enumerate(self.members) if member.key == key]
+        if len(found) > 1:
+            raise UnusableText(f"the key `{key}` occurs {len(found)} times in one object")
+        return found[0] if found else -1
 
 
 def read(text: str) -> dict[str, Any]:

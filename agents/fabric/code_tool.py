@@ -59,6 +59,8 @@ def search_code(
     """Search the source code of a project. Its index is built on first use and updated when files changed."""
     root, query = root_of(fabric.folder(project_path)), redacted(query, fabric.config.home)
     status, note = _refreshed(fabric, root)
+    if mode == "semantic" and not note and (waiting := fabric.documents.count_unembedded()):
+        note = f"The index is incomplete: {many(waiting, 'unit')} not embedded yet."
     wanted = DocumentFilter(
         under=root,
         pattern=file_pattern or "",

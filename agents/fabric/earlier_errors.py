@@ -15,15 +15,21 @@ from ...core.memory_filter import MemoryFilter
 from ...core.memory_types import FAMILIES, Family
 from ...core.query import QUERY_MAX
 from ...observe.commands.known_fixes import known_fixes
+from ...observe.memory import SimilarMemory
+from ...observe.rules.error_signature import ErrorSignature
 from ...search.query.secret_placeholders import redacted
 from ...templates.quote import brief, clean
 from ..json_reply import Rows
 from ..memory_uuid import uuid_of
+from .event_capture import error_of
 from .fabric_context import FabricContext
 
 _MEMORIES, _FIXES = 5, 3
 """Maximum numbers of similar memories, and of known fixes in a reply."""
 _SIMILAR: Final = 0.7
+"""Minimum similarity of a memory that has only the type of the error in common, and not its message."""
+_CANDIDATES: Final = 50
+"""Maximum number of memories whose signatures are compared with that of the error."""
 _TEXT: Final = 60
 """Maximum tokens of an error or of a fix."""
 _NAMED: Final = 20
@@ -87,17 +93,34 @@ class EarlierErrors(Struct, frozen=True):
 
 
 def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
-    """Return the earlier errors that resemble an error, in memories of all projects and in the archive."""
+    """Return the earlier errors that resemble an error, in memories of all projects and in the archive.
+
+    They have the same message apart from values, or the same error class or code. Errors of another library differ.
+    """
     types = tuple(name for name, family in FAMILIES.items() if family is Family.ISSUE)
     query = redacted(error[:QUERY_MAX], fabric.config.home)
-    found = fabric.core.similar(
-        query, MemoryFilter(types=types), min_similarity=_SIMILAR, limit=_MEMORIES, count_access=False
+    this = ErrorSignature.of(query)
+    candidates = fabric.core.similar(
+        query, MemoryFilter(types=types), min_similarity=0, limit=_CANDIDATES, count_access=False
     )
+    memories = [each.stored for each in candidates if _is_similar(this, each)]
     try:
-        fixes = known_fixes(fabric.archive, fabric.core.store, query)[:_FIXES]
+        fixes = known_fixes(fabric.archive, fabric.core.store, query)
     except InvalidInput:  # The error is too short to search for.
         fixes = []
-    return EarlierErrors(tuple(each.stored for each in found), tuple(fixes))
+    fixes = [fix for fix in fixes if _resembles(this, ErrorSignature.of(fix.error))]
+    return EarlierErrors(tuple(memories[:_MEMORIES]), tuple(fixes[:_FIXES]))
+
+
+def _is_similar(this: ErrorSignature, found: SimilarMemory) -> bool:
+    """Return whether a memory describes an error like this one."""
+    other = ErrorSignature.of(error_of(found.stored.memory))
+    return this.has_message_of(other) or (found.similarity >= _SIMILAR and this.has_type_of(other))
+
+
+def _resembles(this: ErrorSignature, other: ErrorSignature) -> bool:
+    """Return whether the error of a known fix, whose words are similar, can have the same cause."""
+    return not (this.types and other.types) or this.has_type_of(other) or this.has_message_of(other)
 
 
 def _largest_unit(milliseconds: int) -> str:

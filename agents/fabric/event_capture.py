@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 from msgspec import Struct
 
+from ...core.errors import InvalidInput
+from ...core.memory import Memory
 from .fabric_parameters import Event
 from .layer_router import Layer
 
@@ -15,12 +17,25 @@ _OUTPUT: Final = 500
 _ERROR: Final = 2_000
 """Maximum characters of an error in a memory."""
 _HOUR: Final = 3_600_000
+_FAILED, _PLACE, _FIX = " failed: ", "\nin ", "\nFixed by: "
+"""Texts between a command and its error, and texts that introduce the file and the fix of an error."""
 _FAILURE: Final = re.compile(
     r"\b(?:error|exception|failed|failure|fatal|panic|traceback|command not found|no such file|permission denied"
     r"|E(?:NOENT|ACCES|CONNREFUSED|PERM))\b|\w+(?:Error|Exception)\b",
     re.IGNORECASE,
 )
 _NO_FAILURE: Final = re.compile(r"\b(?:0|no|without) (?:errors?|failures?|failed|exceptions?)\b", re.IGNORECASE)
+
+_WITHOUT_PAYLOAD: Final = frozenset({"session_start", "session_end"})
+_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "file_opened": {"file": "src/app.ts"},
+    "command_executed": {"command": "npm test", "output": "12 passed"},
+    "error_occurred": {"error": "TypeError: fetch failed", "file": "src/app.ts"},
+    "decision_made": {"decision": "Use Zod", "rationale": "One schema for types and checks"},
+    "pattern_detected": {"name": "Result type", "code": "type Result<T> = T | Error"},
+    "user_feedback": {"feedback": "Keep the functions short"},
+}
+"""Payload of each type of event that needs one."""
 
 
 class Capture(Struct, frozen=True):
@@ -40,8 +55,15 @@ class Capture(Struct, frozen=True):
 
 
 def captures(event: Event) -> list[Capture]:
-    """Return the memories to store for an event. A failed command has two: the command and the error."""
+    """Return the memories to store for an event. A failed command has two: the command and the error.
+
+    Raises:
+        InvalidInput: The payload is empty, and the event is not the start or the end of a session.
+    """
     given = event.payload
+    if event.type not in _WITHOUT_PAYLOAD and not _has_content(given):
+        hint = f"Name what happened, as in {orjson.dumps(_EXAMPLES[event.type]).decode()}."
+        raise InvalidInput(f"The payload of {event.type} is empty", hint=hint)
     match event.type:
         case "file_opened":
             file = _first(given, "file", "path", "filePath") or _whole(given)
@@ -65,6 +87,12 @@ def captures(event: Event) -> list[Capture]:
             return [Capture("relationship", 3, _feedback(given), "stored_feedback")]
 
 
+def error_of(memory: Memory) -> str:
+    """Return the error in the content of a memory, without the command, file and fix that `captures` added."""
+    error = memory.content.removeprefix(f"{memory.metadata.get('command')}{_FAILED}")
+    return error.partition(_PLACE)[0].partition(_FIX)[0]
+
+
 def looks_failed(given: Mapping[str, Any]) -> bool:
     """Return whether a command failed, by its exit code or, without one, by words such as `error` in its output."""
     code = given.get("exitCode", given.get("exit_code"))
@@ -83,16 +111,16 @@ def _of_command(given: Mapping[str, Any]) -> list[Capture]:
         return [ran]
     rows = [row.strip() for row in output.splitlines() if _FAILURE.search(_NO_FAILURE.sub("", row))]
     error = "\n".join(rows or [output.strip() or "no output"])[:_OUTPUT]
-    content = f"{command} failed: {error}"
+    content = f"{command}{_FAILED}{error}"
     return [ran, Capture("bug_fix", 2, content, "stored_error", error=error, metadata={"command": command})]
 
 
 def _of_error(given: Mapping[str, Any], action: str) -> Capture:
     error = (_first(given, "error", "message") or _whole(given))[:_ERROR]
     file, line = _first(given, "file", "path"), given.get("line")
-    place = f"\nin {file}" + (f":{line}" if isinstance(line, int) else "") if file else ""
+    place = f"{_PLACE}{file}" + (f":{line}" if isinstance(line, int) else "") if file else ""
     fix = _first(given, "fix", "solution", "resolution")
-    content = f"{error}{place}" + (f"\nFixed by: {fix}" if fix else "")
+    content = f"{error}{place}" + (f"{_FIX}{fix}" if fix else "")
     context = {"fileContext": {"path": file, **({"lineStart": line} if isinstance(line, int) else {})}} if file else {}
     return Capture("bug_fix", 2, content, action, error=error, metadata=context | ({"fix": fix} if fix else {}))
 
@@ -111,6 +139,15 @@ def _feedback(given: Mapping[str, Any]) -> str:
     return f"{head}: {text}" if text or "rating" in given else f"{head}: {_whole(given)}"
 
 
+def _has_content(value: object) -> bool:
+    """Return whether a value of a payload contains a number, a truth value, or a text that is not blank."""
+    if isinstance(value, Mapping):
+        return any(map(_has_content, cast("Mapping[str, object]", value).values()))
+    if isinstance(value, list):
+        return any(map(_has_content, cast("list[object]", value)))
+    return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
 def _joined(given: Mapping[str, Any], *names: str) -> str:
     """Return the texts of these fields as sentences, or the whole payload as JSON if all of them are missing."""
     texts = [text for name in (*names, "content") if (text := _first(given, name))]
@@ -124,4 +161,4 @@ def _first(given: Mapping[str, Any], *names: str) -> str:
 
 def _whole(given: Mapping[str, Any]) -> str:
     """Return the whole payload as JSON, truncated to `_ERROR` characters."""
-    return orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode()[:_ERROR] if given else "no details"
+    return orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode()[:_ERROR]

@@ -94,13 +94,14 @@ class DeleteReply(FabricReply, frozen=True):
 
 
 class ListReply(FabricReply, frozen=True):
-    """Page of memories, or the numbers of memories in each layer."""
+    """Page of memories, or the numbers of memories in each layer. `next_offset` is the offset of the next page."""
 
     total: int
     memories: Rows | None = None
     limit: int | None = None
     offset: int | None = None
     layer: int | None = None
+    next_offset: int | None = None
     l1: int | None = None
     l2: int | None = None
     l3: int | None = None

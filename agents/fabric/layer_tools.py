@@ -1,8 +1,9 @@
 """Fabric tools for memories: store, recall, get, update, delete and list them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 from pydantic import Field
 
@@ -13,7 +14,9 @@ from ...core.query import Mode
 from ...observe.mnemonics import forget_with_files
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undo_command
+from ...templates.truncation import fit_items, json_cost
 from ..delete_question import forget_question
+from ..json_reply import BUDGET, NOTICE
 from ..memory_uuid import uuid_of
 from ..toolset import WHOLE, ToolReply
 from .fabric_context import TTL, FabricContext, in_layers
@@ -195,16 +198,23 @@ def list_memories(
     stats: Annotated[bool, Field(description="Return counts per layer instead")] = False,
     project_path: ProjectPath = None,
 ) -> ToolReply:
-    """List memories of a layer, newest first, or count those of every layer."""
+    """List memories of a layer, newest first, or count those of every layer. `nextOffset` continues the list."""
     folder = fabric.folder(project_path)
     if stats:
         return fabric.reply(_counts(fabric, {number: fabric.namespaces(number, folder) for number in (1, 2, 3)}))
     wanted = MemoryFilter(
         namespaces=fabric.namespaces(layer, folder), types=(type,) if type else (), tags=tuple(tags or ())
     )
-    rows = [memory_row(each) for each in fabric.core.page(wanted, limit=limit, offset=offset)]
-    page = ListReply(fabric.core.count(wanted), rows, limit, offset, layer)
-    return fabric.reply(page, quotes=bool(rows))
+    rows = tuple(memory_row(each) for each in fabric.core.page(wanted, limit=limit, offset=offset))
+    total = fabric.core.count(wanted)
+
+    def page(some: Sequence[dict[str, Any]]) -> ListReply:
+        end = offset + len(some)
+        return ListReply(total, list(some), limit, offset, layer, end if some and end < total else None)
+
+    # A page whose rows exceed the budget of a reply ends earlier. A single memory that exceeds it is shortened.
+    fitting = fit_items(rows, lambda some: json_cost({**to_builtins(page(some)), **NOTICE}), BUDGET) or rows[:1]
+    return fabric.reply(page(fitting), quotes=bool(rows))
 
 
 def _counts(fabric: FabricContext, layers: Mapping[int, tuple[str, ...]]) -> ListReply:

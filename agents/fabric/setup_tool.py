@@ -39,7 +39,8 @@ def setup(
         entries = [f"{client.title} ({client.path}):\n{snippet(client, server)}" for client in CLIENTS]
         text = "\n".join(entries) if cli == "docker" else snippet(find_client("cursor"), server)
         message = f"{_BUILD if docker else ''}Copy the entry into the configuration of your client."
-        return fabric.reply(SetupReply(cli, message, success=True, use_docker=docker, snippet=text))
+        done = SetupReply(cli, message, success=not preview, preview=preview, use_docker=docker, snippet=text)
+        return fabric.reply(done)
     client = find_client(cli)
     if preview:
         message = f"This would be in {client.path}. Call context.setup without preview to write it."

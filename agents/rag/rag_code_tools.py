@@ -31,7 +31,7 @@ def search_code(
 ) -> ToolReply:
     """Search indexed code by meaning, names and words. Returns functions, classes and methods, best first.
 
-    Compare scores only within one reply.
+    Results with scores from 0.7 are usually relevant.
     """
     start = time.perf_counter()
     query = redacted(without_controls(query), rag.config.home)
@@ -42,7 +42,8 @@ def search_code(
         places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
     else:  # `palaver index` and other toolsets may index the files of the project in another namespace.
         places = [replace(wanted, namespaces=(rag.own_namespace(),)), replace(wanted, under=rag.project_root)]
-    found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
+    with rag.lookup():
+        found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
     rows = [_row(rag, each) for each in found[:limit]]
     elapsed = round(1_000 * (time.perf_counter() - start))
     reply: CodeReply = {"results": rows, "count": len(rows), "search_time_ms": elapsed}
@@ -81,15 +82,17 @@ def index_codebase(
         reply["files_queued"] = indexed.queued
     if indexed.unembedded:
         reply["waiting_for_embedding"] = indexed.unembedded
+    if indexed.truncated:
+        reply["truncated_files"] = [clean(str(file)) for file in indexed.truncated]
     if indexed.failed:
         reply["failed_files"] = [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed]
     return rag.reply(reply)
 
 
 def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
-    """Return the chunks sorted by score. A chunk that is indexed in several namespaces is returned once."""
+    """Return the chunks, the most relevant first. A chunk that is indexed in several namespaces is returned once."""
     best: dict[tuple[Path, int], FoundChunk] = {}
-    for each in sorted(found, key=lambda each: -each.score):
+    for each in sorted(found, key=lambda each: (-each.calibrated, -each.score)):
         best.setdefault((each.stored.source_file, each.stored.index), each)
     return list(best.values())
 
@@ -109,6 +112,6 @@ def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
         "unit_name": clean(chunk.name),
         "signature": clean(chunk.signature),
         "language": stored.language,
-        "score": round(found.score, 4),
+        "score": round(found.calibrated, 4),
         "content": clean(chunk.text),
     }

@@ -1,6 +1,7 @@
 """Context of the rag tools: memories and documents, with namespaces for scopes and project names."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +9,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import PROJECT, project_namespace
 from ...core.project import root_of
 from ...observe.memory import GLOBAL_NAMESPACES
+from ...search.rank.item_finder import CacheStats
 from ..json_reply import BUDGET, json_reply, truncated
 from ..memory_context import MemoryContext
 from ..toolset import ServerConfig, ToolReply
@@ -22,11 +24,24 @@ class RagContext(MemoryContext):
     def __init__(self, config: ServerConfig, budget: int | None = BUDGET) -> None:
         super().__init__(config)
         self._budget = budget
+        self.lookups = CacheStats()
+        """Number of searches whose query was embedded before, and of searches whose query had to be embedded."""
 
-    @property
-    def has_documents(self) -> bool:
-        """True if an earlier call has opened the documents."""
-        return "documents" in self.__dict__
+    @contextmanager
+    def lookup(self) -> Generator[None]:
+        """Count the searches in the block as one, because a tool may search for its query several times."""
+        before = self._embedded()
+        yield
+        after = self._embedded()
+        missed = after.misses > before.misses
+        hits = self.lookups.hits + (after.hits > before.hits and not missed)
+        self.lookups = CacheStats(hits, self.lookups.misses + missed)
+
+    def _embedded(self) -> CacheStats:
+        """Return the numbers of query texts that were cached and embedded."""
+        documents = self.documents.cache_stats if "documents" in self.__dict__ else CacheStats()
+        memories = self.core.cache_stats
+        return CacheStats(memories.hits + documents.hits, memories.misses + documents.misses)
 
     def reply(self, fields: Mapping[str, object]) -> ToolReply:
         """Return a JSON reply within the budget."""

@@ -30,7 +30,7 @@ from .rag_parameters import (
     lower_tags,
     without_controls,
 )
-from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_row
+from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_rows
 
 
 def store_memory(
@@ -93,7 +93,7 @@ def retrieve_memories(
 ) -> ToolReply:
     """Search memories by meaning and words, best first. Includes memories of other tools and of the user.
 
-    If none is relevant, the nearest are returned and marked as weak. Compare scores only within one reply.
+    If none is relevant, the nearest are returned and marked as weak. Scores from 0.7 are usually relevant.
     """
     wanted = MemoryFilter(
         namespaces=rag.namespaces(scope, project_name),
@@ -170,13 +170,14 @@ def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *,
     """
     rag.refuse_injection(query)
     query = redacted(without_controls(query), rag.config.home)
-    found = rag.core.recall(query, wanted, limit=limit)
-    rows: list[ScoredMemoryRow] = found_rows(found)
-    if not rows:
-        rows = found_rows(rag.core.nearest(query, wanted)[:limit], weak=True)
+    with rag.lookup():
+        found = rag.core.recall(query, wanted, limit=limit)
+        rows: list[ScoredMemoryRow] = found_rows(rag.core, found)
+        if not rows:
+            rows = found_rows(rag.core, rag.core.nearest(query, wanted)[:limit], weak=True)
     if not rows and latest:
         newest = rag.core.page(wanted, limit=limit)
-        rows = [{**memory_row(stored), "score": 0.0, "weak": True} for stored in newest]
+        rows = [{**row, "score": 0.0, "weak": True} for row in memory_rows(rag.core, newest)]
     reply: MemoriesReply = {"results": rows, "count": len(rows)}
     if rows:
         reply["notice"] = NOTICE["notice"]

@@ -5,9 +5,9 @@ from typing import NotRequired, TypedDict
 
 from ...core.clock import show_instant
 from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
-from ...core.memory import StoredMemory
+from ...core.memory import MemoryState, StoredMemory
 from ...core.origin import Trust
-from ...observe.memory import RecalledMemory
+from ...observe.memory import MemoryCore, RecalledMemory
 from ...templates.quote import clean, line
 from ..json_reply import json_reply
 from ..memory_uuid import uuid_of
@@ -31,7 +31,8 @@ class MemoryRow(TypedDict):
     """Memory in a reply.
 
     `untrusted` is set if the text has an origin of low trust, such as a web page. `risk` lists the kinds of injection
-    that the text looks like. `weak` is set if a retrieved memory is below the relevance threshold.
+    that the text looks like. `weak` is set if a retrieved memory is below the relevance threshold. `superseded_by`
+    contains the memories that replaced this one.
     """
 
     memory_id: str
@@ -43,10 +44,14 @@ class MemoryRow(TypedDict):
     untrusted: NotRequired[bool]
     risk: NotRequired[list[str]]
     weak: NotRequired[bool]
+    superseded_by: NotRequired[list[str]]
 
 
 class ScoredMemoryRow(MemoryRow):
-    """Retrieved memory with its score, 0 to 1, which is comparable only within one reply."""
+    """Retrieved memory with its score, 0 to 1. A memory with a score of at least 0.7 is usually relevant.
+
+    The score of a superseded memory is halved.
+    """
 
     score: float
 
@@ -70,7 +75,7 @@ class DeletedReply(TypedDict):
 class CodeRow(TypedDict):
     """Unit of code. The path is relative to the client's project, or absolute outside of it.
 
-    The score, 0 to 1, is comparable only within one reply.
+    A unit with a score of at least 0.7 is usually relevant.
     """
 
     file_path: str
@@ -96,7 +101,8 @@ class CodeReply(TypedDict):
 class IndexedReply(TypedDict):
     """Reply to indexing a folder. `status` is `completed`, or `in_progress` while files are queued.
 
-    `semantic_units_extracted` counts functions, classes, methods and other named units of new and changed files.
+    `semantic_units_extracted` counts functions, classes, methods and other named units of new and changed files. Only
+    the beginning of `truncated_files` is indexed, because they are too long.
     """
 
     status: str
@@ -107,6 +113,7 @@ class IndexedReply(TypedDict):
     files_unchanged: NotRequired[int]
     files_queued: NotRequired[int]
     waiting_for_embedding: NotRequired[int]
+    truncated_files: NotRequired[list[str]]
     failed_files: NotRequired[list[dict[str, str]]]
 
 
@@ -139,19 +146,30 @@ class ContextReply(TypedDict):
     notice: NotRequired[str]
 
 
-def found_rows(found: Sequence[RecalledMemory], *, weak: bool = False) -> list[ScoredMemoryRow]:
-    """Return a row for each recalled memory. With `weak`, mark the rows as weak."""
+def found_rows(core: MemoryCore, found: Sequence[RecalledMemory], *, weak: bool = False) -> list[ScoredMemoryRow]:
+    """Return a row for each recalled memory, the highest score first. With `weak`, mark the rows as weak."""
+    ordered = sorted(found, key=lambda memory: -memory.calibrated)
     rows: list[ScoredMemoryRow] = []
-    for each in found:
-        row: ScoredMemoryRow = {**memory_row(each.stored), "score": round(each.score, 4)}
+    for each, memory in zip(ordered, memory_rows(core, [each.stored for each in ordered]), strict=True):
+        row: ScoredMemoryRow = {**memory, "score": round(each.calibrated, 4)}
         if weak:
             row["weak"] = True
         rows.append(row)
     return rows
 
 
-def memory_row(stored: StoredMemory) -> MemoryRow:
-    """Return the row of one memory, without a score."""
+def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[MemoryRow]:
+    """Return a row for each memory, without a score."""
+    superseded = [stored for stored in memories if stored.state is MemoryState.SUPERSEDED]
+    edges = [edge for edge in core.graph.superseding(superseded) if not edge.proposed]
+    newer = core.store.memories.load([edge.source for edge in edges])
+    rows = {stored.key: _memory_row(stored) for stored in memories}
+    for edge in edges:
+        rows[edge.target].setdefault("superseded_by", []).append(uuid_of(newer[edge.source]))
+    return [*rows.values()]
+
+
+def _memory_row(stored: StoredMemory) -> MemoryRow:
     memory = stored.memory
     row: MemoryRow = {
         "memory_id": uuid_of(stored),

@@ -14,7 +14,7 @@ from ..json_reply import NOTICE
 from ..toolset import ToolReply
 from .rag_context import RagContext
 from .rag_parameters import MemoryQuery, without_controls
-from .rag_replies import ContextReply, MemoryRow, StatsReply, found_rows, memory_row
+from .rag_replies import ContextReply, MemoryRow, StatsReply, found_rows, memory_rows
 
 _PER_LEVEL = 5
 """Number of memories that `show_current_context` returns for each level."""
@@ -27,8 +27,7 @@ def get_memory_stats(rag: RagContext) -> ToolReply:
     for category, level, number in rag.core.count_kinds():
         categories[str(category)] += number
         levels[str(level)] += number
-    caches = [rag.core.cache_stats, *([rag.documents.cache_stats] if rag.has_documents else [])]
-    hits, misses = sum(each.hits for each in caches), sum(each.misses for each in caches)
+    hits, misses = rag.lookups.hits, rag.lookups.misses
     reply: StatsReply = {
         "total_memories": categories.total(),
         "by_category": dict(categories),
@@ -54,9 +53,11 @@ def show_current_context(
     for level in ContextLevel:
         wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
         if text is None:
-            results[str(level)] = [memory_row(stored) for stored in rag.core.page(wanted, limit=_PER_LEVEL)]
+            results[str(level)] = memory_rows(rag.core, rag.core.page(wanted, limit=_PER_LEVEL))
         else:
-            results[str(level)] = found_rows(rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False))
+            with rag.lookup():
+                found = rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False)
+            results[str(level)] = found_rows(rag.core, found)
     count = sum(map(len, results.values()))
     reply: ContextReply = {"query": text, "project": here, "results": results, "count": count}
     if count:

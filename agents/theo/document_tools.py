@@ -49,6 +49,7 @@ def index_file(
             namespace=indexed.namespace,
             chunk_ids=ids,
             unchanged=indexed.unchanged,
+            truncated=indexed.truncated,
         )
     )
 
@@ -75,6 +76,7 @@ def index_directory(
             skipped_duplicates=indexed.unchanged,
             queued=indexed.queued,
             waiting_for_embedding=indexed.unembedded,
+            truncated_files=[clean(str(file)) for file in indexed.truncated],
         )
     )
 

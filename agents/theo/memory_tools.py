@@ -165,6 +165,8 @@ def memory_context(
                 memory_count=context.memories,
                 golden_rule_count=context.golden_rules,
                 left_out=context.left_out,
+                omitted_lines=context.omitted_lines,
+                withheld=context.withheld,
                 digest_lines=context.digest_lines if context.digest else 0,
                 contradictions=list(map(list, context.contradictions)),
             )

@@ -10,18 +10,19 @@ from msgspec import Struct
 from ..json_reply import Rows
 
 
-class IndexFileData(Struct, frozen=True):
-    """Chunks of an indexed file."""
+class IndexFileData(Struct, frozen=True, omit_defaults=True):
+    """Chunks of an indexed file. `truncated` is true if the file is too long, so that only its beginning is indexed."""
 
     chunks_created: int
     source_file: str
     namespace: str
     chunk_ids: list[str]
     unchanged: bool
+    truncated: bool = False
 
 
-class IndexDirectoryData(Struct, frozen=True):
-    """Numbers of indexed files and chunks, and the files that failed."""
+class IndexDirectoryData(Struct, frozen=True, omit_defaults=True):
+    """Numbers of indexed files and chunks, the files that failed, and those of which only the beginning is indexed."""
 
     files_indexed: int
     total_chunks: int
@@ -29,6 +30,7 @@ class IndexDirectoryData(Struct, frozen=True):
     skipped_duplicates: int
     queued: int
     waiting_for_embedding: int
+    truncated_files: list[str] = []
 
 
 class SearchData(Struct, frozen=True):
@@ -94,13 +96,19 @@ class ForgetData(Struct, frozen=True, omit_defaults=True):
 
 
 class ContextData(Struct, frozen=True, omit_defaults=True):
-    """Memories for a session, as Markdown."""
+    """Memories for a session, as Markdown.
+
+    `left_out` and `omitted_lines` count memories and lines of past sessions that did not fit. `withheld` counts
+    memories with low trust, and those of all projects that the user neither wrote nor approved.
+    """
 
     context: str
     token_estimate: int
     memory_count: int
     golden_rule_count: int
     left_out: int = 0
+    omitted_lines: int = 0
+    withheld: int = 0
     digest_lines: int = 0
     contradictions: list[list[str]] = []
 

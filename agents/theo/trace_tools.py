@@ -39,7 +39,7 @@ def trace_query(
         message=_message(found),
         lines={
             "total": found.total,
-            "uncommitted": sum(sum(share.certainties.values()) for share in found.shares if share.commit.uncommitted),
+            "uncommitted": _uncommitted(found),
             **{str(certainty): found.count(certainty) for certainty in Certainty},
         },
         commits=[_share(share) for share in found.shares[:_COMMITS_SHOWN]],
@@ -78,10 +78,16 @@ def _share(share: CommitShare) -> dict[str, Any]:
     }
 
 
+def _uncommitted(found: Attributed) -> int:
+    return sum(sum(share.certainties.values()) for share in found.shares if share.commit.uncommitted)
+
+
 def _message(found: Attributed) -> str:
     if not found.total:
         return "The file is empty"
     where = "" if found.versioned else "; git does not know the file, so all its lines count as uncommitted"
+    if found.versioned and (uncommitted := _uncommitted(found)):
+        where = f"; {many(uncommitted, 'line')} not committed yet"
     if found.written:
         return f"Agents wrote {found.written} of {many(found.total, 'line')}{where}"
     if possible := found.count(Certainty.POSSIBLE):

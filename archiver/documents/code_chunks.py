@@ -1,14 +1,15 @@
 """Chunks of source code: one or more for each unit, such as a function, and others for the lines between units."""
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Container, Iterator, Sequence
+from itertools import accumulate, islice
 from typing import Final
 
 from ...core import tokens
 from ...core.document import Chunk, ChunkKind
 from .code_languages import CodeLanguage
 from .code_units import CONTAINERS, CodeUnit, units
+from .document_reader import CHUNKS_MAX, PROSE_MAX
 from .text_windows import windows
 
 _TOKENS: Final = 512
@@ -26,19 +27,26 @@ def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
     """Return the chunks of a file. Together they contain every line that is not blank.
 
     If no unit is found because the file is too large or has syntax errors, the file is split like prose. Its chunks
-    then have no `unit`.
+    then have no `unit`. A file with too many units is split like prose too, unless the members of small classes are the
+    reason, which then share a chunk.
     """
     found, whole = units(text, language) if len(text) <= _PARSED else ([], False)
     if not (found or whole):
         return text_chunks(text)
     rows = _Rows(text.split("\n"))
     module = CodeUnit(0, len(rows.texts), "module")
-    return [chunk for unit in _with_gaps(found, module, rows) for chunk in _chunks(unit, rows)]
+    covering = _with_gaps(found, module, rows)
+    for containers in (CONTAINERS, frozenset[str]()):
+        split = [chunk for unit in covering for chunk in _chunks(unit, rows, containers)]
+        if len(split) <= CHUNKS_MAX:
+            return split
+    return text_chunks(text)
 
 
-def text_chunks(text: str) -> list[Chunk]:
-    """Split code that cannot be parsed into overlapping chunks, like prose."""
-    return [Chunk(piece, ChunkKind.CODE, start, end) for piece, start, end in windows(text)]
+def text_chunks(text: str, kind: ChunkKind = ChunkKind.CODE) -> list[Chunk]:
+    """Split a text that cannot be parsed into overlapping chunks, like prose: at most one more than `CHUNKS_MAX`."""
+    pieces = islice(windows(text[:PROSE_MAX]), CHUNKS_MAX + 1)
+    return [Chunk(piece, kind, start, end) for piece, start, end in pieces]
 
 
 class _Rows:
@@ -84,12 +92,16 @@ def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[
     return covering
 
 
-def _chunks(unit: CodeUnit, rows: _Rows) -> Iterator[Chunk]:
-    size = 0 if unit.inside and unit.kind in CONTAINERS else rows.tokens(unit.start, unit.end)
+def _chunks(unit: CodeUnit, rows: _Rows, containers: Container[str]) -> Iterator[Chunk]:
+    """Yield the chunks of a unit. A unit of a kind in `containers` is split into its inner units, even a small one."""
+    size = 0 if unit.inside and unit.kind in containers else rows.tokens(unit.start, unit.end)
     large = size > _TOKENS or unit.end - unit.start > _BLOCK
-    if unit.inside and (large or unit.kind in CONTAINERS):
+    if unit.inside and (large or unit.kind in containers):
+        if unit.inside[0].start == unit.start:  # Otherwise, no chunk would have the name of the unit.
+            yield from _chunks(unit._replace(end=unit.start + 1, inside=()), rows, containers)
+            unit = unit._replace(doc="")
         for inside in _with_gaps(unit.inside, unit, rows):
-            yield from _chunks(inside, rows)
+            yield from _chunks(inside, rows, containers)
         return
     doc = unit.doc
     for start, end in _blocks(unit, size, rows) if large else [(unit.start, unit.end)]:

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import LifoQueue
+from typing import Final
 
 from msgspec.structs import replace
 
 from ...core.closing import Closing
-from ...core.document import Chunk
+from ...core.document import Chunk, ChunkKind
 from ...core.errors import DocumentUnreadable
 from ...core.processors import processors
 from ...core.text import without_ansi
@@ -16,15 +18,18 @@ from ..redaction import Redactor
 from .code_chunks import text_chunks
 from .code_languages import CODE_LANGUAGES
 from .document_formats import format_of
-from .document_reader import DocumentContent, ParsedDocument, Section
+from .document_reader import CHUNKS_MAX, TEXT_MAX, DocumentContent, ParsedDocument, Section
 from .isolated_parser import IsolatedParser
 from .metadata import limited
+
+_SHORT: Final = 128 << 10
+"""Maximum bytes of a text that is parsed in this process, which takes less than a second and 100 MB for any content."""
 
 
 def parse(path: Path, data: bytes, redactor: Redactor, isolated: IsolatedParser) -> ParsedDocument:
     """Parse a file, in a separate process if its format requires one.
 
-    Source code whose parsing takes too much time or memory is split like prose.
+    Source code and long texts whose parsing takes too much time or memory are split like prose.
 
     Raises:
         DocumentUnreadable: The file is damaged, or its reader failed. One bad file must not stop the ingest of others.
@@ -39,10 +44,15 @@ def parse(path: Path, data: bytes, redactor: Redactor, isolated: IsolatedParser)
 
 
 def _parse(path: Path, data: bytes, redactor: Redactor, isolated: IsolatedParser) -> ParsedDocument:
-    reader = format_of(path)
-    if path.suffix.lower() in CODE_LANGUAGES:
-        return isolated.parse(data, path, redactor.key) or _parsed(reader.read(data, path), redactor, _as_text)
-    return _parsed((isolated if reader.isolated else reader).read(data, path), redactor, reader.chunks)
+    reader, is_code = format_of(path), path.suffix.lower() in CODE_LANGUAGES
+    if reader.isolated:
+        return _parsed(isolated.read(data, path), redactor, reader.chunks)
+    if not is_code and len(data) <= _SHORT:
+        return parse_here(path, data, redactor)
+    kind = ChunkKind.CODE if is_code else ChunkKind.DOCUMENT
+    return isolated.parse(data, path, redactor.key) or _parsed(
+        reader.read(data, path), redactor, partial(_as_text, kind)
+    )
 
 
 def parse_here(path: Path, data: bytes, redactor: Redactor) -> ParsedDocument:
@@ -98,11 +108,14 @@ def _parsed(
 
     # Secrets are redacted before texts are split.
     sections = [
-        replace(section, text=clean(section.text), headings=tuple(map(clean, section.headings)))
+        replace(section, text=clean(section.text[:TEXT_MAX]), headings=tuple(map(clean, section.headings)))
         for section in content.sections
     ]
-    return ParsedDocument(split(sections), limited(content.metadata, clean))
+    chunks = split(sections)
+    truncated = content.truncated or len(chunks) > CHUNKS_MAX
+    cut = {"indexed": f"only the first {min(len(chunks), CHUNKS_MAX):,} chunks"} if truncated else {}
+    return ParsedDocument(chunks[:CHUNKS_MAX], limited(content.metadata, clean) | cut, truncated)
 
 
-def _as_text(sections: Sequence[Section]) -> list[Chunk]:
-    return [chunk for section in sections for chunk in text_chunks(section.text)]
+def _as_text(kind: ChunkKind, sections: Sequence[Section]) -> list[Chunk]:
+    return [chunk for section in sections for chunk in text_chunks(section.text, kind)]

@@ -26,7 +26,7 @@ from .document_reader import DocumentReader, Section, SectionReader, TextReader,
 from .outline import Heading, split_at
 from .plain_text import decode, decode_python
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
 
 
@@ -62,7 +62,7 @@ _FORMATS: Final[dict[str, DocumentReader]] = {
     ".html": _HTML,
     ".htm": _HTML,
     ".xhtml": _HTML,
-    ".ipynb": SectionReader("notebook", notebook_cells.content, isolated=False),
+    ".ipynb": SectionReader("notebook", notebook_cells.content),
     ".docx": SectionReader("docx", docx_sections.content),
     ".pdf": SectionReader("pdf", pdf_pages.content),
     **{suffix: _of_code(language) for suffix, language in CODE_LANGUAGES.items()},

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...core import ids
 from ...core.document import Chunk, ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
-from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
+from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, NotADocument
 from ...core.progress import Progress, never, silent
 from ..formats.folders import is_gone
 from ..redaction import VERSION as REDACTION_VERSION
@@ -67,7 +67,7 @@ class DocumentIngest:
         """
         plain, root = roots.find(path)
         if plain.is_dir():
-            raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
+            raise NotADocument(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
         file = QueuedFile(plain, namespace, root)
         try:
@@ -94,7 +94,8 @@ class DocumentIngest:
         with self._store.transaction():
             keys = documents.replace(replace(document, metadata=parsed.metadata), parsed.chunks)
             documents.settle(file)
-        return IndexedFile(path, namespace, _ids(keys), units=_count_units(parsed.chunks))
+        units = _count_units(parsed.chunks)
+        return IndexedFile(path, namespace, _ids(keys), units=units, truncated=parsed.truncated)
 
     def index_directory(
         self,
@@ -114,7 +115,7 @@ class DocumentIngest:
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
-            raise DocumentUnreadable(plain, "the path is not a folder", hint="Index it as a file.")
+            raise NotADocument(plain, "the path is not a folder", hint="Index it as a file.")
         found = scan(plain, recursive=recursive, without=roots.without)
         if unreadable := next((problem for problem in found.problems if problem.path == plain), None):
             raise unreadable
@@ -230,6 +231,7 @@ class DocumentIngest:
             done.chunks += len(found.parsed.chunks)
             done.units += _count_units(found.parsed.chunks)
             done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.parsed.chunks)
+            done.truncated += [file.path] if found.parsed.truncated else []
             documents.replace(replace(document, metadata=found.parsed.metadata), found.parsed.chunks)
         elif document is not None and found.former is not None:
             if documents.digest(found.former, file.namespace) != document.digest:

@@ -24,8 +24,10 @@ _MINIFIED_BYTES: Final = 2_000
 _MINIFIED_LINE: Final = 300
 """Minimum size, and minimum average bytes per line, of minified code."""
 _SAMPLE: Final = 8_000
-_WITH_NUL: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"%PDF", b"PK\x03\x04")
-"""Beginnings of readable files that contain NUL bytes: UTF-16 text, PDF and Office documents."""
+_WITH_NUL: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""Beginnings of texts that contain NUL bytes: the byte order marks of UTF-16."""
+_NOT_TEXT: Final = frozenset({".docx", ".pdf"})
+"""Suffixes of formats that are not text. A file without text in them is damaged, and its reader reports that."""
 
 
 def reason_by_name(path: Path, size: int) -> str:
@@ -39,9 +41,10 @@ def reason_by_name(path: Path, size: int) -> str:
 
 def reason_by_content(path: Path, data: bytes) -> str:
     """Return the reason to skip a file, judged by its content, or an empty string to index the file."""
-    if b"\0" in data[:_SAMPLE] and not data.startswith(_WITH_NUL):
+    suffix = path.suffix.lower()
+    if suffix not in _NOT_TEXT and b"\0" in data[:_SAMPLE] and not data.startswith(_WITH_NUL):
         return "binary"
-    if path.suffix.lower() not in CODE_LANGUAGES:
+    if suffix not in CODE_LANGUAGES:
         return ""
     if _GENERATED_HEADER.search(data, 0, _HEADER):
         return "generated"

@@ -1,10 +1,11 @@
 """Outline of a document: its headings, and the sections below them."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from ...core.document import ChunkKind
-from .document_reader import Section
+from .document_reader import CHUNKS_MAX, Section
 
 
 class Heading(NamedTuple):
@@ -19,6 +20,10 @@ class Heading(NamedTuple):
     rows: int = 1
 
 
+_DEPTH: Final = 12
+"""Maximum number of headings above a position. In a format without a limit, such as Org, the highest are dropped."""
+
+
 class HeadingStack:
     """Headings above the current position."""
 
@@ -27,7 +32,7 @@ class HeadingStack:
 
     def enter(self, level: int, title: str) -> None:
         """Add a heading. It replaces the headings of the same level and of deeper levels."""
-        self._above = [*(each for each in self._above if each[0] < level), (level, title)]
+        self._above = [*(each for each in self._above if each[0] < level), (level, title)][-_DEPTH:]
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -82,10 +87,13 @@ class SectionBuilder:
 def split_at(headings: Iterable[Heading], text: str) -> Iterator[Section]:
     """Split a text at its headings, and yield the sections with their line numbers.
 
-    A heading that is followed directly by a deeper heading has no section of its own.
+    A heading that is followed directly by a deeper heading has no section of its own. A text with too many headings is
+    one section, because most of its sections would be too small to be searched one by one.
     """
     rows, path = text.split("\n"), HeadingStack()
-    known = list(headings)
+    known = list(islice(headings, CHUNKS_MAX + 1))
+    if len(known) > CHUNKS_MAX:
+        known = []
     for number, heading in enumerate([None, *known]):
         start = heading.line if heading else 0
         following = known[number] if number < len(known) else None

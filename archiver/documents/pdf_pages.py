@@ -30,7 +30,9 @@ def content(data: bytes, path: Path) -> DocumentContent:
     if encrypted:
         hint = "Save it without a password, then index the new file."
         raise DocumentUnreadable(path, "the file is encrypted", hint=hint)
-    return DocumentContent(_pages(reader, count, path), _metadata(reader))
+    pages = _pages(reader, count, path)
+    too_long = count == _PAGES or sum(len(page.text) for page in pages) >= _CHARACTERS
+    return DocumentContent(pages, _metadata(reader), too_long)
 
 
 def _pages(reader: "PdfReader", count: int, path: Path) -> tuple[Section, ...]:

@@ -11,6 +11,7 @@ import orjson
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
+from ...core.read_cost import TurnCost, turn_costs
 from .database import AMONG, Database, Row, listed
 from .edit_table import EditTable
 from .file_state_table import FileStateTable
@@ -30,7 +31,7 @@ class StoredExchange(Struct, frozen=True):
 
 
 class ExchangeLocation(NamedTuple):
-    """Lines, project and session of an exchange, and the path of its copy relative to the archive."""
+    """Lines, project, session and branch of an exchange, and its source with the path relative to the archive."""
 
     start_line: int
     end_line: int
@@ -38,6 +39,8 @@ class ExchangeLocation(NamedTuple):
     session_id: str
     path: str
     session: int
+    source: int
+    branch: str
 
 
 class ExchangeOutline(NamedTuple):
@@ -91,6 +94,7 @@ class _KnownExchange(NamedTuple):
 
 _COLUMNS: Final = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte,
     e.turns, i.at, e.ended, e.cwd, e.branch, e.tokens_in, e.tokens_out"""
+_COSTS: Final = "iif(turn_costs IS NULL, turns, NULL), turn_costs"
 _FROM: Final = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 _INACTIVE: Final = b"false]"
@@ -209,7 +213,8 @@ class ExchangeTable:
     def locations(self, keys: Sequence[int]) -> dict[int, ExchangeLocation]:
         """Return the locations of the exchanges with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(
-            f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived, i.session {_FROM}
+            f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived, i.session, e.source,
+                    iif(e.branch <> '', e.branch, s.branch) {_FROM}
                 JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
             keys,
         )
@@ -224,12 +229,33 @@ class ExchangeTable:
         turns: list[list[Any]] = orjson.loads(rows[0][0]) if rows else []
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
-    def texts_in(self, source: int, start: int, end: int) -> Iterator[str]:
-        """Yield the texts of all turns on the lines `start` to `end` of a source."""
+    def costs_in(self, source: int, start: int, end: int) -> list[TurnCost]:
+        """Return the costs of the turns on the lines `start` to `end` of a source, in order.
+
+        The turns can belong to several exchanges, like the evidence of a session summary.
+        """
         rows = self._db.rows(
-            "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ?", (source, end, start)
+            f"SELECT {_COSTS} FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ? ORDER BY start_line",
+            (source, end, start),
         )
-        yield from (turn[3] for (turns,) in rows for turn in orjson.loads(turns) if start <= turn[0] <= end)
+        return [cost for row in rows for cost in _turn_costs(*row) if start <= cost.line <= end]
+
+    def costs_of(self, keys: Sequence[int]) -> list[TurnCost]:
+        """Return the costs of all turns of these exchanges."""
+        rows = self._db.rows_among(f"SELECT {_COSTS} FROM exchange WHERE item {AMONG}", keys)
+        return [cost for row in rows for cost in _turn_costs(*row)]
+
+    def without_costs(self, limit: int) -> list[tuple[int, bytes]]:
+        """Return the key and the packed turns of up to `limit` exchanges whose costs are not stored.
+
+        New exchanges have no stored costs, and a trigger drops the costs of an exchange when its turns change.
+        """
+        return self._db.rows("SELECT item, turns FROM exchange WHERE turn_costs IS NULL LIMIT ?", (limit,))
+
+    def store_costs(self, exchanges: Iterable[tuple[int, bytes]]) -> None:
+        """Store the costs of exchanges from `without_costs`, except where the turns have changed since."""
+        costs = [(orjson.dumps([*map(tuple, turn_costs(_unpack(turns)))]), key, turns) for key, turns in exchanges]
+        self._db.run_many("UPDATE exchange SET turn_costs = ? WHERE item = ? AND turns = ?", costs)
 
     def start_before(self, source: int, line: int) -> ExchangeStart:
         """Return the start of the last exchange that begins on or before a line.
@@ -430,6 +456,13 @@ def _pack(turns: Sequence[Turn]) -> bytes:
 
 def _unpack(data: bytes) -> tuple[Turn, ...]:
     return tuple(map(_turn, orjson.loads(data)))
+
+
+def _turn_costs(turns: bytes | None, costs: bytes | None) -> list[TurnCost]:
+    """Return the stored costs of an exchange, or those of its turns if no costs are stored."""
+    if costs is not None:
+        return [TurnCost(*values) for values in orjson.loads(costs)]
+    return turn_costs(_unpack(turns or b"[]"))
 
 
 def _turn(values: list[Any]) -> Turn:

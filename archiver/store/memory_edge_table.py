@@ -62,6 +62,15 @@ class MemoryEdgeTable:
         )
         return [_edge(row) for row in rows]
 
+    def successors(self) -> dict[int, int]:
+        """Return, for each superseded memory, the memory that superseded it last."""
+        rows = self._db.rows(
+            """SELECT target, source FROM memory_edge WHERE relation = ? AND NOT proposed
+               AND source IN (SELECT item FROM memory WHERE state <> 'archived') ORDER BY id""",
+            (Relation.SUPERSEDES,),
+        )
+        return dict(rows)
+
     def orphans(self, namespace: str | None, after: int, limit: int) -> list[int]:
         """Return active memories without edges and with a key above `after`, in ascending order."""
         return self._db.numbers(

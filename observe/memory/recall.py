@@ -32,12 +32,14 @@ _SUPERSEDED_SHARE = 0.5
 class RecalledMemory(Struct, frozen=True):
     """Memory that matches a query.
 
-    `score` is between 0 and 1. `similarity` is a cosine, or None if none was computed.
+    `score` is between 0 and 1, and orders the results of one query. `similarity` is a cosine, or None if none was
+    computed. `calibrated` is the relevance on a scale of 0 to 1 where 0.7 is the relevance threshold of every query.
     """
 
     stored: StoredMemory
     score: float
     similarity: float | None
+    calibrated: float = 0.0
 
 
 class SimilarMemory(Struct, frozen=True):
@@ -128,4 +130,4 @@ def _scored(found: FoundMemory) -> RecalledMemory:
     stats = (found.stored.memory.importance + found.stored.stats.confidence) / 2
     share = _SUPERSEDED_SHARE if found.stored.state is MemoryState.SUPERSEDED else 1
     score = share * found.relevance * (1 - _STATS_SHARE + _STATS_SHARE * stats)
-    return RecalledMemory(found.stored, score, found.similarity)
+    return RecalledMemory(found.stored, score, found.similarity, share * found.calibrated)

@@ -48,7 +48,8 @@ class SessionContext(Struct, frozen=True):
 
     `tokens` is the cost of the reply that contains this context. It never exceeds the budget. `left_out` and
     `omitted_lines` are the numbers of memories and of lines that did not fit. `contradictions` are pairs of IDs of
-    included memories that contradict each other.
+    included memories that contradict each other. `withheld` is the number of candidates that are never included: those
+    with low trust, and those of all projects that the user neither wrote nor approved.
     """
 
     sections: tuple[ContextSection, ...]
@@ -57,6 +58,7 @@ class SessionContext(Struct, frozen=True):
     contradictions: tuple[tuple[str, str], ...] = ()
     digest: tuple[DigestSection, ...] = ()
     omitted_lines: int = 0
+    withheld: int = 0
 
     @property
     def memories(self) -> int:
@@ -116,13 +118,14 @@ class SessionContexts:
         """
         if budget < 1:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
-        ranked = self._ranked(self._own(namespace, namesakes=namesakes), query)
+        ranked, withheld = self._ranked(self._own(namespace, namesakes=namesakes), query)
         conflicts, estimated_max = contradicting(self._store, ranked), budget
         digest = self._digests.select(
             project or namespace, query, namesakes=namesakes, likely_only=likely_only, without=without
         )
         while True:
             chosen = _with_digest(_fitting(ranked, conflicts, estimated_max), digest, estimated_max)
+            chosen = replace(chosen, withheld=withheld)
             tokens = cost(chosen)
             if tokens <= budget or chosen.is_empty:
                 return replace(chosen, tokens=0 if chosen.is_empty else tokens)
@@ -136,12 +139,13 @@ class SessionContexts:
             return (namespace,)
         return tuple(sorted(self._store.projects.namesakes(namespace.removeprefix(PROJECT))))
 
-    def _ranked(self, own: Sequence[str], query: str) -> list[StoredMemory]:
-        """Return the candidates: golden rules first, then memories that match the query."""
+    def _ranked(self, own: Sequence[str], query: str) -> tuple[list[StoredMemory], int]:
+        """Return the candidates, golden rules first, then memories that match the query, and the number withheld."""
         related = self._related(own, query) if query.strip() else {}
+        candidates = {each.key: each for each in chain(self._standard(own), related.values())}
         trusted = [
             stored
-            for stored in {each.key: each for each in chain(self._standard(own), related.values())}.values()
+            for stored in candidates.values()
             if stored.memory.origin.trust > Trust.LOW
             and (not own or stored.memory.namespace in own or _is_from_user(stored))
         ]
@@ -149,7 +153,7 @@ class SessionContexts:
         rules.sort(key=lambda stored: (-stored.stats.confidence, -stored.memory.importance, stored.key))
         others = [stored for stored in trusted if not _is_rule(stored) and stored.family is not Family.SESSION]
         others.sort(key=lambda stored: (stored.key not in related, -_weight(stored, own), -stored.updated))
-        return [*rules, *others]
+        return [*rules, *others], len(candidates) - len(trusted)
 
     def _standard(self, own: Sequence[str]) -> Iterator[StoredMemory]:
         """Yield the candidates that are selected without a query. Duplicates are possible."""

@@ -15,11 +15,13 @@ from ...core.memory import MemoryState, state_label
 from ...core.memory_types import Family
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, Trust
-from ...core.results import BUDGET, Detail, ReplacedBy
-from .session_names import SessionNames
+from ...core.read_cost import read_cost
+from ...core.results import Detail, ReplacedBy
+from .session_names import SessionName, SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange, StoredObservation
+    from ...archiver.store.exchange_table import ExchangeLocation
     from ...archiver.store.replacement_table import StoredReplacement
     from ...core.conversation import Exchange
     from ...core.document import StoredChunk
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 _TITLE, _SUBTITLE, _QUOTE, _ANSWER = 80, 400, 120, 1_200
 """Maximum number of characters of a title, of a subtitle, of a quoted prompt, and of an answer."""
-_COUNTED = 100_000
-"""Maximum number of characters per text for counting tokens. A text of this length exceeds the token budget anyway."""
 _TYPES = {
     Family.DECISION: ObservationType.DECISION,
     Family.PATTERN: ObservationType.PATTERN,
@@ -47,88 +47,74 @@ class Details:
     def load(self, keys: Sequence[int]) -> list[Detail]:
         """Return the details of these items in the order of the keys. Unknown keys are skipped."""
         observations = self._store.observations.load(keys)
+        exchanges = self._store.exchanges.load([key for key in keys if key not in observations])
         parents = {stored.exchange for stored in observations.values()}
-        exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
+        locations = self._store.exchanges.locations(sorted({*exchanges, *parents}))
+        names = self._names.of_all({location.session for location in locations.values()})
         memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
         chunks = self._store.documents.load(keys)
-        again = self._store.repetitions.of_exchanges(list(exchanges))
+        again = self._store.repetitions.of_exchanges(list(locations))
         replaced = self._store.replacements.of_observations(list(observations))
         later = self._store.observations.load([each.later for each in replaced.values()])
         confirmed = self._store.confirmations.of_observations(list(observations))
         found: list[Detail] = []
         for key in keys:
-            if key in observations and observations[key].exchange in exchanges:
+            if key in observations and observations[key].exchange in locations:
                 stored = observations[key]
-                detail = self._of_observation(stored, exchanges[stored.exchange])
+                location = locations[stored.exchange]
                 times = [each.at for each in confirmed.get(key, [])]
-                last = max((at for at in times if at is not None), default=None)
-                also = again.get(stored.exchange, ())
                 found.append(
                     replace(
-                        detail,
-                        also_in=also,
+                        self._of_observation(stored, location, names[location.session]),
+                        also_in=again.get(stored.exchange, ()),
                         confirmed=len(times),
-                        confirmed_at=last,
+                        confirmed_at=max((at for at in times if at is not None), default=None),
                         replaced_by=_replaced_by(replaced.get(key), later),
                     )
                 )
-            elif key in exchanges:
-                found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
+            elif key in exchanges and key in locations:
+                detail = self._of_exchange(exchanges[key], locations[key], names[locations[key].session])
+                found.append(replace(detail, also_in=again.get(key, ())))
             elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
                 found.append(_memory_detail(memories[key]))
             elif key in chunks:
                 found.append(_chunk_detail(chunks[key]))
         return found
 
-    def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
-        span = parent.exchange.span
-        return self._detail(
-            ids.show("observation", stored.key),
-            "observation",
-            stored.observation,
-            parent,
-            stored.observation.lines or (span.start_line, span.end_line),
-        )
+    def _of_observation(self, stored: StoredObservation, location: ExchangeLocation, name: SessionName) -> Detail:
+        lines = stored.observation.lines or (location.start_line, location.end_line)
+        public = ids.show("observation", stored.key)
+        return self._detail(public, "observation", stored.observation, location, name, lines)
 
-    def _of_exchange(self, stored: StoredExchange) -> Detail:
-        span = stored.exchange.span
-        observation = exchange_observation(stored.exchange)
-        return self._detail(
-            ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
-        )
+    def _of_exchange(self, stored: StoredExchange, location: ExchangeLocation, name: SessionName) -> Detail:
+        lines = location.start_line, location.end_line
+        public = ids.show("exchange", stored.key)
+        return self._detail(public, "exchange", exchange_observation(stored.exchange), location, name, lines)
 
     def _detail(
-        self, public: str, kind: str, observation: Observation, parent: StoredExchange, lines: tuple[int, int]
+        self,
+        public: str,
+        kind: str,
+        observation: Observation,
+        location: ExchangeLocation,
+        name: SessionName,
+        lines: tuple[int, int],
     ) -> Detail:
-        session, source = self._store.sessions.load(parent.session), self._store.sources.load(parent.source)
-        name = self._names.of_all([parent.session])[parent.session]
+        costs = self._store.exchanges.costs_in(location.source, *lines)
         return Detail(
             id=public,
             kind=kind,
             observation=observation,
-            project=session.project,
-            branch=parent.exchange.branch or session.branch,
-            session_id=session.native_id,
+            project=location.project,
+            branch=location.branch,
+            session_id=location.session_id,
             session_title=name.title,
-            path=source.archived,
+            path=location.path,
             start_line=lines[0],
             end_line=lines[1],
-            tokens=self._cost_of_reading(parent.source, *lines),
+            tokens=read_cost(costs, single=lines[0] == lines[1]),
             short_session_id=name.short_id,
         )
-
-    def _cost_of_reading(self, source: int, first: int, last: int) -> int:
-        """Return the number of tokens of these lines, at most `BUDGET`.
-
-        Lines of all exchanges of the source count, because the evidence of a session summary can be in several
-        exchanges.
-        """
-        spent = 0
-        for text in self._store.exchanges.texts_in(source, first, last):
-            spent += tokens.count(text[:_COUNTED])
-            if spent >= BUDGET:
-                return BUDGET
-        return spent
 
 
 def _replaced_by(link: StoredReplacement | None, later: Mapping[int, StoredObservation]) -> ReplacedBy | None:

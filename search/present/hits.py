@@ -138,7 +138,8 @@ class Hits:
         """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
         events = found.events if query.weak else found.listed
         distinct = DistinctHits(self._store, _per_session(query))
-        page, further = self._page(query, events if query.concepts else self._newest(query.filters), distinct)
+        ordered = self._successors_first(events) if query.concepts else self._newest(query.filters)
+        page, further = self._page(query, ordered, distinct)
         hits = self._load_hits(page, found.query, query, snippets=snippets)
         repeated_in = {_public_id(each): distinct.repeated_in(each) for each in page}
         hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
@@ -164,6 +165,17 @@ class Hits:
         without_words = {_public_id(each) for each in page if not each.event.words}
         nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(nearest, _WEAK))
+
+    def _successors_first(self, events: Sequence[Event]) -> list[Event]:
+        """Return the events, with each superseded memory directly after the memory that superseded it."""
+        later, by_key = self._store.memory_edges.successors(), {event.key: event for event in events}
+        ordered: dict[int, Event] = {}
+        for event in events:
+            chain = [event]
+            while (key := later.get(chain[-1].key)) in by_key and key not in ordered and by_key[key] not in chain:
+                chain.append(by_key[key])
+            ordered.update((each.key, each) for each in reversed(chain))
+        return [*ordered.values()]
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         """Return the hits, with each replaced observation moved after its replacement.

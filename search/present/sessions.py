@@ -52,7 +52,6 @@ class Sessions:
         session, places = self._store.sessions.load(number), self._store.exchanges.locations([keys[0], keys[-1]])
         first, last = places[keys[0]], places[keys[-1]]
         observation, entries = self._content(number, keys)
-        exchanges = self._store.exchanges.load(keys).values()
         return Detail(
             id=self._store.sessions.short_ids([number])[number],
             kind="session",
@@ -64,7 +63,7 @@ class Sessions:
             path=source.archived,
             start_line=first.start_line if first.path == source.archived else 1,
             end_line=last.end_line if last.path == source.archived else source.lines,
-            tokens=sum(tokens.count(turn.text) for stored in exchanges for turn in stored.exchange.turns),
+            tokens=sum(cost.tokens for cost in self._store.exchanges.costs_of(keys)),
             entries=entries,
         )
 

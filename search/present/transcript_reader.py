@@ -28,13 +28,10 @@ from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
+from ...core.read_cost import COUNTED, EXCERPT_BUDGET
 from ...core.results import Part, TranscriptExcerpt
 from .session_names import SessionNames
 
-BUDGET = 8_000
-"""Default maximum number of tokens in an excerpt. In a truncated excerpt, `next_line` is the first omitted line."""
-_COUNTED = 100_000
-"""Maximum number of characters per text for counting tokens. Counting a megabyte takes 0.3 s."""
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""
 
@@ -84,12 +81,13 @@ class TranscriptReader:
         """Return the conversation on these lines. Line numbers are 1-based and inclusive.
 
         Without `end`, the excerpt extends to the last line. Long tool inputs and results are shortened unless the whole
-        excerpt fits the token budget, which is `BUDGET` or a larger `budget`.
+        excerpt fits the token budget, which is `EXCERPT_BUDGET` or a larger `budget`. In a truncated
+        excerpt, `next_line` is the first omitted line.
 
         Raises:
             PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
         """
-        budget = max(budget, BUDGET)
+        budget = max(budget, EXCERPT_BUDGET)
         source, last = self._range(path, start, end)
         session = self._session(source)
         shown = UNINDEXED not in session.links
@@ -256,7 +254,7 @@ class TranscriptReader:
 def _exceed_budget(exchanges: list[Exchange], budget: int) -> bool:
     spent = 0
     for turn in (turn for exchange in exchanges for turn in exchange.turns):
-        spent += tokens.count(turn.text[:_COUNTED])
+        spent += tokens.count(turn.text[:COUNTED])
         if spent > budget:
             return True
     return False

@@ -115,7 +115,7 @@ class UnitHistory:
         edits = self._store.edits.of_exchanges([exchange])
         paths = self._store.documents.paths_named({Path(edit.absolute_path).name for edit in edits})
         found: dict[tuple[Path, _UnitName], EditedUnit] = {}
-        for edit in edits:
+        for edit in edits if paths else ():
             name, same = Path(edit.absolute_path).name, {path for path in paths if _is_same(edit, paths[path])}
             named = [path for path, known in paths.items() if any(each.name == name for each in known)]
             # If the edited file is not indexed, compare files of the same name, such as those of another clone.

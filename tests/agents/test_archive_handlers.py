@@ -30,11 +30,13 @@ from palaver.agents.session_watch import SessionWatch
 from palaver.agents.theo import THEO
 from palaver.agents.tool_calls import ToolContexts
 from palaver.agents.toolset import ServedTools, ServerConfig
+from palaver.agents.workflow_prompts import completions
 from palaver.core.home import Home
 from palaver.core.results import Hit
 from palaver.templates.render import Renderer
 
 from .. import demo
+from .fake_layers import FakeLayers
 
 ERAS = ["legacy", "2026-07-28"]
 NOT_FOUND = {"legacy": -32002, "2026-07-28": INVALID_PARAMS}
@@ -118,6 +120,16 @@ def test_a_client_reads_sessions_and_starts_prompts(archive: Home, era: str) -> 
         assert "`claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl`" in review
 
     over_stdio(archive, era, scenario)
+
+
+def test_all_projects_are_completed() -> None:
+    """Projects are suggested even if none of the latest sessions belongs to them."""
+    names = [f"shop-{number}" for number in range(60)]
+    conversation = ConversationContext(FakeLayers(), Renderer(), project_names=lambda: names)
+
+    assert completions(conversation, "project", "SHOP-") == names
+    assert completions(conversation, "project", "shop-59") == ["shop-59"]
+    assert completions(conversation, "topic", "s") == []
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -15,9 +15,9 @@ from palaver.core.errors import InvalidLineRange, PathOutsideArchive, StoreMissi
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import IDS_MAX, Query
+from palaver.core.read_cost import EXCERPT_BUDGET
 from palaver.core.results import TranscriptExcerpt
 from palaver.search.archive_search import ArchiveSearch
-from palaver.search.present.transcript_reader import BUDGET
 from palaver.templates.render import Renderer
 
 from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
@@ -188,7 +188,7 @@ def test_reading_from_next_line_returns_every_line_once(layers: ArchiveSearch, a
     start, seen, replies = 1, list[int](), 0
     while True:
         passage = layers.read(archived, start)
-        assert passage.tokens <= BUDGET
+        assert passage.tokens <= EXCERPT_BUDGET
         seen += lines_of(passage)
         replies += 1
         if passage.next_line is None:
@@ -224,7 +224,7 @@ def test_a_single_line_is_not_truncated(tmp_path: Path) -> None:
         second = layers.read(archived, first.next_line)
 
     assert lines_of(first) == [1]
-    assert first.tokens > BUDGET
+    assert first.tokens > EXCERPT_BUDGET
     assert lines_of(second) == [2, 3]
 
 

@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.templates.dialogue import RESULT_MIN, RESULTS_MAX, Step, dialogues, result_limit
+from palaver.core.read_cost import RESULT_MIN, RESULTS_MAX, result_limit
+from palaver.templates.dialogue import Step, count_results, dialogues
 
 from .samples import exchange
 
@@ -80,9 +81,9 @@ def test_tool_results_share_a_limit() -> None:
     """A few results can be long. Many results are shortened."""
     one = of(Turn(1, Speaker.TOOL, Kind.RESULT, "x"))
 
-    assert result_limit([one]) == RESULTS_MAX
-    assert result_limit([one] * 1000) == RESULT_MIN
-    assert result_limit([replace(one, turns=())]) == RESULTS_MAX
+    assert result_limit(count_results([one])) == RESULTS_MAX
+    assert result_limit(count_results([one] * 1000)) == RESULT_MIN
+    assert result_limit(count_results([replace(one, turns=())])) == RESULTS_MAX
 
 
 def test_a_late_result_is_shown_beside_its_call() -> None:

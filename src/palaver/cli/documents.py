@@ -157,6 +157,7 @@ def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
     done.indexed += not indexed.unchanged
     done.chunks += 0 if indexed.unchanged else len(indexed.chunk_ids)
     done.units += indexed.units
+    done.truncated += [indexed.source_file] if indexed.truncated else []
 
 
 def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
@@ -169,6 +170,7 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
     done.skipped = dict((Counter(done.skipped) + Counter(more.skipped)).most_common())
     done.gone += more.gone
     done.queued, done.unembedded = more.queued, more.unembedded
+    done.truncated += more.truncated
     done.failed += more.failed
 
 

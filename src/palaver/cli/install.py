@@ -43,6 +43,7 @@ _PLANNED: Final = {
     "keep": "already connected in {}",
     "remove": "remove from {}",
     "absent": "not connected in {}",
+    "paste": "Palaver does not edit YAML. Add this to {}:",
 }
 _PLANNED_FILE: Final = {
     "add": "write {}",
@@ -54,6 +55,8 @@ _PLANNED_FILE: Final = {
 """Texts for files that Palaver writes as a whole. `_PLANNED` contains the texts for other configuration files."""
 _DONE: Final = {"add": "added", "update": "updated", "remove": "removed"}
 
+_ATTEMPTS: Final = 5
+"""Maximum number of attempts to change a file that other programs change at the same time."""
 _CHOICE: Final = click.Choice(["y", "c", "n"], case_sensitive=False)
 
 ServiceAction = Literal["add", "keep", "remove", "absent", "unavailable"]
@@ -215,6 +218,8 @@ def _show(steps: Sequence[_Step], service: _ServiceStep | None, *, full: bool) -
         click.echo(f"{step.client.title}: {planned.format(line(str(step.change.path)))}")
         for row in _diff(step.change):
             click.echo(f"  {row}")
+        if step.change.action == "paste":
+            click.echo(f"\n{step.change.snippet}")
     if service is None:
         return
     path = line(str(service.service.path))
@@ -271,12 +276,7 @@ def _carry_out(steps: Sequence[_Step], service: _ServiceStep | None, agreed: tup
         if not step.is_needed or step.change is None:
             continue
         try:
-            try:
-                apply(step.change)
-            except ChangedMeanwhile:  # Running clients rewrite their file at any time.
-                step.change = step.plan()
-                apply(step.change)
-            step.done = True
+            _apply(step, step.change)
         except PalaverError as error:
             step.error = error
     if service is None or not service.is_needed or not agreed[1]:
@@ -289,6 +289,24 @@ def _carry_out(steps: Sequence[_Step], service: _ServiceStep | None, agreed: tup
         service.done = True
     except PalaverError as error:
         service.error = error
+
+
+def _apply(step: _Step, change: ConfigChange) -> None:
+    """Apply the change of a step. If the file changed meanwhile, plan again: another process may have done the same.
+
+    Raises:
+        ChangedMeanwhile: Other programs changed the file in every attempt.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            apply(change)
+        except ChangedMeanwhile:  # Running clients rewrite their file at any time.
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            change = step.change = step.plan()
+        else:
+            step.done = change.is_needed
+            return
 
 
 def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: dict[str, Any]) -> None:
@@ -353,6 +371,7 @@ def _step_fields(step: _Step) -> dict[str, Any]:
         "path": str(step.client.path),
         "action": change.action if change else None,
         "diff": _diff(change) if change else [],
+        "snippet": change.snippet if change and change.action == "paste" else "",
         "done": step.done,
         "backup": str(change.backup) if change and step.done and change.keeps_backup else None,
         "error": _error_fields(step.error),

@@ -305,7 +305,6 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
     """
     with open_layers() as layers:
         details, unknown = layers.look_up(ids)
-        details = renderer().with_read_costs(details, layers.read)
     if unknown and not details:
         raise unknown
     if as_json:

@@ -225,7 +225,6 @@ BROKEN = {
     "vscode": '["servers"]',
     "zed": '// Zed\n{"theme": "One" "context_servers": {}}',
     "windsurf": '{"mcpServers": {"palaver": "no table"}}',
-    "goose": "extensions:\n  a: 1\n b: 2\n",
     "kiro": "<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> other\n",
     "droid": '{"mcpServers": {"x": NaN}}',
 }

@@ -20,7 +20,8 @@ SERVER = ServerEntry("/home/zoë/my tools/palaver", ("mcp",), {"PALAVER_HOME": "
 MOVED = ServerEntry("/opt/palaver", ("mcp", "--toolset", "theo"), {})
 CURSOR = find_client("cursor")
 
-every_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+EDITED = [client for client in CLIENTS if client.format != "yaml"]
+every_client = pytest.mark.parametrize("client", EDITED, ids=lambda client: client.name)
 
 
 def install(client: Client, server: ServerEntry = SERVER) -> ConfigChange:
@@ -40,8 +41,83 @@ def folder_of(client: Client) -> list[str]:
 
 
 def test_samples_cover_every_client() -> None:
-    """Each client has a rich and a broken sample file."""
-    assert set(RICH) == set(BROKEN) == {client.name for client in CLIENTS}
+    """Each client has a rich sample file, and a broken one if its file is edited."""
+    assert set(RICH) == {client.name for client in CLIENTS}
+    assert set(BROKEN) == {client.name for client in EDITED}
+
+
+def test_yaml_is_shown_and_never_edited() -> None:
+    """The entry for a YAML file is a text to paste, whatever the file contains, even recursive aliases."""
+    goose = find_client("goose")
+    for content in (None, "", "a: &a\n  b: *a\n", "extensions: [\n", RICH["goose"]):
+        path = goose.path if content is None else write(goose.path, content)
+        change = install(goose)
+        assert (change.action, change.is_needed, change.diff) == ("paste", False, []), content
+        assert remove(goose).action == "absent", content
+        assert (path.read_text() if path.exists() else None) == content
+    write(goose.path, RICH["goose"].replace("extensions:\n", install(goose).snippet, 1))
+    assert launch(goose) == (["/home/zoë/my tools/palaver", "mcp"], SERVER.env)
+    assert entry(goose)["name"] == "palaver"
+    assert install(goose).action == "keep"
+    with pytest.raises(ClientConfigUnusable, match="does not edit YAML") as raised:
+        plan_removal(goose)
+    assert raised.value.hint == "Delete the entry `palaver` below `extensions`."
+
+
+def test_equal_keys_are_refused() -> None:
+    """An object with two entries of the server, or two tables of servers, is refused and stays unchanged."""
+    for text in (
+        '{"mcpServers": {"palaver": {"command": "a"}, "palaver": {"command": "b"}}}',
+        '{"mcpServers": {}, "mcpServers": {"palaver": {"command": "b"}}}',
+    ):
+        path = write(CURSOR.path, text)
+        with pytest.raises(ClientConfigUnusable, match="occurs 2 times"):
+            plan(CURSOR, SERVER)
+        with pytest.raises(ClientConfigUnusable, match="occurs 2 times"):
+            plan_removal(CURSOR)
+        assert path.read_text() == text
+
+
+def test_an_entry_that_cannot_be_installed_is_not_removed() -> None:
+    """An entry that Palaver could not have written, such as one in an inline table, stays where it is."""
+    codex = find_client("codex")
+    path = write(codex.path, 'mcp_servers = { palaver = { command = "mine" } }\n')
+    with pytest.raises(ClientConfigUnusable, match="cannot be extended"):
+        plan(codex, SERVER)
+    with pytest.raises(ClientConfigUnusable, match="cannot be extended"):
+        plan_removal(codex)
+    assert path.read_text() == 'mcp_servers = { palaver = { command = "mine" } }\n'
+
+
+def test_removal_restores_an_entry_of_another_program() -> None:
+    """An entry that Palaver replaced is restored, also if the file changed since. An older entry of Palaver is not."""
+    for command, restored in (("mine", True), ("/old/bin/palaver", False)):
+        own = {"command": command, "args": ["x"], "note": "kept"}
+        path = write(CURSOR.path, json.dumps({"mcpServers": {"palaver": own}}, indent=2))
+        assert install(CURSOR).action == "update"
+        path.write_text(path.read_text().replace("{", '{ "later": 1,', 1))
+        assert remove(CURSOR).action == "remove"
+        servers = values(CURSOR).get("mcpServers", {})
+        assert values(CURSOR)["later"] == 1
+        assert servers == ({"palaver": own} if restored else {}), command
+        assert not backup_of(path).exists()
+
+
+def test_a_link_at_the_place_of_the_backup_is_not_followed(tmp_path: Path) -> None:
+    """Nothing is written through a link to another file, and removal does not delete or read its target."""
+    precious = write(tmp_path / "precious", '{"mcpServers": {}}')
+    path = write(CURSOR.path, '{"mcpServers": {}}')
+    backup_of(path).symlink_to(precious)
+    with pytest.raises(ClientConfigUnusable, match="link is at the place"):
+        install(CURSOR)
+    assert (path.read_text(), precious.read_text()) == ('{"mcpServers": {}}', '{"mcpServers": {}}')
+    backup_of(path).unlink()
+    install(CURSOR)
+    backup_of(path).unlink()
+    backup_of(path).symlink_to(precious)
+    remove(CURSOR)
+    assert precious.read_text() == '{"mcpServers": {}}'
+    assert backup_of(path).is_symlink()
 
 
 @every_client
@@ -107,7 +183,7 @@ def test_removal_keeps_later_changes(client: Client) -> None:
     """If the file was changed after the installation, removal deletes only the entry."""
     path = write(client.path, RICH[client.name])
     install(client)
-    mark = {"json": "\n// later\n", "toml": "\n# later\n", "yaml": "\n# later\n"}[client.format]
+    mark = {"json": "\n// later\n", "toml": "\n# later\n"}[client.format]
     path.write_bytes(path.read_bytes() + mark.encode())
     before = values(client)
     remove(client)

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.agents.clients import json_text, toml_text, yaml_text
+from palaver.agents.clients import json_text, toml_text
 from palaver.agents.clients.client_file import backup_of
 from palaver.agents.clients.client_setup import apply, plan, plan_removal
 from palaver.agents.clients.client_table import Client, find_client
@@ -85,23 +84,8 @@ def toml_files(draw: st.DrawFn) -> str:
     return "".join(rows).replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
-@st.composite
-def yaml_files(draw: st.DrawFn) -> str:
-    """Return YAML in block or flow style, with comments between its rows."""
-    values: dict[str, Any] = draw(st.dictionaries(NAMES.filter(lambda name: name != "extensions"), VALUES, max_size=3))
-    if draw(st.booleans()):
-        values["extensions"] = draw(SERVERS)
-    style = draw(st.sampled_from((False, None, True)))
-    text: str = yaml.safe_dump(
-        values, allow_unicode=draw(st.booleans()), default_flow_style=style, sort_keys=draw(st.booleans()), width=10_000
-    )
-    if draw(st.booleans()):
-        text = f"# Goose\n\n{text}\n# end\n"
-    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
-
-
-GENERATED = {"cursor": json_files(), "codex": toml_files(), "goose": yaml_files()}
-READERS = {"json": json_text, "toml": toml_text, "yaml": yaml_text}
+GENERATED = {"cursor": json_files(), "codex": toml_files()}
+READERS = {"json": json_text, "toml": toml_text}
 generated = pytest.mark.parametrize("client", [find_client(name) for name in GENERATED], ids=lambda each: each.name)
 examples = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -56,7 +56,10 @@ def test_the_entry_starts_the_server(name: str, program: Path, archived: Home, m
     monkeypatch.setenv("PALAVER_HOME", str(archived.root))
     client = find_client(name)
     write(client.path, RICH[name])
-    apply(plan(client, own_server([str(program)], Home.find())))
+    change = plan(client, own_server([str(program)], Home.find()))
+    apply(change)
+    if change.action == "paste":
+        write(client.path, RICH[name].replace("extensions:\n", change.snippet, 1))
     words, env = launch(client)
     tools, found = tools_and_text(words, env)
 

@@ -92,6 +92,35 @@ def test_earlier_errors_are_counted_with_their_fix(fabric: Agent) -> None:
     assert unrelated["message"] == "Error recorded. Found no similar error."
 
 
+def test_similar_errors_have_the_same_type_or_message(fabric: Agent) -> None:
+    """An error with another type and message, or of another library, is not similar, however alike the words are."""
+    reports = {
+        "TypeError: cannot add 'int' and 'str' in cart.total": [],
+        "ENOENT: no such file or directory, open 'cart/total.json'": [],
+        "TypeError: total of cart is read only": ["TypeError: cannot add 'int' and 'str' in cart.total"],
+        "EACCES: permission denied, open 'cart/total.json'": [],
+        "ENOENT: no such file or directory, open '/tmp/x 7.csv'": [
+            "ENOENT: no such file or directory, open 'cart/total.json'"
+        ],
+        "ValueError: total of the cart is not a number": [],
+        "redis.exceptions.ConnectionError: connection to the cart refused": [],
+        "requests.exceptions.ConnectionError: connection to the cart refused": [],
+        "ModuleNotFoundError: No module named 'cartlib'": [],
+        "ModuleNotFoundError: No module named 'totals'": [],
+        "cart service rejected order 17 of customer 4": [],
+        "cart service rejected order 301 of customer 92": ["cart service rejected order 17 of customer 4"],
+    }
+    for error, expected in reports.items():
+        reply = fabric.event("error_occurred", {"error": error, "file": "src/cart.py", "line": 3})
+        assert [each["content"] for each in reply.get("similarErrors", [])] == [
+            f"{each} in src/cart.py:3" for each in expected
+        ], error
+    output = "fatal: cart service rejected order 5"
+    fabric.event("command_executed", {"command": "make cart", "output": output})
+    failed = fabric.event("command_executed", {"command": "make all", "output": output.replace("5", "8")})
+    assert failed["message"].startswith("Command recorded. Found")
+
+
 def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
     """The reply says how many archived sessions had the error, when, and what fixed it, also for a failed command."""
     history = ShellHistory(fabric.folder, fabric.home.root)
@@ -121,6 +150,24 @@ def test_errors_are_searched_in_archived_conversations(fabric: Agent) -> None:
         "Command recorded. Found 1 similar error, the latest 2 days ago. "
         "“E KeyError: 'colour' in palette” was fixed by editing palette.py."
     )
+
+
+def test_a_payload_says_something(fabric: Agent) -> None:
+    """A payload without any content is an error, and nothing is stored. Sessions start and end without details."""
+    kinds = ("file_opened", "command_executed", "error_occurred", "decision_made", "pattern_detected", "user_feedback")
+    for kind in kinds:
+        payloads: list[dict[str, object]] = [
+            {},
+            {"error": "", "command": " \n"},
+            {"decision": {"text": [], "by": None}},
+        ]
+        for payload in payloads:
+            message = fabric.error("reportEvent", event=_event(type=kind, payload=payload))
+            assert f"The payload of {kind} is empty" in message, (kind, payload)
+    assert fabric.call("list", stats=True)["total"] == 0
+    for kind in ("session_start", "session_end"):
+        assert fabric.event(kind, {})["processed"], kind
+    assert fabric.event("user_feedback", {"rating": 0})["processed"]
 
 
 def test_invalid_events_are_refused(fabric: Agent) -> None:

@@ -8,7 +8,11 @@ from uuid import UUID
 import pytest
 
 from palaver.core.memory import Relation
+from palaver.core.progress import silent
 from palaver.observe.memory import MemoryCore
+from palaver.search.index.generation import Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.model.embedder import DEFAULT_MODEL, load
 
 from ..rag.test_examples import odd
 from .client import DAY, Agent
@@ -236,6 +240,8 @@ def test_setup_writes_the_entry_of_a_client(fabric: Agent, monkeypatch: pytest.M
     assert (Path(again["configFile"]).read_text("utf-8"), "already" in again["message"]) == (written, True)
     for name in ("docker", "generic"):
         assert "conversation,fabric" in fabric.call("setup", cli=name)["snippet"]
+        shown = fabric.call("setup", cli=name, preview=True)
+        assert (shown["preview"], "success" in shown, bool(shown["snippet"])) == (True, False, True), name
     assert json.loads(fabric.call("setup", cli="generic")["snippet"])["mcpServers"]
     assert "docker build -t palaver-archive ." in fabric.call("setup", cli="docker")["message"]
     broken = tmp_path / "user" / ".cursor" / "mcp.json"
@@ -254,3 +260,15 @@ def test_other_surfaces_share_the_memories(fabric: Agent) -> None:
 
     assert (stored.memory.importance, stored.memory.namespace) == (0.75, "global")
     assert fabric.call("get", memoryId=stored.id)["memory"]["id"] == memory
+
+
+def test_a_semantic_code_search_says_that_embedding_is_unfinished(fabric: Agent) -> None:
+    """As long as units are not embedded, each semantic search says so, also if another program indexed the folder."""
+    (fabric.project / "kiln.py").write_text("def heat():\n    return 1\n")
+    for _ in range(2):
+        found = fabric.call("searchCode", query="how is it heated")
+        assert "not embedded yet" in found["note"], found
+    assert "note" not in fabric.call("searchCode", query="heat", mode="symbol")
+    store, home = fabric.context.core.store, fabric.home
+    Indexer(store, Generations(home.index), load(DEFAULT_MODEL)).embed(silent)
+    assert "not embedded" not in fabric.call("searchCode", query="heat the kiln").get("note", "")

@@ -128,3 +128,18 @@ def test_decay_archives_and_can_be_undone(fabric: Agent) -> None:
     assert [fabric.call("get", memoryId=each)["memory"]["id"] for each in stays] == stays
     fabric.context.core.undo(archived["undo"].split()[3:])
     assert fabric.call("get", memoryId=unused)["memory"]["content"] == "Prefer early returns"
+
+
+def test_a_list_says_where_it_continues(fabric: Agent) -> None:
+    """A page that ends early, by its limit or by the budget of a reply, names the offset of the next page."""
+    for number in range(6):
+        fabric.store(f"Decision {number}: " + f"tide{number} " * 2_000)
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = fabric.call("list", limit=4, offset=offset)
+        assert page["memories"], offset
+        seen += [each["content"][:11] for each in page["memories"]]
+        offset = page.get("nextOffset")
+
+    assert seen == [f"Decision {number}:" for number in reversed(range(6))]

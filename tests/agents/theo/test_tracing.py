@@ -47,8 +47,9 @@ def test_a_line_is_traced_to_its_conversation(tmp_path: Path) -> None:
     assert (whole["commit"], whole["certainty"]) == (commit, "certain")
     assert whole["trace"]["files"][0]["conversations"][0]["url"] == "session:some-session"
     assert whole["lines"] == {"total": 3, "uncommitted": 1, "certain": 1, "likely": 0, "possible": 0, "none": 2}
-    assert whole["message"] == "Agents wrote 1 of 3 lines"
+    assert whole["message"] == "Agents wrote 1 of 3 lines; 1 line not committed yet"
     assert (by_hand["trace"], by_hand["certainty"], by_hand["message"]) == (None, "none", "No AI attribution found")
+    assert fresh["message"] == "No AI attribution found; 1 line not committed yet"
     assert (fresh["commit"], fresh["lines"]["uncommitted"], fresh["commits"][0]["committed"]) == (None, 1, False)
     assert theo.data("trace_list", conversation_url="session:nobody") == {"traces": [], "total": 0}
     assert theo.data("trace_list", conversation_url="session:some-session", limit=1)["total"] == 1

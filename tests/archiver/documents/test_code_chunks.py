@@ -161,3 +161,16 @@ def test_every_line_of_code_is_in_one_chunk(name: str, data: st.DataObject) -> N
     source = text.split("\n")
     for one in found:
         assert rows_of(one.text) == rows_of("\n".join(source[one.start_line - 1 : one.end_line]))
+
+
+def test_a_class_on_the_line_of_its_method_has_a_chunk() -> None:
+    """A class whose first method begins on its own line is found by its name, and so are its methods."""
+    for name, text in {
+        "typescript": "class Kiln { heat() { return 1; } }\n",
+        "java": "class Kiln { int heat() { return 1; }\n  int cool() { return 2; } }\n",
+        "python": "class Kiln: heat = lambda self: 1\n",
+        "c_sharp": "class Kiln { int Heat() { return 1; } }\n",
+    }.items():
+        found = [(one.unit, one.name) for one in chunks_of(name, text)]
+        assert found[0] == ("class", "Kiln"), (name, found)
+        assert name == "python" or ("method", "Kiln.Heat") in found or ("method", "Kiln.heat") in found, (name, found)

@@ -1,5 +1,7 @@
 """Ingest of documents: files become chunks in the store."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 from palaver.archiver.documents import code_parsing, document_ingest
 from palaver.archiver.documents.document_formats import format_of
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_reader import DocumentReader
+from palaver.archiver.documents.document_reader import CHUNKS_MAX, DocumentReader
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.store import QueuedFile, Store
 from palaver.core.document import DocumentFilter
@@ -64,6 +66,76 @@ def test_a_folder_is_indexed(store: Store, ingest: DocumentIngest, folder: Path)
     ]
     assert chunk_texts(store) == ["# A\nAlpha.", "# B\nBeta.", "def find():\n    return 1", "Gamma."]
     assert store.documents.count_by("kind") == {"document": 3, "code": 1}
+
+
+def test_damaged_documents_are_listed(ingest: DocumentIngest, folder: Path) -> None:
+    """A PDF or Office file of NUL bytes, or without any byte, failed. It is not skipped like a program."""
+    damaged = {folder / "bad.pdf", *(folder / name for name in ("nul.pdf", "nul.docx", "empty.pdf", "empty.docx"))}
+    for file in damaged - {folder / "bad.pdf"}:
+        file.write_bytes(b"\0" * 3_000 if file.stem == "nul" else b"")
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
+
+    assert {failed.file for failed in done.failed} == damaged
+    assert all("damaged" in failed.error for failed in done.failed)
+
+
+def test_a_file_has_a_limited_number_of_chunks(store: Store, ingest: DocumentIngest, tmp_path: Path) -> None:
+    """Many small sections share chunks, which together contain every section."""
+    count = 3_000
+    cells = [{"cell_type": "markdown", "source": f"# {number}"} for number in range(count)]
+    members = "".join(f"    int m{number}() {{ return {number}; }}\n" for number in range(3))
+    files = {
+        "a.md": "".join(f"# {number}\n\n" for number in range(count)),
+        "a.rst": "".join(f"{number:04}\n====\n\n" for number in range(count)),
+        "a.org": "".join(f"* {number}\n" for number in range(count)),
+        "a.html": "".join(f"<h1>{number}</h1>\n" for number in range(count)),
+        "a.ipynb": json.dumps({"nbformat": 4, "cells": cells}),
+        "a.py": "".join(f"def f{number}(): pass\n" for number in range(count)),
+        "a.java": "".join(f"class C{number} {{\n{members}}}\n" for number in range(1_000)),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        indexed = ingest.index_file(tmp_path / name, "docs", DocumentRoots([tmp_path]))
+        stored = store.documents.select(DocumentFilter(source_files=(tmp_path / name,)))
+        found = "\n".join(each.chunk.text for each in stored)
+
+        assert (len(stored) <= CHUNKS_MAX, indexed.truncated) == (True, False), (name, len(stored))
+        assert {f"{number}" for number in range(1_000)} <= {*re.findall(r"[1-9]\d*|0(?=\D)", found)}, name
+        if name == "a.java":  # The members of small classes share a chunk.
+            assert [each.chunk.name for each in stored[:2]] == ["C0", "C1"]
+        if name == "a.md":
+            assert all(each.chunk.text.splitlines()[0] == lines(text, each.chunk.start_line) for each in stored)
+
+
+def lines(text: str, number: int) -> str:
+    """Return a line of a text by its number."""
+    return text.split("\n")[number - 1]
+
+
+def test_a_long_file_is_cut_and_says_so(store: Store, ingest: DocumentIngest, tmp_path: Path) -> None:
+    """Only the first chunks of a long file are indexed. The result and the metadata of the file state this."""
+    text = "".join(f"Line {number} of the tide table.\n" for number in range(90_000))
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "b.md").write_text("# Kiln\nHeat it slowly.\n")
+    done = ingest.index_directory(tmp_path, "docs", DocumentRoots([tmp_path]))
+    stored = store.documents.select(DocumentFilter(source_files=(tmp_path / "a.txt",)))
+
+    assert (len(stored), done.truncated) == (CHUNKS_MAX, [tmp_path / "a.txt"])
+    assert stored[0].metadata == {"indexed": "only the first 2,000 chunks"}
+    assert stored[-1].chunk.text.splitlines()[-1] in text
+    (tmp_path / "a.txt").write_text("Short.")
+    again = ingest.index_directory(tmp_path, "docs", DocumentRoots([tmp_path]))
+    assert (again.truncated, again.unchanged) == ([], 1)
+
+
+def test_deep_headings_cost_little(ingest: DocumentIngest, tmp_path: Path) -> None:
+    """A format without a limit of levels has a limited path of headings."""
+    rows = "".join(f"{'*' * number} {number}\nText.\n" for number in range(1, 500))
+    (tmp_path / "a.org").write_text(rows)
+    ingest.index_file(tmp_path / "a.org", "docs", DocumentRoots([tmp_path]))
+    [*_, last] = ingest._store.documents.select(DocumentFilter())  # pyright: ignore[reportPrivateUsage]
+
+    assert last.chunk.header_path == " > ".join(str(number) for number in range(488, 500))
 
 
 def test_without_recursion_subfolders_are_ignored(ingest: DocumentIngest, folder: Path) -> None:

@@ -68,8 +68,16 @@ def test_minified_code_is_recognised_by_its_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"), [(b"a\0b", "binary"), (b"%PDF-1.7\0", ""), ("text".encode("utf-16"), ""), (b"PK\x03\x04\0", "")]
+    ("name", "data", "reason"),
+    [
+        ("a.py", b"a\0b", "binary"),
+        ("a.md", b"\0" * 99, "binary"),
+        ("a.py", "text".encode("utf-16"), ""),
+        ("a.PDF", b"%PDF-1.7\0", ""),
+        ("a.pdf", b"\0" * 99, ""),
+        ("a.docx", b"\0" * 99, ""),
+    ],
 )
-def test_nul_bytes_mark_binary_files(data: bytes, reason: str) -> None:
-    """NUL bytes mark a binary file, except in UTF-16, PDF and Office files."""
-    assert reason_by_content(Path("a.py"), data) == reason
+def test_nul_bytes_mark_binary_files(name: str, data: bytes, reason: str) -> None:
+    """NUL bytes mark a binary file, except in UTF-16, PDF and Office files. Readers report damaged ones of these."""
+    assert reason_by_content(Path(name), data) == reason

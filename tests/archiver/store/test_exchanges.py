@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from palaver.archiver.store import Embedding, Store
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.core.read_cost import turn_costs
 
 from .sample_values import decision, exchange, keys, store_session
 
@@ -73,6 +74,25 @@ def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
     assert store.changes.since(mark) == [before[1], keys(store)[2]]
     assert [found.key for found in store.exchanges.unobserved("rules-1", 9)] == [before[1], keys(store)[2]]
     assert store.vectors.unembedded("model", 9) == [keys(store)[2], before[1]]
+
+
+def test_the_costs_of_turns_follow_the_turns(store: Store) -> None:
+    """Stored costs equal those of the turns. They are dropped when the turns change, and are no change to index."""
+    session, source = store_session(store)
+    first, second = exchange(0, "a", "b b b"), exchange(1, "c")
+    store.exchanges.replace(session, source, 0, [first, second])
+    computed = turn_costs([*first.turns, *second.turns])
+    assert store.exchanges.costs_of(store.items.all_keys()) == computed
+    mark, uncounted = store.changes.last(), store.exchanges.without_costs(9)
+    store.exchanges.store_costs(uncounted)
+
+    assert store.exchanges.costs_of(store.items.all_keys()) == computed
+    assert (store.exchanges.without_costs(9), store.changes.since(mark)) == ([], [])
+    grown = exchange(1, "c", "d")
+    store.exchanges.replace(session, source, 1, [grown])
+    store.exchanges.store_costs(uncounted)
+    assert [key for key, _ in store.exchanges.without_costs(9)] == [keys(store)[1]]
+    assert store.exchanges.costs_of([keys(store)[1]]) == turn_costs(grown.turns)
 
 
 def test_more_lines_without_text_are_not_a_change(store: Store) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from palaver.archiver.store.replacement_table import StoredReplacement
 from palaver.core import ids
-from palaver.core.memory import Memory
+from palaver.core.memory import Edge, Memory, Relation
 from palaver.core.observation import SUMMARY, Observation, ObservationType
 from palaver.core.query import Filters, Grouping, Mode, Query
 from palaver.core.results import ReplacedBy
@@ -209,6 +209,30 @@ def test_a_replaced_observation_follows_its_replacement(history: History) -> Non
     assert [hit.id for hit in found] == [f"obs-{new}", f"obs-{old}"]
     [detail] = Details(history.store).load([old])
     assert detail.replaced_by == ReplacedBy(f"obs-{new}", "The kettle has a leak in its base", 4)
+
+
+def test_a_superseded_memory_follows_its_successor(history: History) -> None:
+    """A memory that others superseded one after another follows them, on every page. A proposal moves nothing."""
+    with history.store.transaction():
+        old, newer, newest = (
+            history.store.memories.insert(Memory(text), 1)
+            for text in ("The kettle is filled at noon", "The kettle is filled at dusk now", "A robot fills the kettle")
+        )
+    history.embed()
+    history.publish()
+    before = history.ids("the kettle is filled at noon", mode=Mode.TEXT)
+    for proposed in (True, False):
+        with history.store.transaction():
+            for later, earlier in ((newer, old), (newest, newer)):
+                history.store.memory_edges.put(Edge(later, earlier, Relation.SUPERSEDES, proposed=proposed))
+        ordered = history.ids("the kettle is filled at noon", mode=Mode.TEXT)
+        assert ordered == before if proposed else ordered == [f"mem_{key}" for key in (newest, newer, old)]
+    first = Query(("the kettle is filled at noon",), Mode.TEXT, limit=1)
+    hits = Hits(history.store, history.engine())
+    second = hits.search(replace(first, cursor=hits.search(first).cursor))
+
+    assert before[0] == f"mem_{old}"
+    assert [hit.id for hit in (*hits.search(first).hits, *second.hits)] == [f"mem_{newest}", f"mem_{newer}"]
 
 
 def summarised(history: History, session: int, exchange: int, summary: Observation) -> int:
