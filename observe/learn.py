@@ -1,7 +1,7 @@
 """Processing of ingested content after an ingest run.
 
 The steps are: read queued documents, redact memories, extract observations, and embed texts. An ingest run and the
-index worker both call `learn`. Each of them decides when to publish the results to the index.
+index worker both call `learn`, and publish its last results. `learn` itself publishes only when searches would slow down.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def learn(
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
         Feedback(store, MemoryRedactor(redactor), now).decay()
-    observed = observe_pending(store, partial(report, "Observing"), should_stop)
+    observed = observe_pending(store, partial(report, "Observing"), should_stop, indexer.publish_texts)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")
     embedded, missing = 0, None

@@ -6,7 +6,7 @@ It contains sizes, the numbers of parsed, repeated and skipped transcript lines,
 from typing import Final
 
 from ...archiver.files.lines import PARSED, REPEATED
-from ...archiver.store import WATCHER, Store
+from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
 from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
@@ -54,6 +54,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         problems=[FileProblem(*row) for row in store.sources.problems()],
         refused=store.observations.count_refused(),
         watcher=store.leases.holder(WATCHER),
+        running=[holder for name in (ARCHIVER, LEARNER) if (holder := store.leases.holder(name)) is not None],
         stages=store.stages.all(),
         verified=verified,
         verified_since=since,
