@@ -1,7 +1,7 @@
 """Processing of ingested content after an ingest run.
 
 The steps are: read queued documents, redact memories, extract observations, and embed texts. An ingest run and the
-index worker both call `learn`, and publish its last results. `learn` itself publishes only when searches would slow down.
+index worker both call `learn`, and publish its last results. `learn` itself publishes when searches would slow down.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Leases: exclusive rights to archive, extract, watch or back up.
 
-Each holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also contains
-the progress of its holder, for other processes to show.
+Each holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also
+contains the progress of its holder, for other processes to show.
 """
 
 import fcntl

@@ -89,7 +89,7 @@ def test_texts_are_published_while_more_are_observed(tmp_path: Path, monkeypatch
     indexer.publish()
     waiting = list[int]()
 
-    def note(stage: str, *_steps: int) -> None:
+    def note(*_progress: object) -> None:
         current = generations.current()
         assert current is not None
         waiting.append(len(history.store.changes.since(current.manifest.watermark, [Entity.ITEM])))
