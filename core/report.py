@@ -146,7 +146,7 @@ class StageState(Struct, frozen=True):
 class Holder(Struct, frozen=True):
     """Process that holds a lease, and the time it acquired the lease.
 
-    `stage` is the stage that it runs, such as `Embedding`, with `done` of `total` steps. It is empty if it reports none.
+    `stage` is the stage that it runs, such as `Embedding`, with `done` of `total` steps. It is empty if unknown.
     """
 
     who: str

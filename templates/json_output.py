@@ -250,8 +250,7 @@ def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
     """Return matches in tool output, as many as the budget allows. `limited` is true if more may exist."""
 
     def shown(some: tuple[OutputMatch, ...]) -> Object:
-        part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
-        return with_tokens(to_json(part))
+        return with_tokens(to_json(found.first(some)))
 
     return _first_items(found.matches, shown, budget)
 

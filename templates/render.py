@@ -151,8 +151,7 @@ class Renderer:
         """Return matches in tool output with their context. `filtered` is true if the search had filters."""
 
         def page(some: tuple[OutputMatch, ...]) -> str:
-            part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
-            return self.fill("output", found=part, filtered=filtered, name_budget=_NAME)
+            return self.fill("output", found=found.first(some), filtered=filtered, name_budget=_NAME)
 
         return self._first_items(found.matches, page)
 

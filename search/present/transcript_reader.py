@@ -140,6 +140,8 @@ class TranscriptReader:
 
     def _deleted_lines(self, excerpt: _Excerpt) -> set[int]:
         """Return the numbers of the deleted lines within an excerpt."""
+        if not self._suppression:
+            return set()
         source, begin = excerpt.source, excerpt.parse_start
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)
