@@ -64,7 +64,8 @@ class ArchiveSearch(Closing):
         from .present.output_search import OutputSearch  # few callers need it
 
         self._check_names(filters)
-        output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
+        raw = RawArchive(self._home.archive)
+        output = OutputSearch(self._store, raw, self._reader, lambda *asked: self._engine.snapshot.allowed(*asked))
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
 
     def _check_names(self, filters: Filters) -> None:

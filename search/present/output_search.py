@@ -7,12 +7,13 @@ deleted text and Palaver's own replies are therefore never returned.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache, partial
 from importlib import import_module
 from itertools import groupby
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +30,6 @@ from ...core.query import CONTEXT_MAX, LIMIT_MAX, Filters
 from ...core.recursion import without_recalled
 from ...core.results import OutputMatch, OutputMatches
 from ..query.tokenizer import composed
-from ..rank.engine import Engine
 from .session_names import SessionNames
 from .transcript_reader import TranscriptReader
 
@@ -47,6 +47,10 @@ _SEPARATOR = (
 _ASCII = re.compile(r"[a-z0-9]+")
 """Pattern for characters that JSON encoders do not escape."""
 _WORD = re.compile(r"\w+")
+
+
+Allowed: TypeAlias = Callable[[Filters, Sequence[int]], AbstractSet[int]]
+"""Function that returns those of the exchanges that satisfy the filters."""
 
 
 class RawPattern(Protocol):
@@ -74,8 +78,9 @@ class _Search(Struct, frozen=True):
 class OutputSearch:
     """Search in the archived output of tool calls."""
 
-    def __init__(self, store: Store, raw: RawArchive, reader: TranscriptReader, engine: Engine) -> None:
-        self._store, self._raw, self._reader, self._engine = store, raw, reader, engine
+    def __init__(self, store: Store, raw: RawArchive, reader: TranscriptReader, allowed: Allowed) -> None:
+        """Prepare searches. `allowed` is called only for a search with filters, because it opens the index."""
+        self._store, self._raw, self._reader, self._allowed = store, raw, reader, allowed
 
     def find(self, text: str, filters: Filters, *, limit: int, context: int, seconds: float) -> OutputMatches:
         """See `SearchIndex.find_output`. A secret in the text is already replaced with its placeholder."""
@@ -109,8 +114,8 @@ class OutputSearch:
         """Yield the matches in one source file, from exchanges that satisfy the filters."""
         if source.session is None:
             return
-        keys = set(self._store.exchanges.in_source(source.id or 0))
-        keys = self._engine.snapshot.allowed(filters, sorted(keys)) if filters else keys
+        every = self._store.exchanges.in_source(source.id or 0)
+        keys = self._allowed(filters, every) if filters else set(every)
         if not keys:
             return
         session = cache(partial(self._session, source.session))
