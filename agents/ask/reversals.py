@@ -15,6 +15,8 @@ _OTHER_SCORE: Final = 0.33
 """Minimum score of such a hit, as a share of the best score."""
 _ABOUT: Final = 0.4
 """Minimum share of the question's words that both statements contain, so that both are about the question."""
+_OWN_WORDS: Final = 5
+"""Maximum number of content words that a clause does not share with a clause of opposite polarity."""
 _WORK: Final = {ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR}
 _STATED: Final = {HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY}
 
@@ -63,7 +65,24 @@ def _is_reversed(older: str, newer: str, relevance: Relevance) -> bool:
     """Return whether both statements are about the same words of the question, and cannot both be true."""
     if relevance.common(older, newer) < _ABOUT:
         return False
-    # Few answers compare statements, and the import takes 40 ms.
-    from ...observe.memory.rule_judge import RuleJudge, differ_in_polarity
+    from ...observe.memory.rule_judge import RuleJudge  # Few answers compare statements, and its import takes 40 ms.
 
-    return RuleJudge().judge(older, newer).conflict or differ_in_polarity(older, newer)
+    return RuleJudge().judge(older, newer).conflict or _differ_in_polarity(older, newer, relevance)
+
+
+def _differ_in_polarity(older: str, newer: str, relevance: Relevance) -> bool:
+    """Return whether exactly one statement negates what both say about the question.
+
+    The clauses with most common words are compared. Clauses with many words of their own report different facts.
+    """
+    from ...observe.memory.statement_parser import clauses
+
+    pairs = [(len(old.stems & new.stems), old, new) for old in clauses(older) for new in clauses(newer)]
+    most = max((common for common, _, _ in pairs), default=0)
+    return most > 0 and all(
+        old.negated != new.negated
+        and relevance.common(" ".join(old.tokens), " ".join(new.tokens)) >= _ABOUT
+        and max(len(old.stems), len(new.stems)) - common <= _OWN_WORDS
+        for common, old, new in pairs
+        if common == most
+    )

@@ -48,9 +48,6 @@ _GRAMMAR = FUNCTION_WORDS | CHANGE_WORDS | NEGATORS
 _WORDS_MAX = 200
 """Maximum number of content words of a compared statement. A longer text is data, such as a log, not a claim."""
 
-_OWN_WORDS = 4
-"""Maximum number of content words that each of two clauses of opposite polarity has alone."""
-
 
 class Verdict(StrEnum):
     """Relation of a newer statement to an older one."""
@@ -138,23 +135,6 @@ class RuleJudge:
 
     def _supersedes(self, reason: str, *, certain: bool) -> Judgement:
         return Judgement(Verdict.SUPERSEDES, reason, self.name, certain=certain)
-
-
-def differ_in_polarity(older: str, newer: str) -> bool:
-    """Return whether exactly one of two texts negates what both are about: the clauses with most common words.
-
-    The caller ensures that both are about one subject. Unlike in a contradiction, each clause may have up to
-    `_OWN_WORDS` words of its own. Clauses with more of them report different facts.
-    """
-    pairs = [(len(old.stems & new.stems), old, new) for old in clauses(older) for new in clauses(newer)]
-    most = max((common for common, _, _ in pairs), default=0)
-    closest = [(old, new) for common, old, new in pairs if common == most]
-    return most > 0 and all(old.negated != new.negated and _is_short(old, new) for old, new in closest)
-
-
-def _is_short(old: ParsedStatement, new: ParsedStatement) -> bool:
-    unshared = ([word for word in words if not word.number] for words in _unshared(old, new))
-    return max(map(len, unshared)) <= _OWN_WORDS
 
 
 def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
