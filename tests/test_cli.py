@@ -903,7 +903,7 @@ def test_commands_suggest_the_home_of_the_demo_data(home: Path) -> None:
         result = palaver(*words)
         assert (result.exit_code, result.stdout) == (1, "")
         assert "Only demo data" in result.stderr
-        assert f"PALAVER_HOME={home / 'palaver' / 'demo'}" in result.stderr
+        assert f" --demo {words[0]}" in result.stderr
     begun = palaver("context")
     assert (begun.exit_code, begun.stdout) == (0, "")
 
