@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ...core.cited_answer import Finding, FindingKind
 from ...core.results import Detail
+from .statement_pairs import compare
 
 _CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
 """Kinds of findings that state a rule or choice for the future. Two of them can contradict each other."""
@@ -29,7 +30,7 @@ def with_conflicts(
     against: dict[str, list[str]] = {}
     claims = sorted((each for each in findings if each.kind in _CLAIMS), key=lambda each: each.at or 0)
     for older, newer in combinations([by_id[each.sources[0].id] for each in claims], 2):
-        verdict = _verdict(older.observation.title, newer.observation.title)
+        verdict = compare(older.observation.title, newer.observation.title).verdict
         if verdict == "supersedes":
             superseded.setdefault(older.id, newer.id)
         elif verdict == "contradicts":
@@ -57,9 +58,3 @@ def _newest(marked: Sequence[Finding]) -> Finding | None:
             break
         found = by_id.get(found.superseded_by)
     return found
-
-
-def _verdict(older: str, newer: str) -> str:
-    from ...observe.memory.rule_judge import RuleJudge  # Few answers compare statements, and its import takes 40 ms.
-
-    return RuleJudge().judge(older, newer).verdict

@@ -8,6 +8,7 @@ from ...core.query import HitKind
 from ...core.results import Detail, Hit
 from .claims import FILE_NAME, Claim
 from .relevance import Relevance
+from .statement_pairs import StatementPair, compare
 
 _OTHERS: Final = 3
 """Maximum number of further hits that are opened because they may reverse a statement."""
@@ -65,24 +66,21 @@ def _is_reversed(older: str, newer: str, relevance: Relevance) -> bool:
     """Return whether both statements are about the same words of the question, and cannot both be true."""
     if relevance.common(older, newer) < _ABOUT:
         return False
-    from ...observe.memory.rule_judge import RuleJudge  # Few answers compare statements, and its import takes 40 ms.
+    pair = compare(older, newer)
+    return pair.is_conflict or _differ_in_polarity(pair, relevance)
 
-    return RuleJudge().judge(older, newer).conflict or _differ_in_polarity(older, newer, relevance)
 
-
-def _differ_in_polarity(older: str, newer: str, relevance: Relevance) -> bool:
+def _differ_in_polarity(pair: StatementPair, relevance: Relevance) -> bool:
     """Return whether exactly one statement negates what both say about the question.
 
     The clauses with most common words are compared. Clauses with many words of their own report different facts.
     """
-    from ...observe.memory.statement_parser import clauses
-
-    pairs = [(len(old.stems & new.stems), old, new) for old in clauses(older) for new in clauses(newer)]
-    most = max((common for common, _, _ in pairs), default=0)
+    clauses = [(len(old.stems & new.stems), old, new) for old in pair.older for new in pair.newer]
+    most = max((common for common, _, _ in clauses), default=0)
     return most > 0 and all(
         old.negated != new.negated
         and relevance.common(" ".join(old.tokens), " ".join(new.tokens)) >= _ABOUT
         and max(len(old.stems), len(new.stems)) - common <= _OWN_WORDS
-        for common, old, new in pairs
+        for common, old, new in clauses
         if common == most
     )
