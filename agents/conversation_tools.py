@@ -114,6 +114,9 @@ def search(
     if asked.prefers_project:
         asked = replace(asked, here=conversation.here)
     results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(wanted, str))
+    from .ask.reversals import newest_first  # loads tantivy
+
+    results = newest_first(results)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.

@@ -106,7 +106,7 @@ def _done(_: DeletionResult) -> bool:
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
-        {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
+        {"at", "facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in", "reversed_by"},
         computed={
             "summary": _summary,
             "date": _date,
@@ -241,6 +241,8 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
         shown["more"] = hit.more
     if hit.also_in:
         shown["also_in"] = also_in(hit.also_in)
+    if hit.reversed_by:
+        shown["reversed_by"] = hit.reversed_by
     if explain:
         shown["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
     return shown

@@ -1,12 +1,15 @@
 """Statements about a question that a later statement reverses: `not published`, and later `live in the registry`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
+from ...core.conversation import Milliseconds
 from ...core.observation import ObservationType
 from ...core.query import HitKind
-from ...core.results import Detail, Hit
-from .claims import FILE_NAME, Claim
+from ...core.results import Detail, Hit, Results
+from .claims import FILE_NAME, Claim, is_statement, sentences_of
 from .relevance import Relevance
 from .statement_pairs import StatementPair, compare
 
@@ -16,10 +19,20 @@ _OTHER_SCORE: Final = 0.33
 """Minimum score of such a hit, as a share of the best score."""
 _ABOUT: Final = 0.4
 """Minimum share of the question's words that both statements contain, so that both are about the question."""
+_COMPARED: Final = 10
+"""Number of hits of a search whose statements are compared."""
 _OWN_WORDS: Final = 5
 """Maximum number of content words that a clause does not share with a clause of opposite polarity."""
 _WORK: Final = {ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR}
 _STATED: Final = {HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY}
+
+
+class Statements(NamedTuple):
+    """Statements of one entry about a question, and the time of the entry."""
+
+    id: str
+    at: Milliseconds
+    texts: tuple[str, ...]
 
 
 def other_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
@@ -33,17 +46,57 @@ def find_reversals(
     details: Sequence[Detail], claims: Mapping[str, Sequence[Claim]], relevance: Relevance
 ) -> dict[str, str]:
     """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it."""
-    said = {
-        detail.id: texts
+    entries = (
+        Statements(detail.id, detail.observation.at or 0, tuple(_about_question(detail, claims[detail.id], relevance)))
         for detail in details
-        if detail.kind in _STATED and (texts := list(_about_question(detail, claims[detail.id], relevance)))
-    }
-    ordered = sorted((each for each in details if each.id in said), key=lambda each: each.observation.at or 0)
-    found: dict[str, str] = {}
+        if detail.kind in _STATED
+    )
+    return _reversed_by([entry for entry in entries if entry.texts], relevance)
+
+
+def newest_first(results: Results) -> Results:
+    """Return the results with each reversed hit directly after the hit that reverses it, which it then names.
+
+    Only the most relevant statement of each of the first hits is compared, so that a search stays fast.
+    """
+    first = [hit for hit in results.hits[:_COMPARED] if hit.kind in _STATED and hit.at is not None]
+    texts = {hit.id: list(_statements(hit)) for hit in first}
+    relevance = Relevance(" ".join(results.query.concepts), [text for some in texts.values() for text in some])
+    best = {public: max(some, key=relevance.share) for public, some in texts.items() if some}
+    entries = [Statements(hit.id, hit.at or 0, (best[hit.id],)) for hit in first if hit.id in best]
+    found = _reversed_by([entry for entry in entries if relevance.share(*entry.texts) >= _ABOUT], relevance)
+    if not found:
+        return results
+    ordered = list(results.hits)
+    for older, newer in found.items():
+        places = {hit.id: place for place, hit in enumerate(ordered)}
+        if places[older] < places[newer]:
+            ordered.insert(places[newer], ordered.pop(places[older]))
+    # The cursors keep their positions, so that the next page is the same.
+    return replace(
+        results,
+        hits=tuple(
+            replace(hit, reversed_by=found.get(hit.id, ""), cursor=at.cursor)
+            for hit, at in zip(ordered, results.hits, strict=True)
+        ),
+    )
+
+
+def _statements(hit: Hit) -> Iterator[str]:
+    """Yield the title of an observation or memory, and the sentences of the facts and of the snippet of a hit."""
+    if hit.kind != HitKind.EXCHANGE and hit.type not in _WORK:
+        yield hit.title
+    for text in (*hit.facts, hit.snippet):
+        yield from (each for each in sentences_of(text) if is_statement(each) and not FILE_NAME.match(each))
+
+
+def _reversed_by(entries: Sequence[Statements], relevance: Relevance) -> dict[str, str]:
+    """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it."""
+    ordered, found = sorted(entries, key=lambda entry: entry.at), dict[str, str]()
     for place, older in enumerate(ordered):
         for newer in ordered[place + 1 :]:
-            if (newer.observation.at or 0) > (older.observation.at or 0) and any(
-                _is_reversed(one, other, relevance) for one in said[older.id] for other in said[newer.id]
+            if newer.at > older.at and any(
+                _is_reversed(one, other, relevance) for one in older.texts for other in newer.texts
             ):
                 found[older.id] = newer.id
     return found

@@ -7,17 +7,21 @@ from typing import TypeAlias
 import pytest
 
 from palaver.agents.ask.extractive_answer import extractive_answer
+from palaver.agents.ask.reversals import newest_first
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.cited_answer import CitedAnswer
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.json_output import results_json
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 from .conftest import fixed_renderer
 
 Said: TypeAlias = tuple[str, str, int]
 """Prompt, answer, and day of the month."""
+Archived: TypeAlias = Callable[[Sequence[Sequence[Said]]], Home]
 Ask: TypeAlias = Callable[[str, Sequence[Sequence[Said]]], CitedAnswer]
 
 QUESTION = "is the tide gauge connected to the harbour network"
@@ -45,11 +49,12 @@ REVERSED: tuple[tuple[str, Said, Said], ...] = (
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Ask:
-    def asked(question: str, sessions: Sequence[Sequence[Said]]) -> CitedAnswer:
+def archived(tmp_path: Path) -> Archived:
+    """Return a function that archives sessions in a new home."""
+
+    def archive(sessions: Sequence[Sequence[Said]]) -> Home:
         folder = tmp_path / f"projects{len(list(tmp_path.iterdir()))}" / "-home-demo-quay"
         folder.mkdir(parents=True)
-        home = Home(folder / "palaver")
         for number, said in enumerate(sessions, 1):
             name = f"6c2d3bd4-93aa-4cf4-a8de-{number:012d}"
             lines = [
@@ -59,9 +64,20 @@ def ask(tmp_path: Path) -> Ask:
             ]
             rows = [{**line, "uuid": f"{number}-{at}"} for at, line in enumerate(lines)]
             (folder / f"{name}.jsonl").write_bytes(jsonl(rows))
+        home = Home(folder / "palaver")
         with Pipeline(home) as pipeline:
             pipeline.run(in_paths([folder]))
-        with ArchiveSearch(home) as archive:
+        return home
+
+    return archive
+
+
+@pytest.fixture
+def ask(archived: Archived) -> Ask:
+    """Return a function that archives sessions and answers a question."""
+
+    def asked(question: str, sessions: Sequence[Sequence[Said]]) -> CitedAnswer:
+        with ArchiveSearch(archived(sessions)) as archive:
             return extractive_answer(archive, fixed_renderer(), question)
 
     return asked
@@ -98,3 +114,25 @@ def test_a_later_statement_about_something_else_reverses_nothing(ask: Ask) -> No
         answer = ask(QUESTION, [[NO, later]])
 
         assert not any(finding.superseded_by for finding in answer.findings), later
+
+
+def test_a_search_lists_the_newest_statement_first(archived: Archived) -> None:
+    """A reversed hit follows the hit that reverses it, and names it. The next page begins at the same place."""
+    with ArchiveSearch(archived([[NO, OTHER, YES]])) as archive:
+        plain = archive.find(Query.parse(QUESTION))
+        found = newest_first(plain)
+
+    assert [hit.id for hit in plain.hits][:2] == ["ex-1", "ex-3"]
+    assert [(hit.id, hit.reversed_by) for hit in found.hits][:2] == [("ex-3", ""), ("ex-1", "ex-3")]
+    assert [hit.cursor for hit in found.hits] == [hit.cursor for hit in plain.hits]
+    page = fixed_renderer().search(found)
+    assert "(earlier; reversed by ex-3)" in page
+    assert results_json(found)["results"][1]["reversed_by"] == "ex-3"
+
+
+def test_hits_that_state_no_opposite_keep_their_order(archived: Archived) -> None:
+    """Hits about different facts stay in the order of their scores."""
+    with ArchiveSearch(archived([[NO, OTHER]])) as archive:
+        found = archive.find(Query.parse(QUESTION))
+
+        assert newest_first(found) == found
