@@ -37,7 +37,7 @@ def is_demo_selected() -> bool:
 def refuse_demo(home: Home) -> None:
     """Raise `PalaverError` for the demo home, in which the user's transcripts must not be archived."""
     if is_demo(home):
-        hint = "To archive your own transcripts, run `palaver up` without --demo and without PALAVER_HOME."
+        hint = "To archive your own transcripts, leave out --demo or run `unset PALAVER_HOME`, then run `palaver up`."
         raise PalaverError(f"{home.root} contains demo data, which must not be mixed with your transcripts", hint=hint)
 
 
