@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -258,7 +258,8 @@ def test_a_stopped_search_says_how_far_it_came_and_how_to_go_on(history: History
     """The newest conversations are searched first, and the rest is found from the date that the page names."""
     for day in (3, 5, 4):
         place = {"timestamp": f"2026-05-{day:02d}T10:00:00.000Z"}
-        dated = [{**line, **place} for line in lines(f"{day}{OTHER[1:]}", "tin mug") if isinstance(line, dict)]
+        said = cast("list[dict[str, object]]", lines(f"{day}{OTHER[1:]}", "tin mug"))
+        dated: list[object] = [{**line, **place} for line in said]
         history.write(dated, f"{day}{OTHER[1:]}", at=9 - day)
     history.ingest()
     found = printed(history, "tin mug", limit=1)
