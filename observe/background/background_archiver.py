@@ -106,7 +106,7 @@ class BackgroundArchiver:
             self._holds_lease = True
             raw = RawArchive(self._home.archive)
             self._erase(store, _PATIENCE)
-            report = store.leases.reporter(ARCHIVER, lambda *_: self._check_stop())
+            report = store.leases.reporter(ARCHIVER, lambda _stage, _done, _total: self._check_stop())
             watcher = TranscriptWatcher(
                 store,
                 raw,
