@@ -22,7 +22,7 @@ from ..core.errors import (
 )
 from ..core.ids import canonical
 from ..core.query import ALSO_MAX, IDS_MAX, LIMIT_MAX, Filters, Query
-from ..core.results import BUDGET, OutputMatches
+from ..core.results import BUDGET, OutputMatches, Results
 from ..core.text import is_one_word
 from ..core.tokens import count
 from ..search.search_index import SearchIndex
@@ -119,10 +119,18 @@ def search(
     if asked.prefers_project:
         asked = replace(asked, here=conversation.here)
     results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(wanted, str))
+    results = _newest_first(results)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.
     return _json({**results_json(results, budget=_JSON), "next": None})
+
+
+def _newest_first(results: Results) -> Results:
+    """Return the results with each reversed hit after the hit that reverses it."""
+    from .ask.reversals import newest_first  # loads tantivy
+
+    return newest_first(results)
 
 
 def _output(conversation: ConversationContext, query: object, limit: int, filters: Filters) -> OutputMatches:

@@ -16,19 +16,17 @@ class Remedy(StrEnum):
     """Another command was run first. Then the failed command succeeded."""
     EDIT = "edit"
     """Files were edited. Then the failed command succeeded."""
-    RETRY = "retry"
-    """The failed command was run again and succeeded."""
 
 
 class KnownFix(Struct, frozen=True):
-    """Failed command, and the command, edit or repetition that repaired the failure.
+    """Failed command, and the command or edit that repaired the failure.
 
     Attributes:
         id: ID of the newest exchange with this fix.
         at: Time of that exchange.
         command: Command that failed.
         error: Line of the output of `command` that states the failure.
-        worked: Command that repaired the failure. Empty for `EDIT` and `RETRY`.
+        worked: Command that repaired the failure. Empty for `EDIT`.
         files: Files that were edited.
         sessions: Number of sessions with this fix.
     """

@@ -17,7 +17,8 @@ MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
 _KEY_BYTES: Final = 32
 DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
 """Folder of sample transcripts in the package, for users who have no transcripts yet."""
-
+DEMO_FOLDER: Final = "demo"
+"""Name of the folder with the demo home, inside the user's home."""
 _NOT_READ_ONLY: Final = frozenset({"", "0", "f", "false", "n", "no", "off"})
 
 
@@ -49,7 +50,7 @@ class Home(Struct, frozen=True):
         """
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
-            return cls(_data_directory() / "palaver", is_read_only_mode())
+            return cls.default()
         try:
             path = Path(named).expanduser()
         except RuntimeError:
@@ -59,6 +60,11 @@ class Home(Struct, frozen=True):
         if path.is_file():
             raise ConfigInvalid(f"PALAVER_HOME is a file: {path}", hint="Set it to a folder that you can write to.")
         return cls(path, is_read_only_mode())
+
+    @classmethod
+    def default(cls) -> "Home":
+        """Return the home in the platform's data directory."""
+        return cls(_data_directory() / "palaver", is_read_only_mode())
 
     @property
     def database(self) -> Path:

@@ -146,10 +146,16 @@ class StageState(Struct, frozen=True):
 
 
 class Holder(Struct, frozen=True):
-    """Process that holds a lease, and the time it acquired the lease."""
+    """Process that holds a lease, and the time it acquired the lease.
+
+    `stage` is the stage that it runs, such as `Embedding`, with `done` of `total` steps. It is empty if unknown.
+    """
 
     who: str
     since: Milliseconds
+    stage: str = ""
+    done: int = 0
+    total: int = 0
 
 
 class LineCount(NamedTuple):
@@ -198,6 +204,7 @@ class Status(Struct, frozen=True):
         problems: Files that could not be read at the last attempt.
         refused: Number of extracted facts that were refused because they have no evidence.
         watcher: Background archiver, or None if it is not running.
+        running: Processes that ingest, extract observations or embed now, with their progress.
         verified: Number of raw copies that were verified, all of them at `verified_since` or later.
         damaged: Raw copies that failed verification.
         given_up: Number of requests to a language model that failed and are not retried automatically.
@@ -225,6 +232,7 @@ class Status(Struct, frozen=True):
     problems: list[FileProblem]
     refused: int = 0
     watcher: Holder | None = None
+    running: list[Holder] = field(default_factory=list[Holder])
     stages: list[StageState] = field(default_factory=list[StageState])
     verified: int = 0
     verified_since: Milliseconds | None = None

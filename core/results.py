@@ -3,6 +3,7 @@
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .code import EditedUnit, UnitEdit
 from .conversation import Exchange, Milliseconds, SessionKind, Span
@@ -34,6 +35,7 @@ class Hit(Struct, frozen=True):
         more: Number of other matching events in the session, in a search for sessions.
         cursor: Cursor that continues after this hit.
         also_in: IDs of other sessions with the same text, such as forks, resumed sessions and copies.
+        reversed_by: ID of a later hit that states the opposite, or empty.
         session_title: Title of the session's summary, or else the agent's title of the session.
         short_session_id: First characters of `session_id` that identify the session in this archive.
     """
@@ -59,6 +61,7 @@ class Hit(Struct, frozen=True):
     more: int = 0
     cursor: str = ""
     also_in: tuple[str, ...] = ()
+    reversed_by: str = ""
     session_title: str = ""
     short_session_id: str = ""
 
@@ -127,18 +130,31 @@ class OutputMatch(Struct, frozen=True):
 
 
 class OutputMatches(Struct, frozen=True):
-    """Matches of a text in tool output. Matches in the most recently changed transcripts come first.
+    """Matches of a text in tool output. Matches in the newest transcripts come first.
 
     Attributes:
         text: Text that was searched for.
-        unread: Number of transcripts that were not searched within the time limit.
-        limited: True if the search stopped at the requested number of matches.
+        searched: Number of transcripts that were searched completely.
+        unread: Number of transcripts that were not, because the search stopped.
+        back_to: Time of the newest transcript among those, or of a newer match that is not shown. None if nothing is
+            left to search or to show.
+        limited: True if the search stopped at the requested number of matches, and not at the time limit.
     """
 
     text: str
     matches: tuple[OutputMatch, ...] = ()
+    searched: int = 0
     unread: int = 0
+    back_to: Milliseconds | None = None
     limited: bool = False
+
+    def first(self, matches: tuple[OutputMatch, ...]) -> "OutputMatches":
+        """Return only the first matches. The others are then among those that a search back from `back_to` finds."""
+        rest = self.matches[len(matches) :]
+        if not rest:
+            return self
+        times = [at for at in (self.back_to, *(match.at for match in rest)) if at is not None]
+        return replace(self, matches=matches, limited=True, back_to=max(times, default=None))
 
 
 class ZeroResultExplanation(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Processing of ingested content after an ingest run.
 
 The steps are: read queued documents, redact memories, count the tokens of turns, extract observations, and embed
-texts. An ingest run and the index worker both call `learn`. Each of them decides when to publish the results to the
-index.
+texts. An ingest run and the index worker both call `learn`, and publish its last results. `learn` itself publishes when
+searches would slow down.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def learn(
     while not should_stop() and (uncounted := store.exchanges.without_costs(_BATCH)):
         with store.transaction():
             store.exchanges.store_costs(uncounted)
-    observed = observe_pending(store, partial(report, "Observing"), should_stop)
+    observed = observe_pending(store, partial(report, "Observing"), should_stop, indexer.publish_texts)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")
     embedded, missing = 0, None

@@ -13,11 +13,18 @@ from .extraction.observation_writer import keep, summarise
 from .rules import rule_extractor
 from .rules.verification import VerifiedObservations
 
-_BATCH = 200
+_BATCH = 100
 
 
-def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], bool] = never) -> int:
+def observe_pending(
+    store: Store,
+    progress: Progress,
+    should_stop: Callable[[], bool] = never,
+    publish: Callable[[], object] = lambda: None,
+) -> int:
     """Observe exchanges that are new, have grown, or were observed by other rules. Return their number.
+
+    `publish` is called after each batch. Until the index contains the changes, every search indexes them in memory.
 
     The function stops early when `should_stop` returns true. If another process changes an exchange during the run, the
     exchange is observed again. A session is also summarised again if observations were deleted from it or moved to it
@@ -43,6 +50,7 @@ def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], 
                     store.file_states.replace(stored.key, states[stored.key])
             summarise(store, dict.fromkeys(stored.session for stored, _ in seen))
             done += len(seen)
+        publish()
     if due := store.summaries.due():
         with store.transaction():
             summarise(store, due)

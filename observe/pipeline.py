@@ -71,10 +71,11 @@ class Pipeline(Closing):
         anything is observed or embedded.
         """
         start, result = time.monotonic(), Report()
+        archiving, learning = (self._store.leases.reporter(name, report) for name in (ARCHIVER, LEARNER))
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
-                problems = [*self._losses(), *self._finish_erasing(report)]
-                result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
+                problems = [*self._losses(), *self._finish_erasing(archiving)]
+                result.ingested = self._ingest.run(transcripts, partial(archiving, "Archiving"), stored=draft.follow)
                 reported = {each.path for each in result.ingested.problems}
                 result.ingested.problems[:0] = [each for each in problems if each.path not in reported]
                 self._store.stages.note("archive", result.ingested.problems)
@@ -85,11 +86,11 @@ class Pipeline(Closing):
         searchable(result)
         try:
             with self._store.leases.hold(LEARNER):
-                self._learn(result, report)
+                self._learn(result, learning)
         except LeaseHeld:
             result.elsewhere = True
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
-            result.compression = self._compressor.run(partial(report, "Compressing"))
+            result.compression = self._compressor.run(partial(archiving, "Compressing"))
             self._store.stages.note("compress", result.compression.problems)
         self._store.back_up()
         result.complete = time.monotonic() - start

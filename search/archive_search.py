@@ -28,6 +28,7 @@ from .query.tokenizer import terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from ..archiver.store.session_table import ProjectTotal
     from ..core.home import Home
@@ -63,8 +64,13 @@ class ArchiveSearch(Closing):
         from .present.output_search import OutputSearch  # few callers need it
 
         self._check_names(filters)
-        output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
+        raw = RawArchive(self._home.archive)
+        output = OutputSearch(self._store, raw, self._reader, self._allowed)
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
+
+    def _allowed(self, filters: Filters, exchanges: Sequence[int]) -> AbstractSet[int]:
+        """Return those of the exchanges that satisfy the filters. Opens the index."""
+        return self._engine.snapshot.allowed(filters, exchanges)
 
     def _check_names(self, filters: Filters) -> None:
         """Raise `InvalidInput` if a filter names a project or an agent that does not exist."""

@@ -1,4 +1,4 @@
-"""Detail limit: an observation in layer 2 has at most 500 tokens. Its least important parts are omitted."""
+"""Detail limit: an observation in layer 2 has a maximum of tokens. Its least important parts are omitted."""
 
 import re
 from collections import Counter
@@ -19,13 +19,13 @@ _NAMES: Final = 3
 """Number of names of files or concepts that are always shown. The other names are shown only if they fit."""
 
 
-def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
-    """Return the detail without its least important parts if it costs more than `DETAIL_TOKENS`.
+def limited(whole: Detail, cost: Callable[[Detail], int], limit: int = DETAIL_TOKENS) -> Detail:
+    """Return the detail without its least important parts if it costs more than `limit` tokens.
 
     `left_out` counts the omitted parts. If the detail is too large even without these parts, its remaining texts
     are shortened.
     """
-    if cost(whole) <= DETAIL_TOKENS:
+    if cost(whole) <= limit:
         return whole
     order = _by_importance(whole.observation)
 
@@ -33,8 +33,8 @@ def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
         kept = _with_parts(whole.observation, Counter(order[:number]))
         return replace(whole, observation=kept, left_out=len(order) - number)
 
-    kept = largest_fitting(lambda number: cost(first(number)), len(order) - 1, DETAIL_TOKENS)
-    shortened = () if kept else fit_items((first(0),), lambda some: cost(some[0]) if some else 0, DETAIL_TOKENS)
+    kept = largest_fitting(lambda number: cost(first(number)), len(order) - 1, limit)
+    shortened = () if kept else fit_items((first(0),), lambda some: cost(some[0]) if some else 0, limit)
     return shortened[0] if shortened else first(kept)
 
 

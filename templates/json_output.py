@@ -107,7 +107,7 @@ def _done(_: DeletionResult) -> bool:
 _ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
-        {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in"},
+        {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in", "reversed_by"},
         computed={
             "summary": _summary,
             "date": _date,
@@ -242,6 +242,8 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
         shown["more"] = hit.more
     if hit.also_in:
         shown["also_in"] = also_in(hit.also_in)
+    if hit.reversed_by:
+        shown["reversed_by"] = hit.reversed_by
     if explain:
         shown["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
     return shown
@@ -251,8 +253,7 @@ def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
     """Return matches in tool output, as many as the budget allows. `limited` is true if more may exist."""
 
     def shown(some: tuple[OutputMatch, ...]) -> Object:
-        part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
-        return with_tokens(to_json(part))
+        return with_tokens(to_json(found.first(some)))
 
     return _first_items(found.matches, shown, budget)
 

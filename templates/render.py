@@ -13,6 +13,7 @@ from ..core.code import CodeLine, CodeLines, Symbol, Symbols
 from ..core.conversation import SessionKind
 from ..core.digest import DigestSection
 from ..core.memory import MemoryEvent, StoredMemory
+from ..core.observation import DETAIL_TOKENS
 from ..core.query import Filters, Mode
 from ..core.read_cost import result_limit
 from ..core.results import (
@@ -150,8 +151,7 @@ class Renderer:
         """Return matches in tool output with their context. `filtered` is true if the search had filters."""
 
         def page(some: tuple[OutputMatch, ...]) -> str:
-            part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
-            return self.fill("output", found=part, filtered=filtered, name_budget=_NAME)
+            return self.fill("output", found=found.first(some), filtered=filtered, name_budget=_NAME)
 
         return self._first_items(found.matches, page)
 
@@ -189,7 +189,11 @@ class Renderer:
         )
 
     def observations(self, details: Sequence[Detail]) -> str:
-        """Return layer 2: entries of at most `DETAIL_TOKENS` each, and the IDs of entries that do not fit."""
+        """Return layer 2: entries, and the IDs of entries that do not fit.
+
+        An entry has at most `DETAIL_TOKENS`. For users, it has more if all entries together fit into the budget.
+        """
+        limit = max(DETAIL_TOKENS, self._budget // max(1, len(details)) if self._at_shell else 0)
         ids = tuple(detail.id for detail in details)
 
         def page(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
@@ -198,7 +202,7 @@ class Renderer:
         def first(some: tuple[Detail, ...]) -> str:
             return page(some, ids[len(some) :])
 
-        every = tuple(limited(detail, lambda one: count(page((one,)))) for detail in details)
+        every = tuple(limited(detail, lambda one: count(page((one,))), limit) for detail in details)
         return self._first_items(every, first)
 
     def read(self, transcript: TranscriptExcerpt) -> str:

@@ -901,6 +901,31 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:
     assert not list(home.rglob("config.toml"))
 
 
+def test_demo_loads_the_sample_and_leaves_the_own_archive_alone(home: Path) -> None:
+    """The first command with `--demo` loads the sample into its own home. `up` reports it and suggests `--demo`."""
+    demo.history(home / ".claude" / "projects")
+    found = palaver("--demo", "search", "sqlite or json files")
+    assert (found.exit_code, "SQLite" in found.stdout) == (0, True)
+    assert not (home / "palaver" / "palaver.db").exists()
+
+    assert "7 sessions" in palaver("--demo", "status").stdout
+    again = palaver("--demo", "up")
+    assert (again.exit_code, again.stderr) == (0, "")
+    costs = palaver("--demo", "stats").stdout
+    assert "Observations save no tokens here, except over full transcripts" in costs
+    assert "Token savings" not in costs
+
+
+def test_up_with_demo_suggests_commands_for_the_sample_and_for_the_own_history(home: Path) -> None:
+    """The first `up` with `--demo` loads the sample, and names the commands with and without `--demo`."""
+    demo.history(home / ".claude" / "projects")
+    shown = palaver("--demo", "up").stdout
+
+    assert "Archived 7 of 7 transcripts" in shown
+    assert " --demo search " in shown
+    assert " --demo archive" not in shown
+
+
 def test_commands_suggest_the_home_of_the_demo_data(home: Path) -> None:
     """If only demo data exists, commands suggest its home."""
     (home / "palaver" / "demo").mkdir(parents=True)
@@ -910,7 +935,8 @@ def test_commands_suggest_the_home_of_the_demo_data(home: Path) -> None:
         result = palaver(*words)
         assert (result.exit_code, result.stdout) == (1, "")
         assert "Only demo data" in result.stderr
-        assert f"PALAVER_HOME={home / 'palaver' / 'demo'}" in result.stderr
+        assert f"PALAVER_HOME={home / 'palaver'} " in result.stderr
+        assert " --demo " in result.stderr
     begun = palaver("context")
     assert (begun.exit_code, begun.stdout) == (0, "")
 

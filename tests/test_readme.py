@@ -65,12 +65,11 @@ def answers(block: str) -> list[tuple[str, str]]:
 
 def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPatch) -> str:
     """Return the current output of a command, or `before` if it cannot run here."""
-    program = command.removeprefix("PALAVER_HOME=~/.local/share/palaver/demo .venv/bin/")
-    if program.startswith("palaver "):
+    if command.startswith("palaver --demo "):
         patch.setenv("PALAVER_HOME", str(archived.root))
-        typed, _, after = program.partition(" | ")
+        typed, _, after = command.partition(" | ")
         assert after in {"", "cat"}
-        return (in_a_pipe if after else at_a_terminal)(*shlex.split(typed)[1:])
+        return (in_a_pipe if after else at_a_terminal)(*shlex.split(typed)[2:])
     patch.delenv("PALAVER_HOME")
     setting_up, start, _ = before.partition("No agent history")
     assert (command, bool(start)) == ("make start", True)
@@ -172,22 +171,14 @@ def test_readme_links_point_to_files() -> None:
     assert [name for name in linked if not (README.parent / name).exists()] == []
 
 
-def test_the_sample_is_loaded_beside_a_history(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine with a history, the command in README.md loads the sample alone."""
+def test_the_sample_is_loaded_beside_a_history(home: Path) -> None:
+    """On a machine with a history, `--demo` loads the sample alone, in a home of its own."""
     demo.history(home / ".claude" / "projects")
-    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "demo"))
-    monkeypatch.chdir(README.parent)
-    [command] = re.findall(
-        r"^export PALAVER_HOME=~/.local/share/palaver/demo .*\npalaver (archive .*)$",
-        README.read_text("utf-8"),
-        re.MULTILINE,
-    )
 
-    in_a_pipe(*command.split())
-
-    with Store.open(Home.find().database) as store:
+    assert "[obs-23, 0b6f:13]" in in_a_pipe("--demo", "ask", "sqlite or json files")
+    with Store.open(Home.find().root / "demo" / "palaver.db") as store:
         assert {source.path.is_relative_to(DEMO) for source in store.sources.all()} == {True}
-    assert "[obs-23, 0b6f:13]" in in_a_pipe("ask", "sqlite or json files")
+    assert Home.find().is_new
 
 
 def test_an_agent_changes_from_the_sample_to_the_own_archive(
@@ -204,13 +195,13 @@ def test_an_agent_changes_from_the_sample_to_the_own_archive(
     subprocess.run(f"{install} --yes", shell=True, check=True)
     assert json.loads(config.read_text())["mcpServers"]["palaver"]["env"] == {"PALAVER_HOME": f"{home}/palaver/demo"}
     demo.history(home / ".claude" / "projects")
-    [block] = re.findall(r"^```sh\n(unset PALAVER_HOME\n.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    [block] = re.findall(r"^```sh\n(palaver up\npalaver install\n)```$", README.read_text("utf-8"), re.MULTILINE)
+    monkeypatch.delenv("PALAVER_HOME", raising=False)
     # Without PALAVER_HOME, the home is the folder of the user's data.
     monkeypatch.delenv("XDG_DATA_HOME")
     block = block.replace("palaver install", "palaver install --yes --no-service")
     subprocess.run(["sh", "-e", "-c", block], check=True, capture_output=True)
 
     assert "env" not in json.loads(config.read_text())["mcpServers"]["palaver"]
-    monkeypatch.delenv("PALAVER_HOME")
     assert json.loads(in_a_pipe("status", "--json"))["sessions"] == 7
     assert not Home.find().root.is_relative_to(home / "palaver")

@@ -16,7 +16,7 @@ _CHANGED: Final = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
 _ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
 _MARK: Final = re.compile(r'\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\||"{3})\s*')
 _LETTER: Final = re.compile(r"\A[A-Z][.)] ")
-_FILE: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
+FILE_NAME: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
 """Pattern for the name of a changed file at the start of a fact, as in `src/clock.py: `."""
 _DULL: Final = re.compile(
     r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
@@ -92,7 +92,7 @@ def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[i
 
     Without such evidence, return all lines of the entry.
     """
-    wanted = _plain(_FILE.sub("", text))
+    wanted = _plain(FILE_NAME.sub("", text))
     for proof in evidence:
         quote = _plain(strip_markdown(proof.quote))
         if quote and (quote in wanted or wanted in quote):

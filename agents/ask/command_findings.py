@@ -160,5 +160,3 @@ def _remedy(fix: KnownFix) -> str:
             return f"`{fix.command}` worked after `{fix.worked}`"
         case Remedy.EDIT:
             return f"`{fix.command}` worked after edits of {', '.join(f'`{file}`' for file in fix.files)}"
-        case Remedy.RETRY:
-            return f"`{fix.command}` worked when it was run again"

@@ -14,6 +14,7 @@ from .evidence_ranking import best_hits, only_observations, place_of, ranked, re
 from .metered_archive import MeteredArchive
 from .question_plan import QuestionPlan, key_words, names_no_topic, plan
 from .relevance import Relevance
+from .reversals import find_reversals, other_hits
 
 _OPENED: Final = 6
 """Maximum number of conversations whose best entry is opened. A weak answer cites all of them."""
@@ -36,6 +37,7 @@ class FoundEvidence(Struct, frozen=True):
         details: The entries. If there are none, nothing was found.
         claims: Sentences of each entry, by its ID.
         relevance: Measure of a text's relevance to the question. Words that are rare in the entries weigh more.
+        reversals: IDs of entries, each with the ID of the later entry that states the opposite.
         results: Results of the search for the question. Without hits, they contain the explanation.
         absent: Words of the question that no entry of the archive contains.
         is_weak: True if the best entry is probably about something else.
@@ -47,6 +49,7 @@ class FoundEvidence(Struct, frozen=True):
     claims: Mapping[str, Sequence[Claim]]
     relevance: Relevance
     results: Results
+    reversals: Mapping[str, str] = {}
     absent: tuple[str, ...] = ()
     is_weak: bool = False
     newest: bool = False
@@ -75,7 +78,7 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     passages = _passages(archive, searches.question) if documents and not newest else ()
     if not (results.hits or passages) or results.empty_times or unknown:
         return FoundEvidence(
-            (), {}, Relevance(question, ()), results, absent, newest=newest, has_user_filters=bool(filters)
+            (), {}, Relevance(question, ()), results, absent=absent, newest=newest, has_user_filters=bool(filters)
         )
     scores = scores_of((*results.hits, *passages))
     hits = [*only_observations(results.hits)] if newest else [*best_hits(results.hits, scores)][:_OPENED]
@@ -83,16 +86,22 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     extra = list[Hit]()
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
-    details = archive.details([hit.id for hit in (*hits, *extra)])
+    others = [] if newest else other_hits(results.hits, [*hits, *extra])
+    details = archive.details([hit.id for hit in (*hits, *extra, *others)])
     claims = {detail.id: claims_of(detail) for detail in details}
-    texts = [claim.text for each in claims.values() for claim in each]
-    relevance = Relevance(question, [*(detail.observation.title for detail in details), *texts])
+    unchosen = {hit.id: detail for hit in others for detail in details if detail.id == hit.id}
+    chosen = [detail for detail in details if detail.id not in unchosen]
+    texts = [claim.text for detail in chosen for claim in claims[detail.id]]
+    relevance = Relevance(question, [*(detail.observation.title for detail in chosen), *texts])
     is_weak = False
+    reversals: Mapping[str, str] = {}
     if not newest:
-        details, is_weak = ranked(details, claims, relevance, {hit.id: scores[place_of(hit)] for hit in hits})
+        details, is_weak = ranked(chosen, claims, relevance, {hit.id: scores[place_of(hit)] for hit in hits})
+        reversals = find_reversals([*details, *unchosen.values()], claims, relevance)
+        details = _with_reversals(details, reversals, unchosen)
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}
-    return FoundEvidence(details, claims, relevance, results, absent, is_weak, newest, bool(filters))
+    return FoundEvidence(details, claims, relevance, results, reversals, absent, is_weak, newest, bool(filters))
 
 
 def _search(archive: MeteredArchive, question: str, filters: Filters, here: str) -> tuple[QuestionPlan, Results, bool]:
@@ -149,6 +158,20 @@ def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> Sequence[Hit]:
     known, paths, best = {hit.id for hit in hits}, {hit.path for hit in hits}, hits[0].score if hits else 0.0
     near = [hit for hit in found if hit.id not in known and hit.score >= _SHARE_OF_KIND[hit.path in paths] * best]
     return near[:1]
+
+
+def _with_reversals(
+    details: Sequence[Detail], reversals: Mapping[str, str], unchosen: Mapping[str, Detail]
+) -> tuple[Detail, ...]:
+    """Return the entries, each after the entry that reverses it, and before the entries that it reverses."""
+    by_id = {**unchosen, **{detail.id: detail for detail in details}}
+    ordered: dict[str, Detail] = {}
+    for detail in details:
+        earlier = [older for older, newer in reversals.items() if newer == detail.id]
+        for public in (reversals.get(detail.id), detail.id, *earlier):
+            if public is not None:
+                ordered.setdefault(public, by_id[public])
+    return tuple(ordered.values())
 
 
 def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tuple[Detail, ...]:

@@ -82,7 +82,7 @@ def extractive_answer(
         notices=tuple(_notices(question, found, others if weak else ())),
         suggestions=(commands.advice,) if fixes else (),
     )
-    return _fitting(basis, [*fixes, *with_conflicts(others, found.details)], details, metered, budget)
+    return _fitting(basis, [*fixes, *with_conflicts(others, found.details, found.reversals)], details, metered, budget)
 
 
 def _evidence(
@@ -162,7 +162,7 @@ def _findings(
         extent = OTHER if place or fixes or found.newest else BEST
         finding = finding_of(detail, given, found.relevance, labels, extent)
         is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
-        if detail.replaced_by or not is_known:
+        if detail.replaced_by or detail.id in found.reversals or not is_known:
             known.append(finding.text)
             yield finding
 

@@ -23,6 +23,10 @@ class Relevance:
         """Return the weighted share of the question's words that a text contains, 0 to 1."""
         return self._sum(frozenset(terms(text)))
 
+    def common(self, one: str, other: str) -> float:
+        """Return the weighted share of the question's words that both texts contain, 0 to 1."""
+        return self._sum(frozenset(terms(one)) & frozenset(terms(other)))
+
     def gain(self, text: str, known: Sequence[str]) -> float:
         """Return the weighted share of the question's words that a text adds to the known texts.
 

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.clock import show_day
-from ...core.commands import KnownFix, Remedy
+from ...core.commands import KnownFix
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.local_time import show_duration
@@ -34,7 +34,6 @@ _TEXT: Final = 60
 """Maximum tokens of an error or of a fix."""
 _NAMED: Final = 20
 """Maximum tokens of an error message that is quoted within a sentence."""
-_NO_EDIT: Final[dict[Remedy, str]] = {Remedy.RETRY: "running it again"}
 
 
 class EarlierErrors(Struct, frozen=True):
@@ -138,7 +137,7 @@ def _remedy(fix: KnownFix) -> str:
     """Return a phrase that names the fix of an error, such as `npm ci` or `editing a.py`."""
     if fix.files:
         return clean(f"editing {', '.join(fix.files)}")
-    return brief(fix.worked, _TEXT) if fix.worked else _NO_EDIT.get(fix.remedy, "")
+    return brief(fix.worked, _TEXT)
 
 
 def _noted_fix(stored: StoredMemory) -> str:

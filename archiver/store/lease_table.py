@@ -1,21 +1,24 @@
 """Leases: exclusive rights to archive, extract, watch or back up.
 
-Each holder gets a higher epoch, so that writes of a former holder can be refused.
+Each holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also
+contains the progress of its holder, for other processes to show.
 """
 
 import fcntl
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.clock import now, show_minute
 from ...core.errors import LeaseHeld, StoreError
 from ...core.home import Home
+from ...core.progress import Reporter, silent
 from ...core.report import Holder
 from .database import Database
 
@@ -29,6 +32,8 @@ BACKUP: Final = "backup"
 """Lease for copying the database."""
 _RETRY_SECONDS: Final = 0.05
 """Seconds between two attempts to acquire a lease that another process holds."""
+_PROGRESS_MAX: Final = 200
+"""Number of bytes to read of the progress in a lock file."""
 
 
 class Lease(Struct, frozen=True):
@@ -47,6 +52,8 @@ class LeaseTable:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._descriptors: dict[str, int] = {}
+        """Descriptor of the lock file of each lease that this process holds."""
 
     @contextmanager
     def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
@@ -64,8 +71,12 @@ class LeaseTable:
                 if time.monotonic() >= deadline:
                     raise self._held(name)
                 time.sleep(_RETRY_SECONDS)
+            with suppress(OSError):
+                os.ftruncate(descriptor, 0)
+            self._descriptors[name] = descriptor
             yield self._begin(name)
         finally:
+            self._descriptors.pop(name, None)
             os.close(descriptor)
 
     @contextmanager
@@ -92,14 +103,28 @@ class LeaseTable:
         finally:
             os.close(descriptor)
 
+    def reporter(self, name: str, report: Reporter = silent) -> Reporter:
+        """Return a reporter that calls `report`, and records the progress for `holder` while the lease is held."""
+
+        def record(stage: str, done: int, total: int) -> None:
+            report(stage, done, total)
+            descriptor = self._descriptors.get(name)
+            if descriptor is not None:
+                with suppress(OSError):  # A full disk must not end the run.
+                    os.pwrite(descriptor, f"{stage}\t{done}\t{total}\n".encode(), 0)
+
+        return record
+
     def holder(self, name: str) -> Holder | None:
-        """Return the current holder of a lease, or None if nobody holds it."""
+        """Return the current holder of a lease with its progress, or None if nobody holds it."""
         try:
             descriptor = os.open(self._lock(name), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
-            return None if _locked(descriptor, fcntl.LOCK_SH) else self._last(name)
+            if _locked(descriptor, fcntl.LOCK_SH):
+                return None
+            return replace(self._last(name), **_progress(os.pread(descriptor, _PROGRESS_MAX, 0)))
         finally:
             os.close(descriptor)
 
@@ -141,6 +166,15 @@ class LeaseTable:
                 (name, f"process {os.getpid()}", now()),
             )
             return Lease(name, self._db.number("SELECT epoch FROM lease WHERE name = ?", (name,)))
+
+
+def _progress(content: bytes) -> dict[str, Any]:
+    """Return the stage, the finished steps and all steps that a lock file contains, or nothing."""
+    # A shorter text leaves the end of a longer one behind, so only the first line counts.
+    stage, *steps = content.partition(b"\n")[0].decode("ascii", "replace").split("\t")
+    if len(steps) != 2 or not all(map(str.isdecimal, steps)):
+        return {}
+    return {"stage": stage, "done": int(steps[0]), "total": int(steps[1])}
 
 
 def _locked(descriptor: int, kind: int) -> bool:

@@ -7,6 +7,7 @@ index, so that ingest never waits for indexing.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from ...archiver.copies.raw import RawArchive
@@ -105,6 +106,7 @@ class BackgroundArchiver:
             self._holds_lease = True
             raw = RawArchive(self._home.archive)
             self._erase(store, _PATIENCE)
+            report = store.leases.reporter(ARCHIVER, lambda _stage, _done, _total: self._check_stop())
             watcher = TranscriptWatcher(
                 store,
                 raw,
@@ -112,7 +114,7 @@ class BackgroundArchiver:
                 self._events,
                 self._clock,
                 self._exclusion,
-                progress=lambda _done, _total: self._check_stop(),
+                progress=partial(report, "Archiving"),
             )
             scan = DocumentScan(store, without=[self._home.root.resolve()])
             documents = DocumentWatcher(store, scan, self._document_events, self._clock)

@@ -66,7 +66,7 @@ def update_index(
         embedder = load(model or DEFAULT_MODEL)
         outdated, indexer = generations.is_outdated, Indexer(store, generations, embedder)
         _publish(store, indexer, 1 if outdated else _BEHIND)
-        done = learn(home, store, indexer, should_stop=is_late)
+        done = learn(home, store, indexer, store.leases.reporter(LEARNER), is_late)
         _publish(store, indexer, 1 if settle else _BEHIND)
         # Changes that arrive later are not in `seq`, so another worker follows. Exchanges that cannot be observed do
         # not count as unfinished work. Otherwise workers would be started forever.

@@ -1,7 +1,11 @@
-"""Known fixes: commands or edits that followed a failed command and removed the failure."""
+"""Known fixes: commands or edits that followed a failed command and removed the failure.
+
+That a command succeeded when it was run again is no fix, because nothing shows what changed.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,6 +21,7 @@ from ..rules.command_repairs import (
     changes_state,
     error_line,
     find_repairs,
+    is_misplaced,
     is_misused,
     is_stopped,
     without_roots,
@@ -28,10 +33,19 @@ PAGES: Final = 4
 """Maximum number of pages of exchanges that are searched for an error."""
 _SHARE_MIN: Final = 0.7
 """Minimum share of the words of an error that two adjacent lines of an output must contain to match."""
+_ADJACENT_MIN: Final = 0.5
+"""Minimum share of the adjacent word pairs of an error that are adjacent in these lines.
+
+`fatal: not a git repository` has most of its words in `fatal: Unable to create '.git/index.lock'`, but no pair.
+"""
 _SHARE_BELOW: Final = 0.1
 """Maximum amount by which the share of matching words may be below the best share. Weaker matches are omitted."""
 _SHORT: Final = 3
 """Maximum number of words of an error that must occur in this order, such as `test failed`."""
+_ELSEWHERE: Final = 8
+"""Number of commands after a command in the wrong folder that are searched for the right folder."""
+_OTHER_FOLDER: Final = re.compile(r"\A(?:git|make) -C \S|--(?:prefix|manifest-path|directory|git-dir)[ =]\S")
+"""Pattern for options that name another folder."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
 _WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
@@ -51,8 +65,8 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
         InvalidInput: The error is too short, or a project is invalid.
     """
     error = error_line(error)
-    words = frozenset(_WORD.findall(error.lower()))
-    literal = _plain(error, len(words)) if len(words) <= _SHORT else ""
+    words = _WORD.findall(error.lower())
+    literal = _plain(error, len(words)) if len(set(words)) <= _SHORT else ""
     found: dict[tuple[object, ...], tuple[float, KnownFix, set[int]]] = {}
     for stored in _candidates(search, store, error, projects):
         session = store.sessions.load(stored.session)
@@ -82,7 +96,7 @@ def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequenc
 
 
 def _fixes(
-    stored: StoredExchange, session: Session, words: frozenset[str], literal: str
+    stored: StoredExchange, session: Session, words: Sequence[str], literal: str
 ) -> Iterator[tuple[float, KnownFix]]:
     """Yield the fixes in an exchange, each with the share of the words of the error that the failed output contains.
 
@@ -98,36 +112,33 @@ def _fixes(
             continue
         fix = KnownFix(
             ids.show("exchange", stored.key), session.project, exchange.ended or exchange.started,
-            without_roots(run.command, roots), line, Remedy.RETRY,
+            without_roots(run.command, roots), line, Remedy.EDIT,
         )  # fmt: skip
         if repair := repairs.get(run.position):
             remedy = Remedy.BEFORE if repair.before else Remedy.INSTEAD
-            folder = f"cd {repair.folder} && " if repair.folder else ""
-            yield share, replace(fix, remedy=remedy, worked=without_roots(folder + repair.worked.text, roots))
-        elif not is_misused(line) and (passed := _passed(run, runs[place + 1 :], turns)) is not None:
-            files = _edited(turns, run.position, passed.position, roots)
-            helped = " && ".join(_changes(runs[place + 1 : runs.index(passed)]))
-            if files:
-                fix = replace(fix, remedy=Remedy.EDIT, files=files)
-            elif helped:
-                fix = replace(fix, remedy=Remedy.BEFORE, worked=without_roots(helped, roots))
-            elif passed.folder not in ("", run.folder):
-                fix = replace(
-                    fix, remedy=Remedy.INSTEAD, worked=without_roots(f"cd {passed.folder} && {passed.command}", roots)
-                )
-            yield share, fix
+            worked = _in_folder(repair.folder, repair.worked.text)
+            yield share, replace(fix, remedy=remedy, worked=without_roots(worked, roots))
+        elif (repaired := _repaired(fix, run, runs[place + 1 :], turns, roots)) is not None:
+            yield share, repaired
 
 
-def _match(words: frozenset[str], literal: str, output: str) -> tuple[float, str]:
-    """Return the largest share of the words that two adjacent lines contain, and the line with more of these words."""
-    lines = [line.strip() for line in output.splitlines() if line.strip() and literal in _plain(line, len(words))]
-    known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
-    both = [len(one | two) for one, two in zip(known, [*known, set[str]()][1:], strict=True)]
-    if not words or not any(both):
+def _match(words: Sequence[str], literal: str, output: str) -> tuple[float, str]:
+    """Return the largest share of the words that two adjacent lines contain, and the line with more of these words.
+
+    The share is 0 if too few words that are adjacent in the error are adjacent in these lines.
+    """
+    distinct, pairs = set(words), set(pairwise(words))
+    lines = [line.strip() for line in output.splitlines() if line.strip() and literal in _plain(line, len(distinct))]
+    rows = [_WORD.findall(line.lower()) for line in lines]
+    shares = [0.0]
+    for one, two in pairwise([*rows, list[str]()]):
+        adjacent = len(pairs.intersection(pairwise([*one, *two]))) >= _ADJACENT_MIN * len(pairs)
+        shares.append(len(distinct.intersection([*one, *two])) / len(distinct) if adjacent else 0.0)
+    if not max(shares):
         return 0.0, ""
-    place = both.index(max(both))
-    better = max(range(place, min(place + 2, len(lines))), key=lambda each: len(known[each]))
-    return both[place] / len(words), lines[better][:ERROR_MAX]
+    place = shares.index(max(shares)) - 1
+    better = max(range(place, min(place + 2, len(lines))), key=lambda number: len(distinct.intersection(rows[number])))
+    return max(shares), lines[better][:ERROR_MAX]
 
 
 def _plain(line: str, words: int) -> str:
@@ -138,6 +149,42 @@ def _plain(line: str, words: int) -> str:
     if words == 1:
         return " ".join(line.lower().split())
     return f" {' '.join(_TOKEN.findall(line.lower()))} "
+
+
+def _repaired(
+    fix: KnownFix, run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn], roots: Sequence[str]
+) -> KnownFix | None:
+    """Return the fix with what was changed before the failed command succeeded, or None if nothing was changed."""
+    misplaced = is_misplaced(fix.error)
+    if misplaced and (worked := _elsewhere(run, later)):
+        return replace(fix, remedy=Remedy.INSTEAD, worked=without_roots(worked, roots))
+    if is_misused(fix.error) and not misplaced:
+        return None
+    passed = _passed(run, later, turns)
+    if passed is None:
+        return None
+    if not misplaced and (files := _edited(turns, run.position, passed.position, roots)):
+        return replace(fix, files=files)
+    if helped := " && ".join(_changes(later[: later.index(passed)])):
+        return replace(fix, remedy=Remedy.BEFORE, worked=without_roots(helped, roots))
+    if passed.folder not in ("", run.folder):
+        worked = _in_folder(passed.folder, passed.command)
+        return replace(fix, remedy=Remedy.INSTEAD, worked=without_roots(worked, roots))
+    return None
+
+
+def _elsewhere(run: ShellRun, later: Sequence[ShellRun]) -> str:
+    """Return the next command of the same program that succeeded in another folder, or an empty text."""
+    programs = {segment.program for segment in run.segments if not segment.is_reader}
+    for other in later[:_ELSEWHERE]:
+        named = other.folder not in ("", run.folder) or _OTHER_FOLDER.search(other.command)
+        if named and not other.failed and programs.intersection(segment.program for segment in other.segments):
+            return _in_folder(other.folder, other.command)
+    return ""
+
+
+def _in_folder(folder: str, command: str) -> str:
+    return f"cd {folder} && {command}" if folder else command
 
 
 def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:

@@ -47,6 +47,13 @@ _MISUSED: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for usage errors, such as `command not found`. A failed test or a linter finding does not match."""
+_MISPLACED: Final = re.compile(
+    r"""not\ a\ git\ repository|no\ makefile\ found|cannot\ find\ main\ module|does\ not\ contain\ main\ module
+    |go\.mod\ file\ not\ found|could\ not\ find\ `?Cargo\.toml
+    |(?:no|could\ not\ read|couldn't\ find\ a)\ package\.json""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for usage errors that report the wrong folder."""
 _STOPPED: Final = re.compile(
     r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
     r"|exec_command failed|Command (?:aborted|timed out)"
@@ -145,6 +152,11 @@ def is_misused(output: str) -> bool:
     The result is False for a failed test or a linter finding.
     """
     return _MISUSED.search(output) is not None
+
+
+def is_misplaced(output: str) -> bool:
+    """Return whether an output reports that the command does not work in its folder, such as `not a git repository`."""
+    return _MISPLACED.search(output) is not None
 
 
 def changes_state(run: ShellRun) -> bool:

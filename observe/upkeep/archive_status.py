@@ -8,7 +8,7 @@ from typing import Final
 
 from ...archiver.deletion.empty_archive import explain_deletions
 from ...archiver.files.lines import PARSED, REPEATED
-from ...archiver.store import WATCHER, Store
+from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
 from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
@@ -58,6 +58,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         problems=[FileProblem(*row) for row in store.sources.problems()],
         refused=store.observations.count_refused(),
         watcher=store.leases.holder(WATCHER),
+        running=[holder for name in (ARCHIVER, LEARNER) if (holder := store.leases.holder(name)) is not None],
         stages=store.stages.all(),
         verified=verified,
         verified_since=since,

@@ -136,7 +136,7 @@ class Hits:
 
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
-        events = found.events if query.weak else found.listed
+        events = _shown(query, found)
         distinct = DistinctHits(self._store, _per_session(query))
         ordered = self._successors_first(events) if query.concepts else self._newest(query.filters)
         page, further = self._page(query, ordered, distinct)
@@ -203,7 +203,7 @@ class Hits:
         found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
         if query.concepts and not (found.relevant or query.weak):
             return 0
-        events = found.listed if query.concepts else self._newest(query.filters)
+        events = _shown(query, found) if query.concepts else self._newest(query.filters)
         every = replace(query, limit=LIMIT_MAX, cursor="")
         return len(self._page(every, events, DistinctHits(self._store, _per_session(query)))[0])
 
@@ -328,6 +328,13 @@ class Hits:
             snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
         shown = snippet or hit.snippet
         return replace(hit, snippet=shown, matched=tuple(terms.words(shown)), needs_snippet=explains)
+
+
+def _shown(query: Query, found: RankedEvents) -> list[Event]:
+    """Return the events from which the hits of a query are made."""
+    if query.weak:
+        return found.events
+    return found.matching if query.by is Grouping.SESSION else found.listed
 
 
 def _per_session(query: Query) -> int:

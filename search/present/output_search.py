@@ -7,10 +7,13 @@ deleted text and Palaver's own replies are therefore never returned.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache, partial
+from importlib import import_module
 from itertools import groupby
 from time import monotonic
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,13 +24,12 @@ from ...archiver.files.lines import JOINED_LINES
 from ...archiver.redaction import placeholders_in
 from ...archiver.store import Source, Store
 from ...core import ids
-from ...core.conversation import Kind, Session, Turn
+from ...core.conversation import Kind, Milliseconds, Session, Turn
 from ...core.errors import InvalidInput, InvalidLimit, SourceUnreadable
 from ...core.query import CONTEXT_MAX, LIMIT_MAX, Filters
 from ...core.recursion import without_recalled
 from ...core.results import OutputMatch, OutputMatches
 from ..query.tokenizer import composed
-from ..rank.engine import Engine
 from .session_names import SessionNames
 from .transcript_reader import TranscriptReader
 
@@ -35,19 +37,40 @@ _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters to show before a match, and of each line."""
 _TOGETHER = 500
 """Maximum number of lines to read at once."""
+_WORDS_MAX = 20
+"""Maximum number of words whose order in a raw line is checked."""
+_SEPARATOR = (
+    r"(?:[^a-z]|\\+(?:[bfnrt]|u[0-9a-f]{4})|\[[0-9;]*m"
+    r'|\\*"(?:content|input_text|output|output_text|text|type)\\*")*'
+)
+"""Pattern for what can separate two words in a raw line: escapes, colours, and the border of two JSON strings."""
 _ASCII = re.compile(r"[a-z0-9]+")
 """Pattern for characters that JSON encoders do not escape."""
 _WORD = re.compile(r"\w+")
 
 
-class _Search(Struct, frozen=True):
-    """Search for one text: its pattern, the words that a raw line must contain, and the time at which the search ends.
+Allowed: TypeAlias = Callable[[Filters, Sequence[int]], AbstractSet[int]]
+"""Function that returns those of the exchanges that satisfy the filters."""
 
-    Each word has one or two encodings. A raw line must contain an encoding of every word.
+
+class RawPattern(Protocol):
+    """Pattern of RE2 for bytes."""
+
+    def search(self, line: bytes, /) -> object | None:
+        """Return a match anywhere in a line, or None."""
+        ...
+
+
+class _Search(Struct, frozen=True):
+    """Search for one text: its pattern, what a raw line must contain, and the time at which the search ends.
+
+    Each word has one or two encodings. A raw line must contain an encoding of every word, and a match of `raw_pattern`.
+    This excludes the lines that contain the words apart, which would be parsed in vain.
     """
 
     pattern: re.Pattern[str]
     words: tuple[tuple[bytes, ...], ...]
+    raw_pattern: RawPattern | None
     context: int
     until: float
 
@@ -55,40 +78,57 @@ class _Search(Struct, frozen=True):
 class OutputSearch:
     """Search in the archived output of tool calls."""
 
-    def __init__(self, store: Store, raw: RawArchive, reader: TranscriptReader, engine: Engine) -> None:
-        self._store, self._raw, self._reader, self._engine = store, raw, reader, engine
+    def __init__(self, store: Store, raw: RawArchive, reader: TranscriptReader, allowed: Allowed) -> None:
+        """Prepare searches. `allowed` is called only for a search with filters, because it opens the index."""
+        self._store, self._raw, self._reader, self._allowed = store, raw, reader, allowed
 
     def find(self, text: str, filters: Filters, *, limit: int, context: int, seconds: float) -> OutputMatches:
         """See `SearchIndex.find_output`. A secret in the text is already replaced with its placeholder."""
         _check(text, filters, limit, context)
-        search = _Search(_pattern(text), _words(text), context, monotonic() + seconds)
-        sources = sorted(self._store.sources.all(), key=lambda source: -source.mtime)
+        search = _Search(_pattern(text), _words(text), _raw_pattern(text), context, monotonic() + seconds)
+        sources = self._newest_first()
         found: list[OutputMatch] = []
-        for number, source in enumerate(sources):
+        for number, (latest, source) in enumerate(sources):
+            part = OutputMatches(text, searched=number, unread=len(sources) - number, back_to=latest)
             for match in self._in_source(source, filters, search):
                 found.append(match)
                 if len(found) == limit:
-                    return OutputMatches(text, tuple(found), limited=True)
+                    return replace(part, matches=tuple(found), limited=True)
             if monotonic() > search.until:
-                return OutputMatches(text, tuple(found), unread=len(sources) - number)
-        return OutputMatches(text, tuple(found))
+                return replace(part, matches=tuple(found))
+        return OutputMatches(text, tuple(found), searched=len(sources))
+
+    def _newest_first(self) -> list[tuple[Milliseconds, Source]]:
+        """Return the source files, each with the time of the last line of its session, newest first."""
+        sessions = self._store.sessions.all()
+
+        def latest(source: Source) -> Milliseconds:
+            session = sessions.get(source.session or 0)
+            at = (session.ended or session.started) if session else None
+            return source.mtime // 1_000_000 if at is None else at
+
+        found = [(latest(source), source) for source in self._store.sources.all() if source.session is not None]
+        return sorted(found, key=lambda each: (each[0], each[1].mtime), reverse=True)
 
     def _in_source(self, source: Source, filters: Filters, search: _Search) -> Iterator[OutputMatch]:
         """Yield the matches in one source file, from exchanges that satisfy the filters."""
         if source.session is None:
             return
-        keys = self._engine.snapshot.allowed(filters, self._store.exchanges.in_source(source.id or 0))
+        every = self._store.exchanges.in_source(source.id or 0)
+        keys = self._allowed(filters, every) if filters else set(every)
         if not keys:
             return
-        session = self._store.sessions.load(source.session)
-        session = replace(session, title=SessionNames(self._store).title(source.session))
+        session = cache(partial(self._session, source.session))
         exchange_of = cache(partial(self._lines_with_output, keys))
         lines = (line for line in self._candidates(source, search) if line in exchange_of())
         # To read a line, the lines before it are parsed, so neighbouring lines of an exchange are read together.
         for _, together in groupby(lines, lambda line: (exchange_of()[line], line // _TOGETHER)):
             for key, turn in self._outputs(source, list(together)):
-                if key in keys and (match := _match(turn, key, source, session, search)):
+                if key in keys and (match := _match(turn, key, source, session(), search)):
                     yield match
+
+    def _session(self, number: int) -> Session:
+        return replace(self._store.sessions.load(number), title=SessionNames(self._store).title(number))
 
     def _candidates(self, source: Source, search: _Search) -> Iterator[int]:
         """Yield the 1-based first lines of records that contain all words. Stop at a read error or the time limit."""
@@ -96,7 +136,9 @@ class OutputSearch:
             with self._raw.open(source.archived) as file:
                 for number, record in _records(file):
                     small = record.lower()
-                    if all(any(spelling in small for spelling in word) for word in search.words):
+                    if all(any(spelling in small for spelling in word) for word in search.words) and (
+                        search.raw_pattern is None or search.raw_pattern.search(small)
+                    ):
                         yield number
                     if monotonic() > search.until:
                         return
@@ -164,6 +206,21 @@ def _words(text: str) -> tuple[tuple[bytes, ...], ...]:
     if words := set(_ASCII.findall(text.lower())):
         return tuple((word.encode(),) for word in words)
     return tuple((word.encode(), json.dumps(word)[1:-1].encode()) for word in set(_WORD.findall(text)))
+
+
+def _raw_pattern(text: str) -> RawPattern | None:
+    """Return a pattern of the ASCII words in their order, with nothing between them but separators of a raw line.
+
+    It is None for fewer than two ASCII words.
+    """
+    words = _ASCII.findall(text.lower())[:_WORDS_MAX]
+    if len(words) < 2:
+        return None
+    re2 = import_module("re2")  # Its time is linear even on a megabyte of zeros.
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    made: RawPattern = re2.compile(_SEPARATOR.join(words).encode(), options)
+    return made
 
 
 def _match(turn: Turn, key: int, source: Source, session: Session, search: _Search) -> OutputMatch | None:

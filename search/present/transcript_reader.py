@@ -123,7 +123,7 @@ class TranscriptReader:
 
     def read_parts(self, parts: Iterable[Part], budget: int = 0) -> list[TranscriptExcerpt]:
         """Return an excerpt for each of the first parts that fit the token budget together, at least for the first."""
-        found, left = list[TranscriptExcerpt](), budget or BUDGET
+        found, left = list[TranscriptExcerpt](), budget or EXCERPT_BUDGET
         for part in parts:
             excerpt = self.read(*part, budget)
             left -= excerpt.tokens
@@ -151,6 +151,8 @@ class TranscriptReader:
 
     def _deleted_lines(self, excerpt: _Excerpt) -> set[int]:
         """Return the numbers of the deleted lines within an excerpt."""
+        if not self._suppression:
+            return set()
         source, begin = excerpt.source, excerpt.parse_start
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=begin.start_byte, start_line=begin.start_line)

@@ -1,9 +1,13 @@
 """Tests of extracting observations and embedding in one run."""
 
+from pathlib import Path
+
 import pytest
 from msgspec import json
 
+from palaver.archiver.store import Entity
 from palaver.core.clock import now
+from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.background import index_worker
 from palaver.observe.background.index_worker import update_index
@@ -15,6 +19,8 @@ from palaver.search.model.embedder import load
 
 from ..archiver.history import History
 from ..search.fake_embedder import FakeEmbedder
+from ..search.history import History as SaidHistory
+from ..search.history import Said
 
 
 def stages(history: History) -> dict[str, bool]:
@@ -69,3 +75,25 @@ def test_unused_memories_lose_confidence(history: History, monkeypatch: pytest.M
 
     stored = history.store.memories.load([old, new])
     assert (stored[old].stats.confidence, stored[new].stats.confidence) == (0.15, 0.3)
+
+
+def test_texts_are_published_while_more_are_observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches index few unpublished texts in memory, because observed exchanges are published before all are."""
+    monkeypatch.setattr("palaver.observe.observe_pending._BATCH", 2)
+    monkeypatch.setattr("palaver.search.index.indexer._TAIL", 3)
+    history = SaidHistory(tmp_path)
+    for number in range(6):
+        history.say(f"s{number}", Said(f"Fix reader {number}", "It stopped at a comma.", writes=(f"/a/{number}.py",)))
+    generations = Generations(history.folder / "index")
+    indexer = Indexer(history.store, generations, FakeEmbedder(missing=True))
+    indexer.publish()
+    waiting = list[int]()
+
+    def note(*_progress: object) -> None:
+        current = generations.current()
+        assert current is not None
+        waiting.append(len(history.store.changes.since(current.manifest.watermark, [Entity.ITEM])))
+
+    learn(Home(history.folder), history.store, indexer, note)
+    assert len(waiting) > 2
+    assert max(waiting) <= 4

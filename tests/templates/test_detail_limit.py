@@ -12,7 +12,7 @@ from palaver.templates.render import Renderer
 
 from .samples import detail
 
-RENDERER, AT_SHELL = Renderer(), Renderer(at_shell=True)
+RENDERER, AT_SHELL = Renderer(), Renderer(at_shell=True, budget=600)
 WORDS = st.integers(0, 300).map(lambda many: "The token of the session expires, and nobody asks. " * (many // 9))
 TEXTS = st.one_of(WORDS, st.text(max_size=1_200), st.integers(0, 4_000).map("x".__mul__))
 LISTS = st.integers(0, 40).map(lambda many: tuple(f"src/some/long/folder/of_names/{one}.py" for one in range(many)))
@@ -42,7 +42,7 @@ def test_an_observation_keeps_to_its_limit(one: Observation, name: str) -> None:
     whole = replace(detail(), observation=one, session_title=name, also_in=("5e0c",) * 5)
 
     assert count(RENDERER.observations([whole])) <= DETAIL_TOKENS
-    assert count(AT_SHELL.observations([whole])) <= DETAIL_TOKENS
+    assert count(AT_SHELL.observations([whole, whole])) <= 600
     assert one.tokens <= DETAIL_TOKENS
 
 
@@ -70,6 +70,21 @@ def test_a_truncated_observation_keeps_its_first_facts() -> None:
     assert "> " not in page
     assert "omitted; use response_format json to see all.]" in page
     assert "omitted; use --json to see all.]" in AT_SHELL.observations([replace(detail(), observation=one)])
+
+
+def test_a_user_sees_whole_entries_within_the_budget() -> None:
+    """At the shell, an entry is shortened only if all entries together exceed the budget, which the user chooses."""
+    facts = tuple(f"Fact {number}: " + "the session expires. " * 14 for number in range(24))
+    long = replace(detail(), observation=replace(detail().observation, facts=facts))
+    whole = Renderer(at_shell=True).observations([long])
+
+    assert "omitted" not in whole
+    assert "Fact 23" in whole
+    assert count(whole) > 3 * DETAIL_TOKENS
+    for budget in (600, 1_200):
+        page = Renderer(at_shell=True, budget=budget).observations([long])
+        assert "parts omitted; use --json to see all.]" in page
+        assert budget - 150 < count(page) <= budget
 
 
 def test_entries_are_truncated_independently() -> None:

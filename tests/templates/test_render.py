@@ -59,6 +59,7 @@ def narrowed(**filters: Any) -> Query:
     return Query(("nothing",), filters=Filters(**filters))
 
 
+DAY = day_start("2026-02-18")
 OUTPUT = OutputMatch(
     "ex-12",
     "shop",
@@ -150,8 +151,13 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), corrections=INSTEAD * 3))),
         ("search_unheard", lambda: RENDERER.search(replace(results(), explanation=UNKNOWN_TERMS))),
         ("search_no_phrase", lambda: RENDERER.search(replace(results(), explanation=NO_PHRASE))),
-        ("output", lambda: RENDERER.output(OutputMatches("pull it", (OUTPUT, OUTPUT), limited=True), filtered=False)),
-        ("output_none", lambda: RENDERER.output(OutputMatches("pull it", unread=1_200), filtered=True)),
+        (
+            "output",
+            lambda: RENDERER.output(
+                OutputMatches("pull it", (OUTPUT, OUTPUT), 3, 9, DAY, limited=True), filtered=False
+            ),
+        ),
+        ("output_none", lambda: RENDERER.output(OutputMatches("pull it", (), 300, 1_200, DAY), filtered=True)),
         ("symbols", lambda: RENDERER.symbols(Symbols("heat", (SYMBOL, SYMBOL), limited=True), filtered=False)),
         (
             "symbols_similar",

@@ -15,11 +15,11 @@ import click
 from palaver.archiver.ingest.parser_pool import ParserPool
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
-from palaver.core.home import DEMO, Home
+from palaver.core.home import DEMO, DEMO_FOLDER, Home
 from palaver.core.report import Report, Unsearched
 from palaver.templates.json_output import to_json
 
-from .demo import DEMO_FOLDER, refuse_demo
+from .demo import is_demo_selected, refuse_demo
 from .options import as_json, not_empty
 from .output import print_json, print_message, print_page, progress_bars, renderer
 from .program import command_of
@@ -53,14 +53,15 @@ def up(*, as_json: bool) -> None:
         from palaver.archiver.ingest.transcripts import in_paths, of_this_user
 
         skipped = Unsearched()
-        found = of_this_user(skipped)
+        selected = is_demo_selected()
+        found = [] if selected else of_this_user(skipped)
         if found:
             refuse_demo(home)
-        demo = not found and home.is_new
-        own = command_of(home) if demo else ""
+        demo = selected or (not found and home.is_new)
+        own = command_of(Home(home.root.parent) if selected else home) if demo else ""
         if demo:
-            home, found = Home(home.root / DEMO_FOLDER), in_paths([DEMO])
-            if not as_json:
+            home, found = home if selected else Home(home.root / DEMO_FOLDER), in_paths([DEMO])
+            if not (as_json or selected):
                 click.echo(_LOADED if home.is_new else f"No agent history found; the sample archive is in {home.root}.")
         first = _is_empty(home)
         complete = _archive(home, found, skipped, pool, as_json=as_json)

@@ -59,7 +59,7 @@ SECTIONS: Final = {
     },
     "Maintenance": {
         "status": ("status", "Show what is archived and indexed."),
-        "stats": ("observe", "Show model costs and token savings."),
+        "stats": ("observe", "Show model costs and the tokens of observations."),
         "doctor": ("doctor", "Check for problems and suggest fixes."),
         "fsck": ("fsck", "Verify all stored data and repair damage."),
         "rebuild": ("rebuild", "Rebuild the index, or re-parse the archive."),
@@ -95,14 +95,27 @@ COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (modu
 _QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys()
 """Commands that print archived text."""
 _SYNONYMS: Final = {
-    "find": "search", "grep": "search", "query": "search",
-    "history": "sessions", "list": "sessions", "recent": "sessions",
-    "add": "remember", "save": "remember", "memory": "memories",
-    "delete": "forget", "remove": "forget", "rm": "forget",
-    "import": "archive", "ingest": "archive", "sync": "archive",
-    "init": "up", "setup": "install", "connect": "install", "serve": "mcp", "reindex": "rebuild",
-}  # fmt: skip
-"""Names that similar tools use, each with the Palaver command that does the same."""
+    "search": "find grep query",
+    "sessions": "history list log ls recent resume",
+    "show": "info view",
+    "read": "cat open print transcript",
+    "context": "continue resume task tasks todo todos",
+    "remember": "add note save",
+    "memories": "memory",
+    "forget": "delete remove rm",
+    "archive": "import ingest sync",
+    "export": "backup share",
+    "stats": "cost costs spend tokens usage",
+    "up": "init start",
+    "install": "connect setup",
+    "mcp": "serve",
+    "rebuild": "reindex",
+}
+"""Names that similar tools use, by the Palaver command that does the same."""
+
+
+_WITHOUT_ARCHIVE: Final = frozenset({"up", "help", "completion", "toolsets"})
+"""Commands that need no archive, or load it themselves."""
 
 
 class _GuardedContext(click.Context):
@@ -236,7 +249,7 @@ class Commands(click.Group):
 
 def _unknown(name: str) -> str:
     """Return the error message for an unknown command, with the most similar command."""
-    close = [_SYNONYMS[name]] if name in _SYNONYMS else similar_names(name, COMMANDS)
+    close = [command for command, names in _SYNONYMS.items() if name in names.split()] or similar_names(name, COMMANDS)
     guess = f" Did you mean {' or '.join(f'`palaver {each}`' for each in close)}?" if close else ""
     return f"No such command '{name}'.{guess}"
 
@@ -250,8 +263,10 @@ def _open_closed_streams() -> None:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
+@click.option("--demo", is_flag=True, help="Use the sample archive instead of your own. The first use loads it.")
 @in_utc
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context, *, demo: bool) -> None:
     """Search and reuse your coding agents' conversations.
 
     Start with `palaver up`. Results come at three levels of detail: `search` lists hits, `show` prints their details,
@@ -263,3 +278,7 @@ def main() -> None:
     Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.
     """
+    if demo:
+        from .demo import use_demo
+
+        use_demo(load=ctx.invoked_subcommand not in _WITHOUT_ARCHIVE)

@@ -1,21 +1,43 @@
 """Demo data: a small sample archive in a separate home, never mixed with the user's archive."""
 
-from typing import Final
+import os
+
+import click
 
 from palaver.archiver.store import Store
 from palaver.core.errors import DemoOnly, PalaverError
-from palaver.core.home import DEMO, Home
+from palaver.core.home import DEMO, DEMO_FOLDER, Home
 
 from .program import command_of
 
-DEMO_FOLDER: Final = "demo"
-"""Name of the folder with the demo home, inside the user's home."""
+
+def use_demo(*, load: bool) -> None:
+    """Select the demo home for this process. With `load`, fill a new one with the sample transcripts.
+
+    Raises:
+        StoreReadOnly: The sample is not loaded yet, and PALAVER_READ_ONLY is set.
+    """
+    found = Home.find()
+    home = found if is_demo(found) else Home(found.root / DEMO_FOLDER, found.read_only)
+    os.environ["PALAVER_HOME"] = str(home.root)
+    if load and home.is_new:
+        from palaver.archiver.ingest.transcripts import in_paths
+        from palaver.observe.pipeline import Pipeline
+
+        with Pipeline(home) as pipeline:
+            pipeline.run(in_paths([DEMO]))
+
+
+def is_demo_selected() -> bool:
+    """Return whether the command was called with `--demo`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("demo"))
 
 
 def refuse_demo(home: Home) -> None:
     """Raise `PalaverError` for the demo home, in which the user's transcripts must not be archived."""
     if is_demo(home):
-        hint = "To archive your own transcripts, run `unset PALAVER_HOME`, then `palaver up`."
+        hint = "To archive your own transcripts, leave out --demo or run `unset PALAVER_HOME`, then run `palaver up`."
         raise PalaverError(f"{home.root} contains demo data, which must not be mixed with your transcripts", hint=hint)
 
 

@@ -91,7 +91,7 @@ def observe(
 @click.command()
 @as_json
 def stats(*, as_json: bool) -> None:
-    """Show the costs of language models, the remaining budgets, and the tokens that observations save."""
+    """Show the costs of language models, the remaining budgets, and the tokens of observations and transcripts."""
     home = Home.find()
     found = load_stats(home, Config.read(home.config))
     if as_json:

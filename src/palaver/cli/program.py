@@ -1,12 +1,11 @@
 """Shell commands that run this installation of Palaver, for the user's shell and for agents."""
 
-import os
 import shlex
 import sys
 from pathlib import Path
 from shutil import which
 
-from palaver.core.home import Home
+from palaver.core.home import DEMO_FOLDER, Home
 
 
 def command_of(home: Home) -> str:
@@ -19,7 +18,8 @@ def command_of(home: Home) -> str:
         program = called.name
     else:
         program = shlex.quote(str(called))
-    return " ".join((*_home_setting(home), program))
+    own, demo = (Home(home.root.parent), ["--demo"]) if home.root.name == DEMO_FOLDER else (home, [])
+    return " ".join((*_home_setting(own), program, *demo))
 
 
 def program_words() -> list[str]:
@@ -30,5 +30,4 @@ def program_words() -> list[str]:
 
 def _home_setting(home: Home) -> list[str]:
     """Return `PALAVER_HOME=…` in a list if the command needs it to select a home, or else an empty list."""
-    is_default = not os.environ.get("PALAVER_HOME") and home == Home.find()
-    return [] if is_default else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]
+    return [] if home == Home.default() else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]

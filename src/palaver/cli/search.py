@@ -197,6 +197,9 @@ def search(
         if not anywhere and wanted.prefers_project:
             wanted = replace(wanted, here=layers.project_at(Path.cwd()))
         results = layers.find(wanted, snippets=as_json or snippets or all_of or sys.stdout.isatty())
+        from palaver.agents.ask.reversals import newest_first  # loads tantivy
+
+        results = newest_first(results)
     if page is None:
         print_json(results_json(results, explain=explain, budget=budget))
     elif not results.hits and _is_empty():

@@ -122,3 +122,30 @@ def test_the_holder_of_a_lease_is_known(store: Store, path: Path) -> None:
     assert store.leases.holder("archiver") is None
     with store.leases.hold("archiver"):
         assert store.leases.holder("archiver")
+
+
+def test_the_progress_of_a_holder_is_visible(store: Store, path: Path) -> None:
+    """Other processes see the stage and the last steps of a holder, until the lease is released."""
+    reported: list[str] = []
+
+    def note(stage: str, _done: int, _total: int) -> None:
+        reported.append(stage)
+
+    report = store.leases.reporter("archiver", note)
+    report("Too early", 1, 2)
+    with Store.open(path) as other, store.leases.hold("archiver"):
+        holder = other.leases.holder("archiver")
+        assert holder is not None
+        assert (holder.stage, holder.done, holder.total) == ("", 0, 0)
+
+        report("Archiving", 1_200, 4_690)
+        report("Embedding", 7, 9)
+        holder = other.leases.holder("archiver")
+        assert holder is not None
+        assert (holder.stage, holder.done, holder.total) == ("Embedding", 7, 9)
+    assert store.leases.holder("archiver") is None
+    with store.leases.hold("archiver"):
+        again = store.leases.holder("archiver")
+        assert again is not None
+        assert again.stage == ""
+    assert reported == ["Too early", "Archiving", "Embedding"]

@@ -52,11 +52,37 @@ def test_all_tests_after_a_single_one_are_a_fix(shell: ShellHistory) -> None:
     assert (found.remedy, found.files, found.sessions) == (Remedy.EDIT, ("cart.py",), 1)
 
 
-def test_retry_is_a_fix(shell: ShellHistory) -> None:
-    """If the same command succeeded without a change, running it again is the fix."""
-    shell.session(("shopctl load", LOCKED, True), ("shopctl load", "done", False))
+def test_running_it_again_is_no_fix(shell: ShellHistory) -> None:
+    """If the same command succeeded without a change, nothing shows what repaired the error."""
+    shell.session(("shopctl load", LOCKED, True), ("ls", "shop.lock", False), ("shopctl load", "done", False))
 
-    assert [each.remedy for each in fixes(shell.archive(), "catalogue is locked")] == [Remedy.RETRY]
+    assert fixes(shell.archive(), "catalogue is locked") == []
+
+
+def test_an_error_about_the_wrong_folder_is_fixed_by_another_folder(shell: ShellHistory) -> None:
+    """A command of the same program that succeeded in another folder is the fix, and so is making a repository.
+
+    Another error of the same program, which shares most words but no adjacent ones, is not found.
+    """
+    error = "fatal: not a git repository (or any of the parent directories): .git"
+    lock = "fatal: Unable to create '/srv/till/.git/index.lock': File exists.\n\nAnother git process is not done here"
+    shell.session(("git commit -a", lock, True), ("rm -f .git/index.lock", "", False), ("git commit -a", "ok", False))
+    shell.session(("git status", error, True), ("ls", "api", False), ("cd api && git log -3", "9f2c till", False))
+    shell.session(("git add .", error, True), ("git -C api add .", "", False), project="bakery")
+    shell.session(("git branch", error, True), ("git init", "ok", False), ("git branch", "main", False), project="mill")
+    shell.session(("git tag", error, True), ("npm test", "ok", False), ("git tag", "v1", False), project="quay")
+    home = shell.archive()
+
+    expected = {
+        ("cd api && git log -3", Remedy.INSTEAD),
+        ("git -C api add .", Remedy.INSTEAD),
+        ("git init", Remedy.BEFORE),
+    }
+    assert {(each.worked, each.remedy) for each in fixes(home, "fatal: not a git repository")} == expected
+    assert {(each.worked, each.remedy) for each in fixes(home, error)} == expected
+    assert [each.worked for each in fixes(home, "fatal: Unable to create .git/index.lock: File exists")] == [
+        "rm -f .git/index.lock"
+    ]
 
 
 def test_command_that_helped_is_a_fix(shell: ShellHistory) -> None:
@@ -132,7 +158,7 @@ def test_words_of_a_short_error_are_adjacent(shell: ShellHistory) -> None:
         ("shopctl load", "error: connection failed\nerror: script test exited"),
         ("shopctl check", "ERROR: Test: failed"),
     ):
-        shell.session((command, output, True), (command, "done", False))
+        shell.session((command, output, True), ("rm till.lock", "", False), (command, "done", False))
 
     assert [each.command for each in fixes(shell.archive(), "test failed")] == ["shopctl check"]
 

@@ -8,7 +8,7 @@ import pytest
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.store import Store
+from palaver.archiver.store import LEARNER, Store
 from palaver.core.conversation import Session, SessionKind
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
@@ -140,3 +140,16 @@ def test_a_copy_whose_lines_do_not_add_up_is_listed(history: History) -> None:
 
     expected = [(source.archived, source.lines, sum(source.coverage.values())) for source in (good, bad)]
     assert state.unaccounted == expected
+
+
+def test_the_status_shows_the_progress_of_a_running_process(history: History) -> None:
+    """While a process embeds, the status shows its stage and its steps, and does not advise another run."""
+    idle = status_of(Home(history.folder))
+    assert idle.running == []
+    assert "Run `palaver archive`" in Renderer(at_shell=True).render("status", status=idle)
+
+    with history.store.leases.hold(LEARNER):
+        history.store.leases.reporter(LEARNER)("Embedding", 352, 1_439)
+        busy = Renderer(at_shell=True).render("status", status=status_of(Home(history.folder)))
+    assert "Now: Embedding, 352 of 1,439 (process " in busy
+    assert "Run `palaver archive`" not in busy

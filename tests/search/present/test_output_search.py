@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
@@ -250,7 +251,58 @@ def test_a_search_that_exceeds_its_time_limit_says_so(history: History, monkeypa
     monkeypatch.setattr(output_search, "monotonic", count().__next__)
 
     found = printed(history, "a folder")
-    assert (found.matches, found.unread, found.limited) == ((), 1, False)
+    assert (found.matches, found.searched, found.unread, found.limited) == ((), 0, 1, False)
+
+
+def test_a_stopped_search_says_how_far_it_came_and_how_to_go_on(history: History) -> None:
+    """The newest conversations are searched first, and the rest is found from the date that the page names."""
+    for day in (3, 5, 4):
+        place = {"timestamp": f"2026-05-{day:02d}T10:00:00.000Z"}
+        said = cast("list[dict[str, object]]", lines(f"{day}{OTHER[1:]}", "tin mug"))
+        dated: list[object] = [{**line, **place} for line in said]
+        history.write(dated, f"{day}{OTHER[1:]}", at=9 - day)
+    history.ingest()
+    found = printed(history, "tin mug", limit=1)
+
+    assert [match.session_id[0] for match in found.matches] == ["5"]
+    assert (found.limited, found.searched, found.unread) == (True, 0, 4)
+    page = Renderer(at_shell=True).output(found, filtered=False)
+    assert "Stopped at 1 match. To search the older ones, add --before 2026-05-05.\n" in page
+    rest = printed(history, "tin mug", Filters.parse(before="2026-05-04"))
+    assert [match.session_id[0] for match in rest.matches] == ["4", "3"]
+    assert (rest.unread, rest.back_to, rest.limited) == (0, None, False)
+
+
+def test_matches_that_are_not_shown_can_be_found_again(history: History) -> None:
+    """If only some matches fit into a page, the date for the next search includes the others."""
+    found = printed(history, "brass kettle")
+    [match] = found.matches
+    other = replace(match, at=(match.at or 0) - 86_400_000)
+    part = replace(found, matches=(match, other)).first((match,))
+
+    assert (part.matches, part.limited, part.back_to) == ((match,), True, other.at)
+    assert found.first(found.matches) == found
+
+
+def test_only_lines_that_may_match_are_parsed(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """White space, and the border of two blocks, separate words. Lines with the words apart are not parsed."""
+    blocks = [{"type": "text", "text": "a tin"}, {"type": "text", "text": "mug"}]
+    said: list[Any] = ["tin is not a mug", "tin\n\t mug", "tin\u00a0mug", "TIN   MUG", blocks]
+    for number, output in enumerate(said, 4):
+        history.write(lines(f"{number}{OTHER[1:]}", output), f"{number}{OTHER[1:]}")
+    history.ingest()
+    parsed = list[str]()
+    whole = TranscriptReader.whole
+
+    def note(reader: TranscriptReader, path: str, start: int, end: int) -> list[Exchange]:
+        parsed.append(path)
+        return whole(reader, path, start, end)
+
+    monkeypatch.setattr(TranscriptReader, "whole", note)
+    found = printed(history, "tin mug")
+
+    assert sorted(match.session_id[0] for match in found.matches) == ["5", "6", "7", "8"]
+    assert len(parsed) == 4
 
 
 def test_damaged_copies_are_skipped(history: History) -> None:

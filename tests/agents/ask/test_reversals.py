@@ -1,0 +1,138 @@
+"""Facts that are reversed later: the newest statement is the answer, and the older one is named as earlier."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from palaver.agents.ask.extractive_answer import extractive_answer
+from palaver.agents.ask.reversals import newest_first
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.core.cited_answer import CitedAnswer
+from palaver.core.home import Home
+from palaver.core.query import Query
+from palaver.observe.pipeline import Pipeline
+from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.json_output import results_json
+
+from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
+from .conftest import fixed_renderer
+
+Said: TypeAlias = tuple[str, str, int]
+"""Prompt, answer, and day of the month."""
+Archived: TypeAlias = Callable[[Sequence[Sequence[Said]]], Home]
+Ask: TypeAlias = Callable[[str, Sequence[Sequence[Said]]], CitedAnswer]
+
+QUESTION = "is the tide gauge connected to the harbour network"
+NO = ("Is the tide gauge connected to the harbour network", "Checked: the tide gauge is not on the harbour network.", 3)
+YES = ("Connect it then", "Done: the tide gauge is online in the harbour network as gauge-7.", 9)
+OTHER = ("Which colour has the mooring buoy", "The mooring buoy is red, and the ferry passes it on the left.", 5)
+REVERSED: tuple[tuple[str, Said, Said], ...] = (
+    (QUESTION, NO, YES),
+    (
+        "which port does the bell server use",
+        ("Which port does the bell server use", "The bell server listens on port 7070.", 2),
+        ("Move the bell server", "The bell server now listens on port 7171.", 8),
+    ),
+    (
+        "does the ferry import handle sundays",
+        ("Does the ferry import handle sundays", "The ferry import handles sundays like every other day.", 2),
+        ("Check the ferry import again", "The ferry import does not handle sundays: it skips the seventh column.", 8),
+    ),
+    (
+        "do we have a backup of the chart archive",
+        ("Do we have a backup of the chart archive", "There is no backup of the chart archive yet.", 2),
+        ("Make one", "The backup of the chart archive runs every night on the second disk.", 8),
+    ),
+)
+
+
+@pytest.fixture
+def archived(tmp_path: Path) -> Archived:
+    """Return a function that archives sessions in a new home."""
+
+    def archive(sessions: Sequence[Sequence[Said]]) -> Home:
+        folder = tmp_path / f"projects{len(list(tmp_path.iterdir()))}" / "-home-demo-quay"
+        folder.mkdir(parents=True)
+        for number, said in enumerate(sessions, 1):
+            name = f"6c2d3bd4-93aa-4cf4-a8de-{number:012d}"
+            lines = [
+                {**line, "sessionId": name, "cwd": "/home/demo/quay", "timestamp": f"2026-04-{day:02d}T10:00:00.000Z"}
+                for at, (prompt, answer, day) in enumerate(said)
+                for line in (user(prompt), assistant(text(answer), id=f"m{at}"))
+            ]
+            rows = [{**line, "uuid": f"{number}-{at}"} for at, line in enumerate(lines)]
+            (folder / f"{name}.jsonl").write_bytes(jsonl(rows))
+        home = Home(folder / "palaver")
+        with Pipeline(home) as pipeline:
+            pipeline.run(in_paths([folder]))
+        return home
+
+    return archive
+
+
+@pytest.fixture
+def ask(archived: Archived) -> Ask:
+    """Return a function that archives sessions and answers a question."""
+
+    def asked(question: str, sessions: Sequence[Sequence[Said]]) -> CitedAnswer:
+        with ArchiveSearch(archived(sessions)) as archive:
+            return extractive_answer(archive, fixed_renderer(), question)
+
+    return asked
+
+
+def test_the_newest_statement_is_the_answer(ask: Ask) -> None:
+    """In one session or in two, the later statement comes first, and the earlier one follows with its date."""
+    problems = list[str]()
+    for question, older, newer in REVERSED:
+        for sessions in ([[older, OTHER, newer]], [[newer], [OTHER], [older]]):
+            answer = ask(question, sessions)
+            texts = [finding.text for finding in answer.findings]
+            is_right = len(texts) > 1 and newer[1].rstrip(".") in texts[0] and answer.findings[1].superseded_by
+            if not (is_right and older[1].rstrip(".") in texts[1]):
+                problems.append(f"{question} ({len(sessions)}): {texts}")
+
+    assert not problems, "\n".join(problems)
+
+
+def test_the_earlier_statement_is_named_with_both_dates(ask: Ask) -> None:
+    """The page begins with the newest statement, and lists the older one under `Earlier`."""
+    page = fixed_renderer().cited_answer(ask(QUESTION, [[NO, YES]]))
+
+    assert page.index("**Best answer** (2026-04-09)") < page.index("## Earlier\n- 2026-04-03 ")
+    assert "Superseded by ex-2." in page
+
+
+def test_a_later_statement_about_something_else_reverses_nothing(ask: Ask) -> None:
+    """A later negation about another subject, or a later report with the same result, leaves the answer as it is."""
+    for later in (
+        ("And the lamp", "The lamp of the pier is not painted, because the paint is late.", 9),
+        ("Is it still so", "The tide gauge is still not on the harbour network.", 9),
+    ):
+        answer = ask(QUESTION, [[NO, later]])
+
+        assert not any(finding.superseded_by for finding in answer.findings), later
+
+
+def test_a_search_lists_the_newest_statement_first(archived: Archived) -> None:
+    """A reversed hit follows the hit that reverses it, and names it. The next page begins at the same place."""
+    with ArchiveSearch(archived([[NO, OTHER, YES]])) as archive:
+        plain = archive.find(Query.parse(QUESTION))
+        found = newest_first(plain)
+
+    assert [hit.id for hit in plain.hits][:2] == ["ex-1", "ex-3"]
+    assert [(hit.id, hit.reversed_by) for hit in found.hits][:2] == [("ex-3", ""), ("ex-1", "ex-3")]
+    assert [hit.cursor for hit in found.hits] == [hit.cursor for hit in plain.hits]
+    page = fixed_renderer().search(found)
+    assert "(earlier; reversed by ex-3)" in page
+    assert results_json(found)["results"][1]["reversed_by"] == "ex-3"
+
+
+def test_hits_that_state_no_opposite_keep_their_order(archived: Archived) -> None:
+    """Hits about different facts stay in the order of their scores."""
+    with ArchiveSearch(archived([[NO, OTHER]])) as archive:
+        found = archive.find(Query.parse(QUESTION))
+
+        assert newest_first(found) == found
