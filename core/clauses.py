@@ -42,6 +42,12 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
     return _without_loose_end(text[:end])
 
 
+def complete_clauses(text: str, least: int) -> str:
+    """Return the text up to the start of its last clause at or after `least`, or an empty string without one."""
+    starts = [start for start in _clauses(text) if start >= least]
+    return _without_loose_end(text[: starts[-1]]) if starts else ""
+
+
 def _clauses(text: str) -> list[int]:
     """Return the positions before which a text may end: the starts of its clauses.
 

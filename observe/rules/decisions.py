@@ -1,16 +1,18 @@
-"""Decisions of the user: answers to questions, objections, and stated rules and preferences."""
+"""Decisions of the user: answers to questions of the agent, and rulings that name their subject."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Evidence, Observation, ObservationType
-from ...core.sentences import TITLE_MAX, headline, sentences, truncate
+from ...core.sentences import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, UserAnswer
-from .phrase_patterns import anywhere, whole_text
+from .phrase_patterns import anywhere, at_start, whole_text
+from .salience import NAMED
 from .selection import evidence, narrative, observed_at
 from .statements import Statement
+from .user_request import is_specific
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 _PROCEDURAL = anywhere(
@@ -26,6 +28,11 @@ _NO_CHOICE = whole_text(
     " | no preference | skip(?: it| this)? | not sure | i don['’]?t know | continue"
 )
 """Pattern for answers that leave the decision open."""
+_POINTER = at_start(r"like (?:so|this|that|these) | go with | option \w\b | #?\d+\Z | https?: | \[")
+"""Pattern for answers that point to something outside the answer."""
+_FOR_NOW = anywhere("for now | for this (?:pr|commit|branch|task|session) | right now | today | this time")
+_DANGLING = re.compile(r"\b(?:this|that|these|those|it|them|they|one|there)\b", re.IGNORECASE)
+"""Pattern for words whose meaning only the conversation gives."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
@@ -37,19 +44,26 @@ _PREFERENCE = anywhere(
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
-    """Yield up to three observations: one of the answers, one of the objections, one of the rules in the request."""
+    """Yield up to two observations: one of the answered choices, and one of the user's own rulings."""
     decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
-    if answers := [each for each in decided if not _PROCEDURAL.search(each.question)]:
+    if answers := [each for each in decided if _is_choice(each)]:
         yield _from_answers(exchange, analysis, answers)
-    if analysis.objections:
-        yield _from_objections(exchange, analysis)
-    request = analysis.request
-    if request.human and (rules := [each for each in request.statements if _is_rule(each.text)][:4]):
-        yield _from_rules(exchange, analysis, rules)
+    typed = analysis.request.statements if analysis.request.human else ()
+    if rulings := [each for each in (*typed, *analysis.objections) if _is_ruling(each.text)][:4]:
+        yield _from_rulings(exchange, rulings)
 
 
-def _is_rule(sentence: str) -> bool:
-    return 15 < len(sentence) < 240 and "?" not in sentence and _PREFERENCE.search(sentence) is not None
+def _is_choice(answer: UserAnswer) -> bool:
+    """Return whether a question and its answer name a subject. An answer that points elsewhere decides nothing."""
+    procedural = _PROCEDURAL.search(answer.question) or _POINTER.match(answer.choice)
+    return procedural is None and is_specific(_subject(answer.question))
+
+
+def _is_ruling(sentence: str) -> bool:
+    """Return whether a sentence of the user rules something, and can be understood alone."""
+    if not 15 < len(sentence) < 240 or "?" in sentence or _PREFERENCE.search(sentence) is None:
+        return False
+    return NAMED.search(sentence) is not None and _DANGLING.search(sentence) is None and not _FOR_NOW.search(sentence)
 
 
 def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:
@@ -69,43 +83,34 @@ def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Seque
 
 
 def _title(answers: Sequence[UserAnswer]) -> str:
-    """Return the first question with its answer. An answer alone rarely says what was decided."""
-    question = answers[0].question
-    last = [question[start:end] for start, end in sentences(question)][-1]
-    choice = _RECOMMENDED.sub("", answers[0].choice)
-    return f"{headline(last.rstrip('?'), TITLE_MAX // 2)}: {truncate(choice, TITLE_MAX // 2)}"
+    """Return the first question with its answer, and the number of further answers."""
+    choice = strip_markdown(_RECOMMENDED.sub("", answers[0].choice))
+    more = f" (and {len(answers) - 1} more)" if len(answers) > 1 else ""
+    room = TITLE_MAX - len(more)
+    question = _subject(answers[0].question)
+    short = shorten(choice, room - len(question) - 2) or headline(choice, room)
+    title = f"{question}: {short}" if question and len(question) + len(short) + 2 <= room else short
+    return f"{title or truncate(choice, room)}{more}"
+
+
+def _subject(question: str) -> str:
+    """Return the last sentence of a question, without its question mark."""
+    last = [question[start:end] for start, end in sentences(question)][-1:]
+    return headline(" ".join(last).rstrip("?"), TITLE_MAX * 2 // 3)
 
 
 def _answer_text(answer: UserAnswer) -> str:
     return f"{truncate(answer.question, 180).rstrip(' :')} → {truncate(answer.choice, 120)}"
 
 
-def _from_objections(exchange: Exchange, analysis: ExchangeAnalysis) -> Observation:
-    about = analysis.request.title
-    objections = analysis.objections[:4]
+def _from_rulings(exchange: Exchange, rulings: Sequence[Statement]) -> Observation:
     return Observation(
         type=ObservationType.DECISION,
-        title=headline(objections[0].text),
-        subtitle=f"Objection while working on: {about}" if about else "Objection to what was about to be done",
-        narrative=narrative(["The user stopped a tool call and said:", *(each.text for each in objections)]),
-        facts=tuple(each.text for each in objections),
-        concepts=concepts([each.raw for each in objections], ()),
-        evidence=evidence(objections),
-        at=observed_at(exchange),
-        origin="human",
-    )
-
-
-def _from_rules(exchange: Exchange, analysis: ExchangeAnalysis, rules: Sequence[Statement]) -> Observation:
-    request = analysis.request
-    return Observation(
-        type=ObservationType.DECISION,
-        title=headline(rules[0].text),
-        subtitle=truncate(rules[0].text, 160),
-        narrative=narrative([f"The user said: “{request.text}”"]),
-        facts=tuple(rule.text for rule in rules),
-        concepts=concepts([request.text], ()),
-        evidence=evidence(rules),
+        title=headline(rulings[0].text) or truncate(rulings[0].text, TITLE_MAX),
+        narrative=narrative([f"The user said: “{' '.join(each.text for each in rulings)}”"]),
+        facts=tuple(ruling.text for ruling in rulings),
+        concepts=concepts([each.raw for each in rulings], ()),
+        evidence=evidence(rulings),
         at=observed_at(exchange),
         origin="human",
     )

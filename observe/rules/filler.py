@@ -71,6 +71,16 @@ _DIAGNOSIS = anywhere(
 """Pattern for statements that name a cause. A cause in the conclusion replaces causes that were named while working."""
 
 
+_PITFALL = anywhere(
+    r"""
+    gotchas? | pitfalls? | caveat | beware | watch out | silently | must (?:not|never|always) | never | always
+    | does(?:n['’]t|\snot) work (?:in|on|with|for|when|if) | only works? (?:in|on|with|for|when|if) | not supported
+    | requires? | limitation
+    """
+)
+"""Pattern for statements that warn, or state a rule."""
+
+
 _POSSIBILITIES = anywhere(
     r"""
     (?:likely | probably | perhaps | maybe | possibly)\s(?:one|some|any)\sof\s(?:these|the\sfollowing)
@@ -83,6 +93,11 @@ _POSSIBILITIES = anywhere(
 def is_diagnosis(statement: Statement) -> bool:
     """Return whether a statement, or the heading above it, names a cause."""
     return _DIAGNOSIS.search(f"{statement.heading}: {statement.text}") is not None
+
+
+def is_pitfall(statement: Statement) -> bool:
+    """Return whether a statement warns of a pitfall or states a rule of the project."""
+    return _PITFALL.search(f"{statement.heading}: {statement.raw}") is not None
 
 
 def is_filler(statement: Statement) -> bool:

@@ -28,6 +28,8 @@ class NoteLabel(StrEnum):
     OUTCOME = "Outcome"
     DECIDED = "Decided"
     OPEN = "Open"
+    CAUSE = "Cause"
+    PITFALL = "Gotcha"
     NEXT = "Next"
 
 

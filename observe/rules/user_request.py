@@ -13,6 +13,8 @@ from .statements import Statement, quote_of, statements, with_valid_quotes
 
 REQUEST_MAX = 420
 _WHOLE_MAX = 1_500
+_TITLE_MAX = 240
+"""Maximum characters of the title of a request. A title that is shown is shorter."""
 
 _TITLE_LABEL = re.compile(r"(?:implementation |the )?plan\s*[:—–-]\s*", re.IGNORECASE)
 _REASONS = re.compile(
@@ -103,6 +105,10 @@ _VAGUE = frozenset(
 """Words that do not describe the subject of a request."""
 
 
+_POINTS = re.compile(r"\b(?:this|that|these|those|it|them|there|same|above)\b", re.IGNORECASE)
+"""Pattern for words that point to an earlier message."""
+
+
 class UserRequest(Struct, frozen=True):
     """Request of an exchange.
 
@@ -164,7 +170,7 @@ def _plan(turn: Turn, markdown: str) -> UserRequest:
     if not title and not why:
         return _prompt(turn)
     return UserRequest(
-        title or headline(why),
+        title or headline(why, _TITLE_MAX),
         why,
         quote_of(quote),
         turn.line,
@@ -206,7 +212,8 @@ def _prompt(turn: Turn) -> UserRequest:
 
 def _title(statements: list[Statement]) -> str:
     """Return the first sentence or, if it is not an instruction, a later sentence that is one."""
-    titles = [headline(_order(statement.text)) for statement in statements[:_ORDERED_BY]]
+    orders = [_order(statement.text) for statement in statements[:_ORDERED_BY]]
+    titles = [headline(order, _TITLE_MAX) or truncate(order, _TITLE_MAX) for order in orders]
     if not titles:
         return ""
     if not _ACTION.match(titles[0]):
@@ -222,10 +229,18 @@ def _order(sentence: str) -> str:
     return asked["order"] if asked and _ACTION.match(asked["order"]) and is_specific(asked["order"]) else sentence
 
 
-def is_specific(title: str) -> bool:
-    """Return whether a title names its subject. `fix it again`, for example, does not."""
-    words = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
-    return len(words) >= 2 or (len(words) == 1 and NAMED.search(title) is not None)
+def is_specific(title: str, words: int = 2) -> bool:
+    """Return whether a title names its subject with so many words. `fix it again`, for example, does not.
+
+    A name of code replaces all words but one.
+    """
+    telling = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
+    return len(telling) >= words or (len(telling) > 0 and NAMED.search(title) is not None)
+
+
+def stands_alone(order: str) -> bool:
+    """Return whether an order can be understood without the conversation: `add retries to the uploader`."""
+    return is_specific(order, 3) and _POINTS.search(order) is None
 
 
 def _fit(statements: list[Statement]) -> str:
