@@ -48,6 +48,11 @@ def complete_clauses(text: str, least: int) -> str:
     return _without_loose_end(text[: starts[-1]]) if starts else ""
 
 
+def is_open_ended(text: str) -> bool:
+    """Return whether a text ends with a function word or a colon, so that something must follow."""
+    return text.rstrip("*` ").endswith((":", "：")) or text.rpartition(" ")[2].lower().strip(_LOOSE) in _DANGLING
+
+
 def _clauses(text: str) -> list[int]:
     """Return the positions before which a text may end: the starts of its clauses.
 

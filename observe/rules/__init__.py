@@ -11,5 +11,5 @@ An exchange yields at most five kinds of observations:
 An exchange that changes nothing and explains nothing has no outcome.
 """
 
-VERSION = "rules-13"
+VERSION = "rules-14"
 """Version of the rules. Increase it when the result for the same exchange changes."""

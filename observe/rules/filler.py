@@ -73,9 +73,8 @@ _DIAGNOSIS = anywhere(
 
 _PITFALL = anywhere(
     r"""
-    gotchas? | pitfalls? | caveat | beware | watch out | silently | must (?:not|never|always) | never | always
+    gotchas? | pitfalls? | caveat | beware | watch out | silently | must (?:not|never|always)
     | does(?:n['’]t|\snot) work (?:in|on|with|for|when|if) | only works? (?:in|on|with|for|when|if) | not supported
-    | requires? | limitation
     """
 )
 """Pattern for statements that warn, or state a rule."""
@@ -93,6 +92,11 @@ _POSSIBILITIES = anywhere(
 def is_diagnosis(statement: Statement) -> bool:
     """Return whether a statement, or the heading above it, names a cause."""
     return _DIAGNOSIS.search(f"{statement.heading}: {statement.text}") is not None
+
+
+def names_cause(text: str) -> bool:
+    """Return whether a sentence itself names a cause."""
+    return _DIAGNOSIS.search(text) is not None
 
 
 def is_pitfall(statement: Statement) -> bool:

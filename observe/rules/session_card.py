@@ -16,15 +16,15 @@ from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
 from ...core.sentences import TITLE_MAX, headline, strip_markdown, truncate
 from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling
-from .filler import is_diagnosis, is_filler, is_guess, is_pitfall
+from .filler import is_filler, is_guess, is_pitfall, names_cause
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes, failed_end
 from .outcome import remarks_of
-from .salience import salience
+from .salience import CHANGED, salience
 from .statements import Statement
 from .title_candidates import is_aside
 from .trimming import trim_to_budget
-from .user_request import UserRequest, is_specific, read_request
+from .user_request import UserRequest, is_specific, read_request, stands_alone
 from .verification import verify
 
 _OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 3, 2
@@ -70,7 +70,7 @@ def build_card(
     causes, pitfalls = _found(exchanges)
     labelled = {
         NoteLabel.ASKED: asked,
-        NoteLabel.OUTCOME: _outcomes(in_force, of_label[NoteLabel.OUTCOME]),
+        NoteLabel.OUTCOME: _outcomes(in_force, of_label[NoteLabel.OUTCOME], asked),
         NoteLabel.DECIDED: _decided(in_force, of_label[NoteLabel.DECIDED]),
         NoteLabel.CAUSE: causes,
         NoteLabel.PITFALL: pitfalls,
@@ -129,21 +129,16 @@ def _title(
     """Return the agent's own title, the heading of the plan, the main commit, or the request and its result."""
     if session.title_rank > 0 and is_specific(session.title) and not session.title.endswith("?"):
         return headline(session.title) or truncate(session.title, TITLE_MAX)
-    plans = [
-        request.title for request, exchange in zip(requests, exchanges, strict=True) if _is_plan(request, exchange)
-    ]
+    planned = zip(requests, exchanges, strict=True)
+    plans = [request.title for request, exchange in planned if request.plan and exchange.writes]
     commit = most_telling([commit for exchange in exchanges for commit in accepted_commits(exchange)])
     subjects = [commit.subject] if commit and not CHORE.match(commit.subject) and is_specific(commit.subject) else []
     changes = [part.title for part in sorted(filter(_is_change, parts), key=_size, reverse=True)]
     orders = [request.title for request in requests if request.title and not request.routine]
     verdicts = [part.title for part in parts if part.type in _FINDINGS]
-    specific = [order for order in orders if is_specific(order)]
+    specific = [order for order in orders if stands_alone(order)]
     candidates = (*plans, *subjects, *changes[:1], *specific[:1], *verdicts[:1], *specific[1:], *orders)
     return next(filter(None, map(headline, candidates)), "")
-
-
-def _is_plan(request: UserRequest, exchange: Exchange) -> bool:
-    return request.plan and bool(exchange.writes)
 
 
 def _with_ending(title: str, ending: str) -> str:
@@ -172,10 +167,10 @@ def _proof(request: UserRequest) -> Evidence:
     return Evidence(request.line, request.line, request.quote)
 
 
-def _outcomes(parts: Sequence[Observation], reported: Sequence[CardFact]) -> list[CardFact]:
+def _outcomes(parts: Sequence[Observation], reported: Sequence[CardFact], asked: Sequence[CardFact]) -> list[CardFact]:
     """Return the reported result, and then the largest changes of the session, sorted by time."""
-    changes = [_head(part) for part in sorted(filter(_is_change, parts), key=_size, reverse=True)]
-    largest = _distinct([*reported[:1], *changes])[:_OUTCOMES]
+    changes = [_head(part, asked) for part in sorted(filter(_is_change, parts), key=_size, reverse=True)]
+    largest = _distinct([*reported[:1], *filter(None, changes)])[:_OUTCOMES]
     return [*largest[: len(reported[:1])], *sorted(largest[len(reported[:1]) :], key=_line)]
 
 
@@ -187,8 +182,13 @@ def _size(part: Observation) -> int:
     return len(part.files_modified) + len(part.facts)
 
 
-def _head(part: Observation) -> CardFact:
-    return part.title, part.evidence[0]
+def _head(part: Observation, asked: Sequence[CardFact]) -> CardFact | None:
+    """Return the title of a change, or its most telling fact if the title only repeats the request."""
+    if not any(_repeats(part.title, text) for text, _ in asked):
+        return part.title, part.evidence[0]
+    stated = [each for each in zip(part.facts, part.evidence, strict=False) if CHANGED.match(each[0])]
+    fact, proof = max(stated, key=lambda each: salience(each[0]), default=("", None))
+    return (fact, proof) if proof is not None and len(fact) <= _FACT_MAX else None
 
 
 def _decided(parts: Sequence[Observation], notes: Sequence[CardFact]) -> list[CardFact]:
@@ -209,7 +209,7 @@ def _found(exchanges: Sequence[Exchange]) -> tuple[list[CardFact], list[CardFact
     for exchange in exchanges:
         analysis = analyze_exchange(exchange)
         for stated in filter(_is_sure, (*remarks_of(analysis), *analysis.conclusion)):
-            kind = causes if is_diagnosis(stated) else pitfalls if is_pitfall(stated) else None
+            kind = causes if names_cause(stated.text) else pitfalls if is_pitfall(stated) else None
             if kind is not None:
                 kind.append((stated.text, Evidence(stated.line, stated.line, stated.quote)))
     return _latest(causes, _CAUSES), _latest(pitfalls, _PITFALLS)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ...core.clauses import is_open_ended
 from ...core.sentences import strip_markdown
 from .answer_headings import RESULT_WORDS, VERDICT, is_beside
 from .exchange_analysis import ExchangeAnalysis
@@ -248,7 +249,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("activity", _ACTIVITY.match(text)),
         ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", GENERIC.search(text)),
-        ("incomplete", _SUBORDINATE.match(text) and text[-20:] not in strip_markdown(candidate.raw)[-30:]),
+        ("incomplete", is_open_ended(text) or is_open_ended(candidate.raw) or _is_cut_clause(candidate)),
         ("unchanged", stated and _UNCHANGED.search(text)),
         ("intention", _INTENDED.search(candidate.raw)),
         ("remark", stated and _REMARK.match(strip_markdown(candidate.raw))),
@@ -281,6 +282,12 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
             yield "reported as done"
     if analysis.request.title.endswith("?") or analysis.request.looks:
         yield "answer to a question"
+
+
+def _is_cut_clause(candidate: TitleCandidate) -> bool:
+    """Return whether a line is a subordinate clause whose main clause was cut off."""
+    whole = candidate.text[-20:] in strip_markdown(candidate.raw)[-30:]
+    return not whole and _SUBORDINATE.match(candidate.text) is not None
 
 
 def _is_labelled(candidate: TitleCandidate) -> bool:
