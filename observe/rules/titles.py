@@ -249,7 +249,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("activity", _ACTIVITY.match(text)),
         ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", GENERIC.search(text)),
-        ("incomplete", is_open_ended(text) or is_open_ended(candidate.raw) or _is_cut_clause(candidate)),
+        ("incomplete", _is_incomplete(candidate)),
         ("unchanged", stated and _UNCHANGED.search(text)),
         ("intention", _INTENDED.search(candidate.raw)),
         ("remark", stated and _REMARK.match(strip_markdown(candidate.raw))),
@@ -284,8 +284,10 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         yield "answer to a question"
 
 
-def _is_cut_clause(candidate: TitleCandidate) -> bool:
-    """Return whether a line is a subordinate clause whose main clause was cut off."""
+def _is_incomplete(candidate: TitleCandidate) -> bool:
+    """Return whether a line leads on to a list, ends openly, or lost its main clause."""
+    if is_open_ended(candidate.text) or (is_open_ended(candidate.raw) and not CHANGED.match(candidate.text)):
+        return True
     whole = candidate.text[-20:] in strip_markdown(candidate.raw)[-30:]
     return not whole and _SUBORDINATE.match(candidate.text) is not None
 

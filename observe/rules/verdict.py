@@ -54,7 +54,8 @@ def _answer_title(answer: TitleCandidate, analysis: ExchangeAnalysis) -> str:
     question = headline(analysis.request.title.rstrip("?"))
     if question and (short := _short_answer(answer.text, TITLE_MAX - len(question) - 3)):
         return f"{question} → {short}"
-    return answer.text if is_self_contained(answer, analysis) else ""
+    opening = answer.text.partition(". ")[0]
+    return answer.text if len(opening) >= _SHORT_MIN and is_self_contained(answer, analysis) else ""
 
 
 def _short_answer(answer: str, room: int) -> str:
