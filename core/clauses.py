@@ -20,6 +20,8 @@ _DANGLING = frozenset(
     " would should could must may might both all any each such their your our my his her because since until after"
     " before between also only when same new containing".split()
 )
+_PRONOUNS = frozenset("it its this that these those both all any each such so then also only same not no".split())
+"""Words of `_DANGLING` that can end a complete sentence."""
 _LOOSE = " ,;:.—–-→>&+/"
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
@@ -50,7 +52,8 @@ def complete_clauses(text: str, least: int) -> str:
 
 def is_open_ended(text: str) -> bool:
     """Return whether a text ends with a function word or a colon, so that something must follow."""
-    return text.rstrip("*` ").endswith((":", "：")) or text.rpartition(" ")[2].lower().strip(_LOOSE) in _DANGLING
+    last = text.rpartition(" ")[2].lower().strip(_LOOSE)
+    return text.rstrip("*` ").endswith((":", "：")) or (last in _DANGLING and last not in _PRONOUNS)
 
 
 def _clauses(text: str) -> list[int]:

@@ -45,25 +45,27 @@ _PREFERENCE = anywhere(
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
     """Yield up to two observations: one of the answered choices, and one of the user's own rulings."""
-    decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
-    if answers := [each for each in decided if _is_choice(each)]:
+    answers = [each for each in analysis.answers if _is_choice(each)]
+    if any(is_specific(f"{_subject(each.question)} {each.choice}") for each in answers):
         yield _from_answers(exchange, analysis, answers)
     typed = analysis.request.statements if analysis.request.human else ()
-    if rulings := [each for each in (*typed, *analysis.objections) if _is_ruling(each.text)][:4]:
+    if rulings := [each for each in (*typed, *analysis.objections) if _is_ruling(each)][:4]:
         yield _from_rulings(exchange, rulings)
 
 
 def _is_choice(answer: UserAnswer) -> bool:
-    """Return whether a question and its answer name a subject. An answer that points elsewhere decides nothing."""
-    procedural = _PROCEDURAL.search(answer.question) or _POINTER.match(answer.choice)
-    return procedural is None and is_specific(_subject(answer.question))
+    """Return whether an answer decides something. One that points elsewhere, or leaves the choice open, does not."""
+    undecided = _NO_CHOICE.match(answer.choice) or _POINTER.match(answer.choice)
+    return not (undecided or _PROCEDURAL.search(answer.question))
 
 
-def _is_ruling(sentence: str) -> bool:
-    """Return whether a sentence of the user rules something, and can be understood alone."""
+def _is_ruling(statement: Statement) -> bool:
+    """Return whether a sentence of the user rules something by name, and can be understood alone."""
+    sentence = statement.text
     if not 15 < len(sentence) < 240 or "?" in sentence or _PREFERENCE.search(sentence) is None:
         return False
-    return NAMED.search(sentence) is not None and _DANGLING.search(sentence) is None and not _FOR_NOW.search(sentence)
+    unclear = _DANGLING.search(sentence) or _FOR_NOW.search(sentence)
+    return unclear is None and NAMED.search(statement.raw) is not None
 
 
 def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:

@@ -13,7 +13,7 @@ from ...core.sentences import strip_markdown
 from .answer_headings import RESULT_WORDS, VERDICT, is_beside
 from .exchange_analysis import ExchangeAnalysis
 from .phrase_patterns import anywhere, at_start
-from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context
+from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, needs_context
 from .title_candidates import ASIDE, Source, TitleCandidate, title_candidates
 from .user_request import is_specific
 
@@ -105,13 +105,12 @@ _YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:n
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
-_LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
+_LENGTH: Final = ((30, "short"), (60, "medium"))
 _DETAILED: Final = 125
 """Minimum characters of a detailed sentence, with its Markdown."""
 
 WEIGHTS: Final = {
     "verdict": 0.60,
-    "very long": 0.54,
     "recommendation": 0.50,
     "heading of the answer": 0.40,
     "reported as done": 0.40,
@@ -128,7 +127,6 @@ WEIGHTS: Final = {
     "cause": 0.17,
     "long": 0.12,
     "medium": -0.10,
-    "question": -0.11,
     "hedged": -0.20,
     "later in the answer": -0.23,
     "dependent": -0.24,
@@ -145,7 +143,6 @@ WEIGHTS: Final = {
     "unchanged": -0.50,
     "first person": -0.51,
     "short": -0.56,
-    "status": -0.59,
     "generic": -0.80,
     "description": -0.80,
     "remark": -0.90,
@@ -162,17 +159,17 @@ _UNCLEAR: Final = frozenset(
         "activity",
         "incomplete",
         "intention",
-        "status",
         "generic",
         "remark",
         "beside the results",
         "cut in a quotation",
         "unspecific",
-        "question",
         "introduction",
     }
 )
 """Properties of a line that a reader who was not there does not understand, or that states no result."""
+_ADDRESSED: Final = frozenset({"first person", "aside", "activity"})
+"""Properties of a line that may still state a change: `The footer now uses your colours`."""
 _ANSWERS: Final = frozenset(
     {
         "verdict",
@@ -189,10 +186,15 @@ _ANSWERS: Final = frozenset(
 
 
 def best_result(analysis: ExchangeAnalysis) -> tuple[TitleCandidate | None, float]:
-    """Return the best line of the answer that can be understood alone, or None, and its score."""
-    scored = [(score(each, analysis), each) for each in title_candidates(analysis) if is_self_contained(each, analysis)]
-    best, line = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-    return (line, best) if best >= _RESULT_MIN else (None, 0.0)
+    """Return the best line of the answer that can be understood alone, and its score.
+
+    Without one, return a line that states a change although it addresses the user. Without both, return None and 0.
+    """
+    scored = [(score(each, analysis), each, set(features(each, analysis))) for each in title_candidates(analysis)]
+    clear = [pair for pair in scored if not pair[2] & _UNCLEAR and pair[0] >= _RESULT_MIN]
+    stated = [pair for pair in scored if "change" in pair[2] and not pair[2] & (_UNCLEAR - _ADDRESSED)]
+    rating, line, _ = max(clear or stated, key=lambda pair: pair[0], default=(0.0, None, None))
+    return line, rating if clear else 0.0
 
 
 def best_answer(analysis: ExchangeAnalysis) -> TitleCandidate | None:
@@ -230,16 +232,14 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
     shared = _shared(text, analysis.request.text)
     yield candidate.source
     yield from _place(candidate, analysis)
-    yield next((name for most, name in _LENGTH if len(text) < most), "very long")
+    yield next((name for most, name in _LENGTH if len(text) < most), "long")
     for name, holds in (
         ("change", CHANGED.match(text)),
         ("cause", CAUSE.search(candidate.raw)),
         ("two names", len(NAMED.findall(candidate.raw)) > 1),
-        ("question", "?" in candidate.raw),
         ("dependent", needs_context(text) or _DEPENDENT.match(text)),
         ("aside", ASIDE.match(text) or HOUSEKEEPING.search(candidate.raw)),
         ("first person", _FIRST_PERSON.search(text)),
-        ("status", is_status(text) or is_noise(text)),
         ("unspecific", not is_specific(_ADDRESS.sub("", text), 3)),
         ("detailed", stated and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
@@ -269,7 +269,7 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
     if candidate.source is Source.HEADING:
         if candidate.leads:
             yield "heading of the answer"
-        elif candidate.raw.endswith((":", ":**")):
+        elif candidate.raw.endswith((":", ":**")) and not CHANGED.match(candidate.text):
             yield "introduction"
         if VERDICT.match(candidate.raw):
             yield "verdict"
@@ -286,7 +286,8 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
 
 def _is_incomplete(candidate: TitleCandidate) -> bool:
     """Return whether a line leads on to a list, ends openly, or lost its main clause."""
-    if is_open_ended(candidate.text) or (is_open_ended(candidate.raw) and not CHANGED.match(candidate.text)):
+    opens_list = is_open_ended(candidate.raw) and not (candidate.leads or CHANGED.match(candidate.text))
+    if opens_list or is_open_ended(candidate.text):
         return True
     whole = candidate.text[-20:] in strip_markdown(candidate.raw)[-30:]
     return not whole and _SUBORDINATE.match(candidate.text) is not None

@@ -44,7 +44,7 @@ _COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
 """Pattern for a slash command. A request may follow it."""
 _ACTION = at_start(
     r"""
-    adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport | be
+    adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport
     | block | build | bump | change | check | clarify | clean | collapse | combine | compare | configure | consolidate
     | convert
     | copy | cover | create | debug | delete | deploy | describe | design | diagnose | disable | display | distinguish
@@ -240,7 +240,7 @@ def is_specific(title: str, words: int = 2) -> bool:
 
 def stands_alone(order: str) -> bool:
     """Return whether an order can be understood without the conversation: `add retries to the uploader`."""
-    return is_specific(order, 3) and _POINTS.search(order) is None
+    return is_specific(order) and _POINTS.search(order) is None
 
 
 def _fit(statements: list[Statement]) -> str:

@@ -1,16 +1,18 @@
 """Verdict of an exchange that changed nothing: an answer, the cause of a problem, or the findings of a review."""
 
 import re
+from collections.abc import Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Observation, ObservationType
 from ...core.sentences import TITLE_MAX, headline, shorten
+from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis
-from .filler import is_diagnosis, is_filler, is_guess
+from .filler import is_filler, is_guess
 from .outcome import asked, remarks_of, subtitle
 from .phrase_patterns import QUESTION_WORDS, PhrasePattern
-from .salience import RULE, is_status
+from .salience import CAUSE, RULE, is_status
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement
 from .title_candidates import TitleCandidate, is_aside
@@ -48,20 +50,18 @@ def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: Touch
 
 
 def _answer_title(answer: TitleCandidate, analysis: ExchangeAnalysis) -> str:
-    """Return the answer, after its question unless the answer names the subject itself."""
+    """Return the answer, after its question unless the answer names the subject itself or both are too long."""
     if names_subject(answer, analysis):
         return answer.text
     question = headline(analysis.request.title.rstrip("?"))
-    if question and (short := _short_answer(answer.text, TITLE_MAX - len(question) - 3)):
-        return f"{question} → {short}"
+    both = f"{question} → {answer.text}"
+    if question and len(both) <= TITLE_MAX:
+        return both
     opening = answer.text.partition(". ")[0]
-    return answer.text if len(opening) >= _SHORT_MIN and is_self_contained(answer, analysis) else ""
-
-
-def _short_answer(answer: str, room: int) -> str:
-    """Return an answer that fits, or its beginning if that is long enough to say something."""
-    short = shorten(answer, room)
-    return short if short == answer or len(short) >= _SHORT_MIN else ""
+    if len(opening) >= _SHORT_MIN and is_self_contained(answer, analysis):
+        return answer.text
+    short = shorten(answer.text, TITLE_MAX - len(question) - 3) if question else ""
+    return f"{question} → {short}" if len(short) >= _SHORT_MIN else ""
 
 
 def _review(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:
@@ -83,13 +83,13 @@ def _is_finding(statement: Statement) -> bool:
 
 
 def _observation(
-    exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, title: str, facts: list[Statement]
+    exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, title: str, facts: Sequence[Statement]
 ) -> Observation:
     words = " ".join(fact.text for fact in facts)
     request = analysis.request
     quoted = Statement(request.text, request.quote, request.text, request.line, exchange.turns[0].speaker)
     return Observation(
-        type=_kind(facts),
+        type=_kind(analysis, facts),
         title=title,
         subtitle=subtitle(analysis, facts, title),
         narrative=narrative([asked(analysis), *(fact.text for fact in facts[:1])]),
@@ -101,8 +101,10 @@ def _observation(
     )
 
 
-def _kind(facts: list[Statement]) -> ObservationType:
-    """Return the type: a cause, a rule, or else something learned."""
-    if any(is_diagnosis(fact) for fact in facts):
-        return ObservationType.DEBUG
-    return ObservationType.PATTERN if facts and RULE.search(facts[0].raw) else ObservationType.LEARNING
+def _kind(analysis: ExchangeAnalysis, facts: Sequence[Statement]) -> ObservationType:
+    """Return the type: a rule, a diagnosis of a problem, or else something learned."""
+    if facts and RULE.search(facts[0].raw) and not CAUSE.search(facts[0].raw):
+        return ObservationType.PATTERN
+    request, conclusion = f"{analysis.request.title} {analysis.request.whole}", " ".join(fact.raw for fact in facts)
+    kind = classify(TypeSignals([], request, conclusion, writes=(), changed=False))
+    return kind if kind is ObservationType.DEBUG else ObservationType.LEARNING
