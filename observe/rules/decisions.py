@@ -31,8 +31,10 @@ _NO_CHOICE = whole_text(
 _POINTER = at_start(r"like (?:so|this|that|these) | go with | option \w\b | #?\d+\Z | https?: | \[")
 """Pattern for answers that point to something outside the answer."""
 _FOR_NOW = anywhere("for now | for this (?:pr|commit|branch|task|session) | right now | today | this time")
-_DANGLING = re.compile(r"\b(?:this|that|these|those|it|them|they|one|there)\b", re.IGNORECASE)
-"""Pattern for words whose meaning only the conversation gives."""
+_LASTING = anywhere(r"from now on | in (?:the )?future | \A(?:please )?(?:always|never)")
+_POINTS = re.compile(r"\b(?:this|that|these|those|one|there)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
+"""Patterns for words whose meaning only the conversation gives, always or often."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
@@ -64,8 +66,10 @@ def _is_ruling(statement: Statement) -> bool:
     sentence = statement.text
     if not 15 < len(sentence) < 240 or "?" in sentence or _PREFERENCE.search(sentence) is None:
         return False
-    unclear = _DANGLING.search(sentence) or _FOR_NOW.search(sentence)
-    return unclear is None and NAMED.search(statement.raw) is not None
+    if _POINTS.search(sentence) or _FOR_NOW.search(sentence):
+        return False
+    lasting = _LASTING.search(sentence) is not None and is_specific(sentence, 3)
+    return lasting or (NAMED.search(statement.raw) is not None and _PRONOUN.search(sentence) is None)
 
 
 def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:

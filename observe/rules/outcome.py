@@ -14,7 +14,7 @@ from .salience import CAUSE, CHANGED, FINDING, RULE, salience
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement, quote_of
 from .title_candidates import bottom_line, is_aside
-from .titles import best_result
+from .titles import answer_title, best_answer, best_result
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name, is_changelog
 from .user_request import stands_alone
 
@@ -81,7 +81,10 @@ def outcome_title(analysis: ExchangeAnalysis) -> str:
     ordered = request.orders and not (request.looks or analysis.interrupted) and stands_alone(request.title)
     if result and (rating >= _CLEAR or not ordered):
         return result.text
-    return headline(request.title) if ordered else headline(commit.subject) if commit else ""
+    if ordered or commit:
+        return headline(request.title if ordered else commit.subject if commit else "")
+    answer = best_answer(analysis)
+    return answer_title(answer, analysis) if answer else ""
 
 
 def _reports_change(analysis: ExchangeAnalysis) -> bool:

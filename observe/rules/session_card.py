@@ -50,7 +50,7 @@ def build_card(
     exchanges: Sequence[Exchange],
     replaced: Collection[Observation] = (),
 ) -> Observation | None:
-    """Return the card of a session, or None for a session without a request.
+    """Return the card of a session, or None if it would only repeat the request or the session's only observation.
 
     Args:
         parts: Observations of the session, in order.
@@ -64,8 +64,6 @@ def build_card(
     in_force = [part for part in parts if part not in replaced] or parts
     title = _title(in_force, session, exchanges, requests)
     asked = _asked(notes, exchanges, requests)
-    if not title or not (asked or parts or notes):
-        return None
     of_label = {label: [_of_note(note) for note in notes if note.label is label] for label in NoteLabel}
     causes, pitfalls = _found(exchanges)
     labelled = {
@@ -77,6 +75,10 @@ def build_card(
         NoteLabel.OPEN: of_label[NoteLabel.OPEN][:_OPEN],
         NoteLabel.NEXT: of_label[NoteLabel.NEXT][:_NEXT],
     }
+    told = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
+    repeats = len(parts) == 1 and all(_is_in(text, parts[0]) for text in told)
+    if not title or repeats or not (told or parts):
+        return None
     facts = [(f"{label}: {text}", evidence) for label, stated in labelled.items() for text, evidence in stated]
     if failed := failed_end([note for note in notes if note.label is NoteLabel.OPEN]):
         title = _with_ending(title, f" (last {failed} failed)")  # else the title would read like a success
@@ -94,6 +96,11 @@ def build_card(
             extractor=parts[-1].extractor if parts else "",
         )
     )
+
+
+def _is_in(text: str, part: Observation) -> bool:
+    """Return whether an observation states what a text states."""
+    return any(_repeats(text, stated) for stated in (part.title, part.narrative, *part.facts))
 
 
 def _notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:

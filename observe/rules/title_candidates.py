@@ -11,7 +11,7 @@ from ...core.sentences import code_spans, headline
 from .answer_headings import stated_headings, without_advice
 from .exchange_analysis import ExchangeAnalysis
 from .phrase_patterns import at_start
-from .salience import HOUSEKEEPING, salience
+from .salience import HOUSEKEEPING, is_status, salience
 from .statements import Statement
 
 _BOTTOM_LINE: Final = re.compile(
@@ -101,7 +101,7 @@ def title_candidates(analysis: ExchangeAnalysis) -> list[TitleCandidate]:
     """Return the possible titles of an exchange, without duplicates."""
     candidates: dict[str, TitleCandidate] = {}
     for candidate in _candidates(analysis):
-        if len(candidate.text) > 8:
+        if len(candidate.text) > 8 and not is_status(candidate.text):
             candidates.setdefault(candidate.text, candidate)
     return list(candidates.values())
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...core.clauses import is_open_ended
-from ...core.sentences import strip_markdown
+from ...core.sentences import TITLE_MAX, headline, shorten, strip_markdown
 from .answer_headings import RESULT_WORDS, VERDICT, is_beside
 from .exchange_analysis import ExchangeAnalysis
 from .phrase_patterns import anywhere, at_start
@@ -150,6 +150,8 @@ WEIGHTS: Final = {
 """Weight of each property of a candidate. Fitted weights below 0.1 are omitted."""
 _RESULT_MIN, _ANSWER_MIN = 0.3, 0.4
 """Minimum score of the title of an outcome, and of a verdict."""
+_SHORT_MIN = 24
+"""Minimum characters of the beginning of an answer that can be a title."""
 _UNCLEAR: Final = frozenset(
     {
         "dependent",
@@ -208,16 +210,34 @@ def _is_answer(properties: set[str]) -> bool:
     return bool(properties & _ANSWERS) and not properties & (_UNCLEAR - {"dependent", "no subject"})
 
 
-def is_self_contained(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+def answer_title(answer: TitleCandidate, analysis: ExchangeAnalysis) -> str:
+    """Return the answer, after its question unless the answer names the subject itself or both are too long.
+
+    The title is empty if the answer cannot be understood alone, and does not fit after its question.
+    """
+    if _names_subject(answer, analysis):
+        return answer.text
+    question = headline(analysis.request.title.rstrip("?"))
+    both = f"{question} → {answer.text}"
+    if question and len(both) <= TITLE_MAX:
+        return both
+    opening = answer.text.partition(". ")[0]
+    if len(opening) >= _SHORT_MIN and _is_self_contained(answer, analysis):
+        return answer.text
+    short = shorten(answer.text, TITLE_MAX - len(question) - 3) if question else ""
+    return f"{question} → {short}" if len(short) >= _SHORT_MIN else ""
+
+
+def _is_self_contained(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
     """Return whether a line can be understood without the conversation, and states a result."""
     return not _UNCLEAR.intersection(features(candidate, analysis))
 
 
-def names_subject(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+def _names_subject(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
     """Return whether a line can be understood alone and shares at least two words with the request."""
     verdict = candidate.source is Source.HEADING and VERDICT.match(candidate.raw) is not None
     on_request = _shared(candidate.text, analysis.request.text) > 1
-    return on_request and not verdict and is_self_contained(candidate, analysis)
+    return on_request and not verdict and _is_self_contained(candidate, analysis)
 
 
 def score(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> float:

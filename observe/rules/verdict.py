@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Observation, ObservationType
-from ...core.sentences import TITLE_MAX, headline, shorten
+from ...core.sentences import TITLE_MAX, shorten
 from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis
@@ -15,8 +15,8 @@ from .phrase_patterns import QUESTION_WORDS, PhrasePattern
 from .salience import CAUSE, RULE, is_status
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement
-from .title_candidates import TitleCandidate, is_aside
-from .titles import REVIEW, best_answer, is_self_contained, names_subject
+from .title_candidates import is_aside
+from .titles import REVIEW, answer_title, best_answer
 from .touched_files import TouchedFiles
 from .user_request import is_specific
 
@@ -24,8 +24,6 @@ _ASKS = PhrasePattern(rf"\A(?:{QUESTION_WORDS}|is|are|was|were|do|does|did|has|h
 _FACTS = 6
 _FILE = re.compile(r"[\w-]+\.[a-zA-Z]{1,5}\b(?!\()")
 _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
-_SHORT_MIN = 24
-"""Minimum characters of the beginning of an answer that follows its question."""
 
 
 def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:
@@ -41,27 +39,12 @@ def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: Touch
     if not (request.looks or request.title.endswith("?") or _ASKS.match(request.title)):
         return None
     answer = best_answer(analysis)
-    if answer is None or not (title := _answer_title(answer, analysis)):
+    if answer is None or not (title := answer_title(answer, analysis)):
         return None
     best = next((each for each in analysis.conclusion if each.raw == answer.raw), None)
     others = [each for each in (*analysis.conclusion, *remarks_of(analysis)) if each != best and not is_guess(each)]
     facts = select((each for each in others if not (is_filler(each) or is_aside(each))), count=_FACTS, least=3)
     return _observation(exchange, analysis, files, title, [*([best] if best else []), *facts])
-
-
-def _answer_title(answer: TitleCandidate, analysis: ExchangeAnalysis) -> str:
-    """Return the answer, after its question unless the answer names the subject itself or both are too long."""
-    if names_subject(answer, analysis):
-        return answer.text
-    question = headline(analysis.request.title.rstrip("?"))
-    both = f"{question} → {answer.text}"
-    if question and len(both) <= TITLE_MAX:
-        return both
-    opening = answer.text.partition(". ")[0]
-    if len(opening) >= _SHORT_MIN and is_self_contained(answer, analysis):
-        return answer.text
-    short = shorten(answer.text, TITLE_MAX - len(question) - 3) if question else ""
-    return f"{question} → {short}" if len(short) >= _SHORT_MIN else ""
 
 
 def _review(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:

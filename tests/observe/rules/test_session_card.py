@@ -72,13 +72,19 @@ def test_every_fact_has_evidence() -> None:
     assert all(proof.quote in texts[proof.start_line] for proof in made.evidence)
 
 
+def test_a_single_observation_needs_no_card() -> None:
+    """A session with one observation has a card only if the card says more than the observation."""
+    assert summary(footer()) is None
+    assert summary(Script().asked("Where is the footer of the shop?").said("In the shop.")) is None
+
+
 def test_result_of_a_request_is_not_repeated() -> None:
     """An outcome that only repeats the request is replaced by what was changed."""
     plan = Script().asked("Implement the following plan:\n\n# Plan: Show a footer on all pages").edited("page.py")
-    said = facts(plan.said("Added a footer with the address to `page.py`."))
+    said = facts(plan.said("Added a footer with the address to `page.py`."), search())
 
     assert said["Asked"] == ["Show a footer on all pages"]
-    assert said["Outcome"] == ["Added a footer with the address to page.py."]
+    assert said["Outcome"][0] == "Added a footer with the address to page.py."
 
 
 def test_question_at_the_end_is_open() -> None:
