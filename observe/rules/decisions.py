@@ -8,41 +8,25 @@ from ...core.observation import Evidence, Observation, ObservationType
 from ...core.sentences import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, UserAnswer
-from .phrase_patterns import anywhere, at_start, whole_text
+from .phrase_patterns import phrases
 from .salience import NAMED
 from .selection import evidence, narrative, observed_at
 from .statements import Statement
 from .user_request import is_specific
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
-_PROCEDURAL = anywhere(
-    r"""
-    (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
-    | what (?:would|do) you (?:like|want) to do | what should (?:i|we)
-    | which (?:areas?|topics?) | (?:proceed|continue) with
-    """
-)
+_PROCEDURAL = phrases("decisions.procedural")
 """Pattern for questions about the next step, whose answers have no lasting effect."""
-_NO_CHOICE = whole_text(
-    "you (?:decide|choose|pick) | your (?:call|choice) | up to you | next(?: area| topic| one)? | either"
-    " | no preference | skip(?: it| this)? | not sure | i don['’]?t know | continue"
-)
+_NO_CHOICE = phrases("decisions.no_choice")
 """Pattern for answers that leave the decision open."""
-_POINTER = at_start(r"like (?:so|this|that|these) | go with | option \w\b | #?\d+\Z | https?: | \[")
+_POINTER = phrases("decisions.pointer")
 """Pattern for answers that point to something outside the answer."""
-_FOR_NOW = anywhere("for now | for this (?:pr|commit|branch|task|session) | right now | today | this time")
-_LASTING = anywhere(r"from now on | in (?:the )?future | \A(?:please )?(?:always|never)")
+_FOR_NOW = phrases("decisions.for_now")
+_LASTING = phrases("decisions.lasting")
 _POINTS = re.compile(r"\b(?:this|that|these|those|one|there)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
 """Patterns for words whose meaning only the conversation gives, always or often."""
-_PREFERENCE = anywhere(
-    r"""
-    \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
-    |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|\swill) (?:use|go with|keep
-    |stick) | (?:don['’]?t|do not) use | i(?:['’]?ve|\shave) (?:decided|chosen
-    |reverted) | no need to | stop (?:using|adding|doing)
-    """
-)
+_PREFERENCE = phrases("decisions.preference")
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:

@@ -12,20 +12,9 @@ from ...core.conversation import Exchange, Kind
 from ...core.observation import Observation, ObservationType
 from ...core.sentences import headline
 from .exchange_analysis import accepted_commits
-from .phrase_patterns import at_start
+from .phrase_patterns import phrases
 
-_CORRECTED = at_start(
-    r"""
-    (?:(?:hm+|ok|okay|wait|yeah|well),? )?(?:no(?:,|\.|!)(?!\sneed|\sproblem|\sworries)
-    | no\s(?!need|problem|worries|idea)
-    | nope | (?:that|this|it)(?:['’]s|\sis|\swas)\s(?:wrong|incorrect)
-    | (?:that|this|it)(?:(?:['’]s|\sis|\swas)\snot|\s(?:is|was)n['’]t)\s(?:it|right|correct|true|what|how|a|an|the
-    |working)
-    | (?:it|this|that)\sshould(?:n['’]t|\snot) | are you sure | wrong | i did(?:n['’]t|\snot) (?:mean|ask|want)
-    | (?:you can|please)? ?(?:revert|undo|roll ?back) (?:that|this|it|your) | (?:it|that|this) (?:still)?
-    ?does(?:n['’]t|\snot))
-    """
-)
+_CORRECTED = phrases("replacements.corrected")
 _REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
 _WORD = re.compile(r"\w{4,}")
 _SAME_TOPIC = 0.4

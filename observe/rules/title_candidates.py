@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.sentences import code_spans, headline
 from .answer_headings import stated_headings, without_advice
 from .exchange_analysis import ExchangeAnalysis
-from .phrase_patterns import at_start
+from .phrase_patterns import phrases
 from .salience import HOUSEKEEPING, is_status, salience
 from .statements import Statement
 
@@ -47,14 +47,7 @@ _COMMITTED: Final = re.compile(
 )
 """Pattern for the hash of a commit at the end of a sentence, and for the result of checks after it."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
-ASIDE: Final = at_start(
-    r"""
-    otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
-    | not) | i (?:haven['’]t|have not) | ready | next up | note | one (?:note|caveat|thing) | the most impactful | then
-    | \S+(?: \S+)? works because | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps
-    | probably
-    """
-)
+ASIDE: Final = phrases("title_candidates.aside")
 """Pattern for the beginning of a sentence that is not part of the result."""
 _SENTENCES, _HEADINGS = 8, 3
 """Maximum candidates from the sentences of an answer, and from its headings."""

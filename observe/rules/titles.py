@@ -12,26 +12,14 @@ from ...core.clauses import is_open_ended
 from ...core.sentences import TITLE_MAX, headline, shorten, strip_markdown
 from .answer_headings import RESULT_WORDS, VERDICT, is_beside
 from .exchange_analysis import ExchangeAnalysis
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import phrases
 from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, needs_context
 from .title_candidates import ASIDE, Source, TitleCandidate, title_candidates
 from .user_request import is_specific
 
-_DEPENDENT: Final = at_start(
-    r"""
-    otherwise | with | but | so | because | also | then | good | when | scope | done | before: | after: | exactly
-    | in that case | there (?:is|are) also | the (?:prior|previous|remaining|other|same|most impactful|rest|above
-    |former|latter) | verified | confirmed | checked
-    """
-)
+_DEPENDENT: Final = phrases("titles.dependent")
 """Pattern for the beginning of a sentence that continues the previous one or describes circumstances."""
-_NO_SUBJECT: Final = at_start(
-    r"""
-    (?:in\s[^,]{3,60},\s)?(?:it|this|that|these|those|they|here)\b(?!\s(?:repo(?:sitory)?|project|package)\b)
-    | as (?:you can see|requested|expected|mentioned) | (?:our|your|both|the (?:file|task|change|fix|issue|result)s?)\b
-    | [^,]{0,20}\balso\b | .*\b(?:this|that|these|those) (?:issue|problem|bug|fix|change|task|error|pr|one)s?
-    """
-)
+_NO_SUBJECT: Final = phrases("titles.no_subject")
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
 GENERIC: Final = re.compile(
     r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
@@ -41,42 +29,22 @@ GENERIC: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for words of a title that names no specific result."""
-_REMARK: Final = at_start(
-    r"""
-    (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone
-    | (?:one|a) (?:\w+ ){0,2}(?:note|caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up
-    | loose ends? | skipped | side note | false alarm | evidence | proof | sources?(?: of truth)? | docs?
-    | (?:changelog|docs?) note | see
-    """
-)
+_REMARK: Final = phrases("titles.remark")
 """Pattern for the beginning of a remark that is not part of the result."""
-_SUBORDINATE: Final = at_start("when | if | since | because | as | while | although | once | after | before")
-_UNCHANGED: Final = anywhere(
-    "(?:was|were|is|are) already | unchanged | untouched | (?:was|were|is|are) (?:not|never) affected | stays?"
-)
+_SUBORDINATE: Final = phrases("titles.subordinate")
+_UNCHANGED: Final = phrases("titles.unchanged")
 _DONE: Final = re.compile(r"\W*(?:done|fixed|implemented|shipped)\s[—–-]\s", re.IGNORECASE)
 _HASH: Final = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,40}\b")
-_INTENDED: Final = anywhere("i['’]ll | i will | i (?:still )?(?:need|have) to | i['’]m going to")
-REVIEW: Final = at_start(
-    r"(?:(?:code|security|adversarial) )?(?:review | audit) | do an? (?:\w+ ){0,2}(?:review | audit)"
-)
+_INTENDED: Final = phrases("titles.intended")
+REVIEW: Final = phrases("titles.review")
 """Pattern for a request to review something."""
 _OVERVIEW: Final = re.compile(
     r"\W*(?:overview|summary|scope|context|background|purpose|what (?:this|it|the|is|changed))", re.IGNORECASE
 )
 """Pattern for headings above the description of reviewed code."""
-_DESCRIBES: Final = at_start(
-    "adds? | implements? | introduces? | backed by | this (?:pr|branch|commit|change) | reviewed"
-)
+_DESCRIBES: Final = phrases("titles.describes")
 """Pattern for the beginning of a sentence that describes reviewed code."""
-_ACTIVITY: Final = at_start(
-    r"""
-    ran | checked | reviewed | verified | confirmed | reproduced | inspected | examined | looked | searched | tested
-    | traced | source of truth | sources? | suggested | to answer | (?:the |an? )?(?:\S+ ){0,3}(?:sub-?)?agents?
-    (?:was|is|has|launched|dispatched|counted|found|reported|returned) | non-issues? | alternatives?
-    | the alternative | one caveat
-    """
-)
+_ACTIVITY: Final = phrases("titles.activity")
 """Pattern for the beginning of a sentence about the work that led to the result."""
 _HEDGED: Final = re.compile(
     r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
@@ -95,12 +63,7 @@ _RESULT_LABEL: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for a label that precedes the result on its line, as in `**Root cause**: …`."""
-_RECOMMENDATION: Final = at_start(
-    r"""
-    (?:i|we)(?:['’]d|\swould)? (?:still )?(?:recommend|suggest|lean|go with|pick|choose) | (?:my )?recommendation
-    | (?:the )?(?:best|right|simplest|cleanest|safest) (?:option|choice|approach|fix|way) (?:here )?is | recommended
-    """
-)
+_RECOMMENDATION: Final = phrases("titles.recommendation")
 _YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")

@@ -7,7 +7,7 @@ from msgspec import Struct
 from ...archiver.files.clipping import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.sentences import headline, strip_markdown, truncate
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import phrases
 from .salience import NAMED
 from .statements import Statement, quote_of, statements, with_valid_quotes
 
@@ -42,38 +42,10 @@ _ROUTINE = frozenset(
 )
 _COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
 """Pattern for a slash command. A request may follow it."""
-_ACTION = at_start(
-    r"""
-    adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport
-    | block | build | bump | change | check | clarify | clean | collapse | combine | compare | configure | consolidate
-    | convert
-    | copy | cover | create | debug | delete | deploy | describe | design | diagnose | disable | display | distinguish
-    | document | drop | enable | ensure | evaluate | expand | explain | explore | export | expose | extend | extract
-    | fetch | filter | find | fix | format | generate | give | group | handle | hide | highlight | hook | implement
-    | improve | include | increase | inline | insert | install | integrate | introduce | investigate | keep | limit
-    | list | load | log | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin
-    | plan | port
-    | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
-    | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
-    | set ?up | set | show | simplify | skip | sort | split | store | suggest | summari[sz]e | support | swap | switch
-    | test | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify
-    | wire | wrap | write
-    """
-)
-LOOK = at_start(
-    r"""
-    analy[sz]e | assess | audit | check | compare | debug | describe | diagnose | evaluate | execute | explain | explore
-    | find | investigate | list | look | perform | plan | propose | research | review | run | search | suggest
-    | summari[sz]e | test | understand | verify
-    """
-)
+_ACTION = phrases("user_request.action")
+LOOK = phrases("user_request.look")
 """Pattern for an instruction to inspect, think or explain. Such an instruction does not state its result."""
-_BRANCHING = at_start(
-    r"""
-    (?:create|switch|check ?out|delete|push|merge|rebase|pull|open|go)\b(?! branching).{0,40}\b(?:branch(?:es)?|main
-    |master|prs?|worktree)
-    """
-)
+_BRANCHING = phrases("user_request.branching")
 """Pattern for instructions about branches, such as `push to main`. They do not describe the change itself."""
 _ASKED_FOR = re.compile(
     r"(?:.{8,120}?[,;.:—–-]\s*)?(?:(?:and|so|but|then)\s)?(?:can|could|would|will)\s(?:you|we)\s"
@@ -89,7 +61,7 @@ _ORDERED_BY = 4
 """Number of sentences of a prompt that are searched for an instruction."""
 _LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
 """Pattern for the end of a sentence in a text without capital letters."""
-_WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
+_WISH = phrases("user_request.wish")
 
 
 _WORD = re.compile(r"[^\W\d_]{3,}")

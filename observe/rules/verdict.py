@@ -11,7 +11,7 @@ from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis
 from .filler import is_filler, is_guess
 from .outcome import asked, remarks_of, subtitle
-from .phrase_patterns import QUESTION_WORDS, PhrasePattern
+from .phrase_patterns import QUESTION_WORDS
 from .salience import CAUSE, RULE, is_status
 from .selection import evidence, narrative, observed_at, select
 from .statements import Statement
@@ -20,7 +20,9 @@ from .titles import REVIEW, answer_title, best_answer
 from .touched_files import TouchedFiles
 from .user_request import is_specific
 
-_ASKS = PhrasePattern(rf"\A(?:{QUESTION_WORDS}|is|are|was|were|do|does|did|has|have|can|could|should|would)\b")
+_ASKS = re.compile(
+    rf"(?:{QUESTION_WORDS}|is|are|was|were|do|does|did|has|have|can|could|should|would)\b", re.IGNORECASE
+)
 _FACTS = 6
 _FILE = re.compile(r"[\w-]+\.[a-zA-Z]{1,5}\b(?!\()")
 _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
