@@ -327,10 +327,10 @@ def test_last_session_costs_little(shop: Shop, tmp_path: Path) -> None:
     items = [
         f"Open: Item {number} of the cart must still be checked by hand before the release." for number in range(9)
     ]
-    shop.add("one", learned("Fix the cart", FIX), cwd=str(tmp_path))
+    shop.add("one", learned("Fix the cart", FIX), cwd=str(tmp_path / "shop"))
     shop.summarise("one", card("Fix the cart", *items))
 
-    text = last(shop, tmp_path)
+    text = last(shop, tmp_path / "shop")
 
     assert count(text) <= 60
     assert text.endswith("before the release.")
