@@ -10,6 +10,8 @@ from .selection import observed_at
 from .statements import quote_of
 from .touched_files import TouchedFiles, file_name, relative_path
 
+NOTE_PREFIX = "Note of the agent in "
+"""Beginning of the subtitle of every observation of a note."""
 _INSTRUCTIONS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|COPILOT|copilot-instructions)(?:\.local)?\.md")
 _MEMORY = re.compile(r"(?:^|/)(?:memory|memories)/[^/]+\.md$|(?:^|/)MEMORY\.md$")
 _DESCRIPTION = re.compile(r"^description:\s*(.+)$", re.MULTILINE)
@@ -60,7 +62,7 @@ def _note(exchange: Exchange, path: str, call: Turn) -> Observation | None:
     return Observation(
         type=ObservationType.PATTERN,
         title=title,
-        subtitle=f"Note of the agent in {file_name(path)}",
+        subtitle=f"{NOTE_PREFIX}{file_name(path)}",
         facts=tuple(truncate(strip_markdown(rule), _LINE_MAX) for rule in rules),
         files_modified=(path,),
         evidence=tuple(Evidence(call.line, call.line, quote_of(rule)) for rule in rules),

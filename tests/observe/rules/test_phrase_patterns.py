@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import orjson
 
@@ -19,7 +20,8 @@ def test_every_list_compiles() -> None:
 
 def test_every_list_is_used() -> None:
     """Each list is named in the module that its name begins with, and no module names another list."""
-    sources = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir() if file.name.endswith(".py")}
+    observe = Path(str(FOLDER)).parent
+    sources = {path.name: path.read_text(encoding="utf-8") for path in observe.rglob("*.py")}
     written = {name for source in sources.values() for name in re.findall(r'phrases\("([^"]+)"\)', source)}
     derived = [name for source in sources.values() for name in re.findall(r'phrases\(f"(\w+\.)', source)]
 
