@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.sentences import headline, strip_markdown, truncate
+from .salience import RULE
 from .selection import observed_at
 from .statements import quote_of
 from .touched_files import TouchedFiles, file_name, relative_path
@@ -16,8 +17,9 @@ _INSTRUCTIONS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|COPILOT|copilot-instruction
 _MEMORY = re.compile(r"(?:^|/)(?:memory|memories)/[^/]+\.md$|(?:^|/)MEMORY\.md$")
 _DESCRIPTION = re.compile(r"^description:\s*(.+)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_ADDED = re.compile(r"^\+ ?", re.MULTILINE)
-_RULE = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*(?P<text>[^#\s|`>-].{20,})$", re.MULTILINE)
+_ADDED = re.compile(r"^\+ ?(.*)$", re.MULTILINE)
+"""Pattern for a line that an edit or a patch adds."""
+_LINE = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*(?P<text>[^#\s|`>-].{20,})$", re.MULTILINE)
 _LINES_MAX, _LINE_MAX = 8, 240
 
 
@@ -51,11 +53,15 @@ def _is_same(written: str, path: str) -> bool:
 
 
 def _note(exchange: Exchange, path: str, call: Turn) -> Observation | None:
+    """Return what a call added to a note. Of instructions, only added rules count, because they also describe code."""
     body = call.text.partition("\n")[2]
-    added = "\n".join(line for line in body.split("\n") if not line.startswith("- ")) if "\n+ " in f"\n{body}" else body
-    text = _ADDED.sub("", added)
+    is_edit = _ADDED.search(body) is not None
+    text = "\n".join(_ADDED.findall(body)) if is_edit else body
     described = _DESCRIPTION.search(text)
-    rules = [found["text"].strip() for found in _RULE.finditer(_FRONT_MATTER.sub("", text))][:_LINES_MAX]
+    lines = [found["text"].strip() for found in _LINE.finditer(_FRONT_MATTER.sub("", text))]
+    rules = lines[:_LINES_MAX]
+    if _MEMORY.search(path) is None:
+        rules = [line for line in lines if RULE.search(line)][:_LINES_MAX] if is_edit else []
     title = headline(described[1].strip("\"'")) if described else next(filter(None, map(headline, rules)), "")
     if not title or not rules:
         return None
