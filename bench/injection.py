@@ -144,7 +144,7 @@ def _replay_session(store: Store, home: Home, prompt: Prompt, judge: BearingJudg
     exchanges = exchanges_of(store, number)
     drawn = random.Random(f"{_SEED} {prompt.session}")
     with Store.open(home.database) as archive:
-        place = HookPlace(home, Config(), archive, prompt.namespace, root_of(Path(session.cwd)))
+        place = HookPlace(home, Config(), archive, prompt.namespace, root_of(Path(session.cwd)), at=session.started)
         sessions = latest_sessions(archive, prompt.namespace)
         lines = _Lines(archive, sessions, judge, drawn, session)
         answer = session_text(HookCall(HookEvent.SESSION_START, "SessionStart", prompt.session, session.cwd), place)

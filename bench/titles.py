@@ -12,11 +12,12 @@ import numpy as np
 import orjson
 from msgspec import Struct
 
-from palaver.core.conversation import Exchange
+from palaver.core.conversation import Exchange, Session
 from palaver.core.sentences import headline
 from palaver.observe.rules.exchange_analysis import analyze_exchange
+from palaver.observe.rules.rule_extractor import observe
 from palaver.observe.rules.title_candidates import title_candidates
-from palaver.observe.rules.titles import best_title, features
+from palaver.observe.rules.titles import features
 
 from . import shared
 from .observations import Archive, archived, split_of
@@ -38,7 +39,7 @@ class Rated(Struct):
 
     Attributes:
         split: Split of the session.
-        title: Text of the best title candidate.
+        title: Title of the first observation.
         ratings: Ratings of both readers, by the digest of the candidate.
     """
 
@@ -46,7 +47,6 @@ class Rated(Struct):
     title: str
     ratings: dict[str, tuple[int, int]]
     exchange: Exchange
-    session_title: str
 
     def rating(self, text: str) -> float | None:
         """Return the mean rating of a line, or None if it was not rated."""
@@ -98,9 +98,9 @@ def _rated(archive: Archive, rows: dict[Any, dict[str, tuple[int, int]]]) -> Ite
             observed = any(
                 one.exchange == each.key and not one.summary for one in archive.observations.get(session, ())
             )
-            best = best_title(analyze_exchange(each.exchange), archive.titles[session])
-            if ratings is not None and observed and best:
-                yield Rated(split_of(session), best.text, ratings, each.exchange, archive.titles[session])
+            found = observe(each.exchange, Session("", session)).observations
+            if ratings is not None and observed and found:
+                yield Rated(split_of(session), found[0].title, ratings, each.exchange)
 
 
 def _rows(rated: Sequence[Rated]) -> Iterator[tuple[str, str, str]]:
@@ -161,7 +161,7 @@ def _scored(each: Rated) -> list[tuple[set[str], float]]:
     analysis = analyze_exchange(each.exchange)
     return [
         (set(features(candidate, analysis)), rating)
-        for candidate in title_candidates(analysis, each.session_title)
+        for candidate in title_candidates(analysis)
         if (rating := each.rating(candidate.text)) is not None
     ]
 

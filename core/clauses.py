@@ -20,6 +20,8 @@ _DANGLING = frozenset(
     " would should could must may might both all any each such their your our my his her because since until after"
     " before between also only when same new containing".split()
 )
+_PRONOUNS = frozenset("it its this that these those both all any each such so then also only same not no".split())
+"""Words of `_DANGLING` that can end a complete sentence."""
 _LOOSE = " ,;:.—–-→>&+/"
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
@@ -40,6 +42,18 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
         if earliest is not None and (found := [start for start in starts if start >= earliest]):
             return _without_loose_end(text[: found[-1]])
     return _without_loose_end(text[:end])
+
+
+def complete_clauses(text: str, least: int) -> str:
+    """Return the text up to the start of its last clause at or after `least`, or an empty string without one."""
+    starts = [start for start in _clauses(text) if start >= least]
+    return _without_loose_end(text[: starts[-1]]) if starts else ""
+
+
+def is_open_ended(text: str) -> bool:
+    """Return whether a text ends with a function word or a colon, so that something must follow."""
+    last = text.rpartition(" ")[2].lower().strip(_LOOSE)
+    return text.rstrip("*` ").endswith((":", "：")) or (last in _DANGLING and last not in _PRONOUNS)
 
 
 def _clauses(text: str) -> list[int]:

@@ -11,7 +11,7 @@ from .errors import UnknownType
 from .tokens import count
 
 SUMMARY = "Session: "
-"""Prefix of the title of every session summary."""
+"""Prefix of the stored title of every session card. It is not shown."""
 DETAIL_TOKENS = 500
 """Maximum tokens of one item in layer 2 of a search (details), including headings."""
 _FRAME = 105
@@ -145,6 +145,11 @@ class Observation(Struct, frozen=True, dict=True):
     def is_summary(self) -> bool:
         """True for the summary of a session."""
         return self.type is ObservationType.GENERAL and self.title.startswith(SUMMARY)
+
+    @property
+    def name(self) -> str:
+        """Title as it is shown. That of a session card has no prefix."""
+        return self.title.removeprefix(SUMMARY) if self.is_summary else self.title
 
     @cached_property
     def tokens(self) -> int:

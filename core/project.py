@@ -87,6 +87,13 @@ def main_worktree(root: Path) -> Path:
     return git.parent if git is not None and git.name == ".git" else root
 
 
+def branch_of(folder: Path) -> str:
+    """Return the branch that is checked out in the repository of a folder, or an empty string."""
+    dot = root_of(folder) / ".git"
+    own = Path(_read(dot).removeprefix("gitdir:").strip()) if dot.is_file() else dot
+    return _read(dot.parent / own / "HEAD").strip().partition("refs/heads/")[2]
+
+
 def is_root(folder: Path) -> bool:
     """Return whether a folder contains memory files or a repository."""
     return (folder / MNEMONICS).is_dir() or (folder / ".git").exists()

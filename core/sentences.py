@@ -1,9 +1,9 @@
 """Functions for sentences: strip Markdown, split, truncate at clauses, and build titles."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from .clauses import end_at_clause
+from .clauses import complete_clauses, end_at_clause
 
 _CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
 _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
@@ -35,6 +35,11 @@ _LEFT_MIN = 0.25
 
 If the last clause ends earlier, the text is truncated between words.
 """
+
+
+def code_spans(markdown: str) -> list[str]:
+    """Return the texts between backquotes."""
+    return [span.group(2) for span in _CODE_SPAN.finditer(markdown)]
 
 
 def strip_markdown(markdown: str) -> str:
@@ -92,18 +97,35 @@ def truncate(text: str, limit: int) -> str:
     return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 
-TITLE_MAX = 160
-"""Maximum characters of a title. Commit subjects, most requests and three of four sentences of an answer fit."""
+TITLE_MAX = 90
+"""Maximum characters of a title."""
 
 
-def headline(text: str, limit: int = TITLE_MAX) -> str:
-    """Return a title in the style of a commit subject: without courtesies and full stop, and capitalised.
+def shorten(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters that ends with a sentence or a clause.
 
-    A title that is too long loses its parentheses before it is truncated.
+    A text that cannot be shortened in this way gives an empty string.
+    """
+    if len(text) <= limit:
+        return text
+    head = text[: limit + 1]
+    ends = [end for _, end in sentences(head) if limit * 0.3 <= end < len(head.rstrip())]
+    return head[: ends[-1]] if ends else complete_clauses(head, round(limit * 0.3))
+
+
+def headline(text: str, limit: int = TITLE_MAX, code: Iterable[str] = ()) -> str:
+    """Return a title in the style of a commit subject, or an empty string for a text without a short enough clause.
+
+    Courtesies and the full stop are removed, and the first letter is capitalised. A title that is too long loses its
+    parentheses, and then its last clauses. It is not cut within the texts in `code`.
     """
     title = without_opener(strip_markdown(text)).rstrip(_LOOSE_ENDS)
     if len(title) > limit:
-        title = truncate(_PARENTHESIS.sub("", title), limit).rstrip(_LOOSE_ENDS)
+        masked = _PARENTHESIS.sub("", title)
+        for span in code:
+            masked = masked.replace(span, "\ue000" * len(span))
+        end = len(shorten(masked, limit).rstrip(_LOOSE_ENDS))
+        title = _PARENTHESIS.sub("", title)[:end]
     first = title.split(" ", 1)[0]
     return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
 

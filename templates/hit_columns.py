@@ -1,4 +1,4 @@
-"""Columns before the title of a hit in a list: ID, date, session and type."""
+"""Columns of a hit in a list: ID, date, session, type and title."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,6 +8,8 @@ from ..core.results import Hit
 from .labels import label
 from .quote import brief
 
+_SHORT_PROMPT: Final = 3
+"""Maximum number of words of a prompt that says too little without the title of its session."""
 _SESSION: Final = 12
 """Maximum tokens of a session ID."""
 
@@ -31,3 +33,10 @@ def _joined(hit: Hit, day: str, session: str) -> str:
     if hit.kind == "session":  # its ID already is that of the session
         return f"{hit.id} {day}"
     return " ".join(filter(None, (hit.id, day, brief(session, _SESSION), label(hit))))
+
+
+def listed_title(hit: Hit) -> str:
+    """Return the title of a hit in a list. The title of the session follows a short prompt, such as `commit`."""
+    short = hit.kind == "exchange" and len(hit.title.split()) <= _SHORT_PROMPT
+    named = hit.session_title and hit.session_title.casefold() != hit.title.casefold()
+    return f"{hit.title} in: {hit.session_title}" if short and named else hit.title

@@ -43,6 +43,8 @@ def has_transcript(item: Hit | Detail) -> bool:
 def label(item: Hit | Detail) -> str:
     """Return the type of an observation or memory, or the kind of any other item."""
     kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
+    if isinstance(item, Detail) and item.observation.is_summary:
+        return _SESSION
     match kind:
         case HitKind.EXCHANGE:
             return "exchange"

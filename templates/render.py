@@ -32,11 +32,10 @@ from ..core.tokens import count
 from .detail_limit import limited
 from .dialogue import count_results, dialogues
 from .environment import Templates
-from .hit_columns import brief_columns, complete_columns
+from .hit_columns import brief_columns, complete_columns, listed_title
 from .labels import has_transcript, other_sessions, plural_of
 from .memory_changes import changes
 from .quote import brief
-from .title_budget import NEXT_PAGE, PROJECT, listed_title, title_budget, titles
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
@@ -46,11 +45,9 @@ _NOTES: Final = 3
 _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
-"""Token limit of titles and names on a terminal, so high that few titles are truncated."""
+"""Token limit of titles, which no title of at most 90 characters exceeds."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
-_ANSWER_TITLE: Final = 24
-"""Maximum tokens of the titles in an answer."""
 _TRIALS: Final = 4
 """Maximum number of times an answer is rendered until the token count that it states is correct.
 
@@ -76,7 +73,8 @@ class Renderer:
 
     Stored text is placed between two markers with a random number, which the text cannot predict. `user_folder`
     contains the user's templates. With `at_shell`, a reply refers to commands instead of tools. With `full_titles`,
-    titles are not truncated, and matches are bold. No reply has more than `budget` tokens, except for `fill`.
+    each hit has its full date and score, and matches are bold. No reply has more than `budget` tokens, except for
+    `fill`.
     """
 
     def __init__(
@@ -109,9 +107,7 @@ class Renderer:
     def _hits(self, name: str, results: Results, hits: Sequence[Hit]) -> dict[str, object]:
         cut, by_rank = len(hits) < len(results.hits), bool(results.query.concepts)
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
-        frame = NEXT_PAGE if cursor and self._at_shell else 0
         columns = complete_columns(hits) if self._full_titles else brief_columns(hits)
-        whole = [brief(listed_title(hit), _UNLIMITED) for hit in hits] if self._full_titles else None
         return {
             "hits": hits,
             "results": results,
@@ -121,8 +117,8 @@ class Renderer:
             "scored": by_rank and (name != "search" or self._full_titles),
             "columns": columns,
             "score_range": _score_range(hits) if by_rank and name == "search" and not self._full_titles else "",
-            "titles": whole or titles(hits, columns, frame),
-            "project_budget": _UNLIMITED if self._full_titles else PROJECT,
+            "titles": [brief(listed_title(hit), _UNLIMITED) for hit in hits],
+            "project_budget": _NAME,
             "full_titles": self._full_titles,
             "cut": len(results.hits) if cut else 0,
             "cursor": cursor,
@@ -143,7 +139,7 @@ class Renderer:
             newest=results.newest,
             worded=bool(results.query.concepts),
             lag=results.index_lag,
-            title_budget=_UNLIMITED if self._full_titles else title_budget(why.weak),
+            title_budget=_UNLIMITED,
             name_budget=_NAME,
         )
 
@@ -175,10 +171,9 @@ class Renderer:
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""
-        room = _UNLIMITED if self._full_titles else title_budget(timeline.hits)
 
         def page(part: Timeline) -> str:
-            return self.fill("timeline", timeline=part, title_budget=room, **_costs(part.hits))
+            return self.fill("timeline", timeline=part, title_budget=_UNLIMITED, **_costs(part.hits))
 
         return self._fit(page(fit_timeline(timeline, lambda part: count(page(part)), self._budget)))
 
@@ -244,7 +239,7 @@ class Renderer:
 
     def cited_answer(self, answer: CitedAnswer) -> str:
         """Return an answer with its findings, sources and receipt."""
-        return self.render("cited_answer", answer=answer, name_budget=_NAME, title_budget=_ANSWER_TITLE)
+        return self.render("cited_answer", answer=answer, name_budget=_NAME, title_budget=_UNLIMITED)
 
     def with_answer_tokens(self, answer: CitedAnswer) -> CitedAnswer:
         """Return the answer with the token count of its page in the receipt. The page itself states this number."""

@@ -42,7 +42,7 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
         for number, rule in enumerate(RULES)
         for line in (
             user(rule, uuid=f"a{number}"),
-            assistant(text("Done."), id=f"m{number}", uuid=f"b{number}", parentUuid=f"a{number}"),
+            assistant(text("Understood."), id=f"m{number}", uuid=f"b{number}", parentUuid=f"a{number}"),
         )
     ]
     folder = tmp_path / "projects" / "-home-demo-shop"

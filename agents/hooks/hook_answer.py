@@ -44,6 +44,7 @@ class HookPlace(Struct, frozen=True):
         namespace: Namespace of the project.
         root: Folder of the project.
         shown: IDs of the items that hooks already injected into the session.
+        at: Time of the call. None means the current time.
     """
 
     home: Home
@@ -52,6 +53,7 @@ class HookPlace(Struct, frozen=True):
     namespace: str
     root: Path
     shown: frozenset[str] = frozenset()
+    at: Milliseconds | None = None
 
 
 class Selector(Protocol):
@@ -83,7 +85,7 @@ def answer(
         if call.event is HookEvent.SESSION_START and call.source == "resume" and earlier:
             return ""  # The transcript of the session already contains the text.
         root = root_of(Path(call.cwd))
-        found = select(call, HookPlace(home, config, store, namespace, root, _shown(earlier)))
+        found = select(call, HookPlace(home, config, store, namespace, root, _shown(earlier), clock()))
         if not found.text or count(found.text) > BUDGETS[call.event]:
             return ""
         if not store.is_read_only:

@@ -115,6 +115,11 @@ class ObservationTable:
                 (json.dumps(lines), exchange),
             )
 
+    def noted(self, prefix: str) -> list[StoredObservation]:
+        """Return the observations whose subtitle begins with a prefix, oldest first."""
+        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.subtitle GLOB ? || '*' ORDER BY i.key", (prefix,))
+        return [*map(stored_of, rows)]
+
     def load(self, keys: Sequence[int]) -> dict[int, StoredObservation]:
         """Return the observations with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", keys)

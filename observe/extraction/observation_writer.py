@@ -10,9 +10,8 @@ from ...archiver.store.replacement_table import StoredReplacement
 from ...core.conversation import Exchange, Session
 from ...core.observation import Evidence, Observation
 from ..rules.committed_work import committed_work
-from ..rules.further_results import is_further_result
 from ..rules.replacements import find_replacements
-from ..rules.session_summary import build_summary
+from ..rules.session_card import build_card
 from .repetition import fingerprint, is_repetition
 
 _READ = 100
@@ -76,7 +75,7 @@ def summarise(store: Store, sessions: Iterable[int]) -> None:
             summary: Observation | None = known.observation
         else:
             observations = [part.observation for part in parts]
-            summary = build_summary(observations, store.sessions.load(session), exchanges, replaced)
+            summary = build_card(observations, store.sessions.load(session), exchanges, replaced)
         store.summaries.put(session, keys[0], summary)
 
 
@@ -93,7 +92,7 @@ def _link_replacements(
     Store these pairs and return the replaced observations.
     """
     places = {key: place for place, key in enumerate(exchanges)}
-    read = [part for part in parts if part.exchange in places and not is_further_result(part.observation)]
+    read = [part for part in parts if part.exchange in places]
     found = find_replacements([(places[part.exchange], part.observation) for part in read], [*exchanges.values()])
     links = [StoredReplacement(read[each.earlier].key, read[each.later].key, each.line) for each in found]
     store.replacements.put([part.key for part in read], links)

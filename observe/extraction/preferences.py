@@ -1,8 +1,8 @@
-"""Lasting preferences in the user's own words.
+"""Proposed memories: notes that agents wrote for later sessions, and lasting preferences in the user's own words.
 
-They are proposed for review, and stored only after the user's approval. Proposals are computed from the archived
-prompts, so they disappear with their source. Precision has priority over recall. Most prompts are valid for only an
-hour, and a wrong preference costs more than a missing one, which `palaver remember` can store.
+They are proposed for review, and stored only after the user's approval. Proposals are computed from the archive, so
+they disappear with their source. Precision has priority over recall. Most prompts are valid for only an hour, and a
+wrong preference costs more than a missing one, which `palaver remember` can store.
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,8 @@ from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMe
 from ...core.origin import Origin
 from ...core.project import root_of
 from ..memory import MemoryCore
+from ..rules.agent_notes import NOTE_PREFIX
+from ..rules.phrase_patterns import phrases
 from .stated_preferences import Certainty, StatedSentence, stated_sentences
 
 SOURCE: Final = "conversation"
@@ -31,6 +33,9 @@ OBSERVATION: Final = "observation"
 _IMPORTANCE: Final = 0.7
 _SIMILARITY_MIN: Final = 0.6
 """Minimum share of words that two sentences have in common if they count as the same correction."""
+_REPLY: Final = 600
+"""Number of characters at the beginning of a reply that are searched for a promise."""
+_ACKNOWLEDGED: Final = phrases("preferences.acknowledged")
 _BEGINNING: Final = 30
 """Number of characters compared at the beginning of two prompts, to detect prompts from the same template."""
 
@@ -38,8 +43,9 @@ _BEGINNING: Final = 30
 class Reason(StrEnum):
     """Reason for a proposal."""
 
+    NOTED = "was written by the agent for later sessions"
     LASTING = "applies beyond the current task"
-    RULE = "is worded as a rule"
+    ACKNOWLEDGED = "is worded as a rule, and the agent acknowledged it"
     REPEATED = "corrects an agent in two sessions"
 
 
@@ -65,12 +71,17 @@ class _Statement(Struct, frozen=True):
 
 
 def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
-    """Yield the lasting preferences that users stated, each in its first wording.
+    """Yield the notes of agents, and then the lasting preferences that users stated, each in its first wording.
 
-    Previously stored preferences are skipped, including deleted and declined preferences.
+    A sentence that is only worded as a rule is proposed if the agent acknowledged it. Previously stored memories are
+    skipped, including deleted and declined ones.
     """
     known = {(stored.memory.namespace, stored.memory.content_hash) for stored in store.memories.all()}
     namespaces: dict[int, str] = {}
+    for candidate in _noted(store):
+        if (claim := (candidate.memory.namespace, candidate.memory.content_hash)) not in known:
+            known.add(claim)
+            yield candidate
     corrections: dict[str, list[_Statement]] = {}
     for prompt in store.exchanges.prompts():
         for sentence in stated_sentences(prompt.text):
@@ -78,7 +89,9 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
                 namespaces[prompt.session] = store.projects.of_session(store.sessions.load(prompt.session))
             namespace = namespaces[prompt.session]
             found = _Statement(sentence, prompt)
-            reason = Reason.LASTING if sentence.certainty is Certainty.LASTING else Reason.RULE
+            reason = Reason.LASTING if sentence.certainty is Certainty.LASTING else Reason.ACKNOWLEDGED
+            if sentence.certainty is Certainty.RULE and not _is_acknowledged(store, prompt):
+                continue
             if sentence.certainty is Certainty.CORRECTION:
                 first = _earlier(found, corrections.setdefault(namespace, []))
                 corrections[namespace].append(found)
@@ -89,6 +102,45 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
             if (claim := (namespace, candidate.memory.content_hash)) not in known:
                 known.add(claim)
                 yield candidate
+
+
+def _noted(store: Store) -> Iterator[PreferenceCandidate]:
+    """Yield a candidate for each note of an agent, with its description and first rule."""
+    for stored in store.observations.noted(NOTE_PREFIX):
+        note = stored.observation
+        rule = note.facts[0] if note.facts else ""
+        text = rule if rule.startswith(note.title) or note.title.startswith(rule) else f"{note.title}: {rule}"
+        session, place = store.sessions.load(stored.session), store.exchanges.locations([stored.exchange])
+        memory = Memory(
+            text,
+            "preference",
+            namespace=store.projects.of_session(session),
+            project=session.project,
+            importance=_IMPORTANCE,
+            metadata={
+                EXCHANGE: ids.show("exchange", stored.exchange),
+                "line": note.evidence[0].start_line,
+                "quote": note.evidence[0].quote,
+            },
+            source=SOURCE,
+            origin=Origin(note.origin),
+            session_id=session.native_id,
+            valid_from=note.at,
+        )
+        line, path = note.evidence[0].start_line, place[stored.exchange].path
+        yield PreferenceCandidate(_candidate_id(memory), memory, path, line, Reason.NOTED, session.cwd)
+
+
+def _is_acknowledged(store: Store, prompt: StoredPrompt) -> bool:
+    """Return whether a reply to a prompt promises to follow it."""
+    exchange = store.exchanges.load([prompt.exchange])[prompt.exchange].exchange
+    replies = (turn.text for turn in exchange.active_turns if turn.is_reply and turn.line > prompt.line)
+    return any(_ACKNOWLEDGED.search(text[:_REPLY]) for text in replies)
+
+
+def _candidate_id(memory: Memory) -> str:
+    name = f"{memory.namespace}\0{memory.content}".encode("utf-8", "surrogatepass")
+    return f"cand_{sha256(name).hexdigest()[:8]}"
 
 
 def keep(core: MemoryCore, candidate: PreferenceCandidate) -> StoredMemory:
@@ -143,6 +195,5 @@ def _candidate(store: Store, namespace: str, found: _Statement, reason: Reason) 
         session_id=session.native_id,
         valid_from=prompt.at,
     )
-    name = sha256(f"{namespace}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     path = store.sources.load(prompt.source).archived
-    return PreferenceCandidate(f"cand_{name}", memory, path, prompt.line, reason, session.cwd)
+    return PreferenceCandidate(_candidate_id(memory), memory, path, prompt.line, reason, session.cwd)

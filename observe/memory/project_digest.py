@@ -24,7 +24,6 @@ from ...core.origin import Origin, Trust
 from ...core.sentences import truncate
 from ..rules.phrase_patterns import QUESTION_WORDS
 from ..rules.user_request import read_request
-from .continuation import continuation
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
 _CANDIDATES = 60
@@ -39,11 +38,8 @@ _SHARED_FILE = 0.03
 """Factor by which the highest weight of the files of a session is added to the weight of the session."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 """Labels of facts in a session summary: labels of open work, then labels of finished work."""
-_HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
-"""Changes of the weight of a decision.
-
-Factor for a decision by the user, increase for each repetition, and factor if none of the cited files still exists.
-"""
+_REPEATED, _GONE = 0.25, 0.25
+"""Changes of the weight of a decision: increase for each repetition, and factor if none of the cited files exists."""
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
 """Factor of the weight of a session of which only the request is known."""
@@ -92,37 +88,27 @@ class ProjectDigests:
         query: str = "",
         *,
         namesakes: bool = False,
-        likely_only: bool = False,
-        without: str = "",
     ) -> tuple[DigestSection, ...]:
         """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
 
         Lines with words of the query come first. Without a query, lines of the latest sessions come first. With
-        `namesakes`, the digest covers every folder with the name of the project. With `likely_only`, the digest
-        contains only lines that are probably about the next session. These are the files that most sessions modify
-        and, if sessions of the project continue each other, the latest sessions. `without` is the ID of a session
-        to omit.
+        `namesakes`, the digest covers every folder with the name of the project.
         """
         is_project = namespace and namespace.startswith(PROJECT)
-        past = self._past(namespace, without, namesakes=namesakes) if namespace and is_project else []
+        past = self._past(namespace, namesakes=namesakes) if namespace and is_project else []
         if not past:
             return ()
         words, weight_of = _words([query]), _file_weights(past)
-        shown, files = past, weight_of
-        if likely_only:
-            likely = continuation([tuple(_modified(each)) for each in past])
-            shown = past[:_LATEST] if likely.continues else []
-            files = {path: weight_of[path] for path in likely.files}
-        changes = _FileChanges(self._store, shown)
+        changes = _FileChanges(self._store, past)
         root = next((each.cwd for each in past if each.cwd and _exists(each.cwd)), "")
         sections = (
-            DigestSection(DECISIONS_TITLE, _best(self._decisions(shown, root, changes), words)),
-            DigestSection(SESSIONS_TITLE, _best(_sessions(shown, weight_of, changes, first=not words), words)),
-            DigestSection(FILES_TITLE, _best(_files(past, files, root), words)),
+            DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
+            DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes, first=not words), words)),
+            DigestSection(FILES_TITLE, _best(_files(past, weight_of, root), words)),
         )
         return tuple(section for section in sections if section.lines)
 
-    def _past(self, namespace: str, without: str, *, namesakes: bool) -> list[_Past]:
+    def _past(self, namespace: str, *, namesakes: bool) -> list[_Past]:
         """Return the latest sessions of a project that have trusted observations or a request, newest first."""
         places = {
             place
@@ -133,8 +119,6 @@ class ProjectDigests:
         found = self._store.observations.of_sessions(list(sessions))
         past: list[_Past] = []
         for number, session in sessions.items():
-            if session.native_id == without:
-                continue
             known = found.get(number, [])
             trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
             is_clean = bool(trusted) and len(trusted) == len(known)
@@ -170,14 +154,13 @@ class ProjectDigests:
             for one in reversed(each.parts):
                 known = one.observation
                 about = (known.facts[0] if known.facts else known.title).partition(_ANSWER)[0].casefold()
-                if known.type is not ObservationType.DECISION or about in decided:
+                if known.type is not ObservationType.DECISION or known.origin != Origin.HUMAN or about in decided:
                     continue
                 decided.add(about)
                 files = _cited(one)
                 gone = bool(root and files) and not any(_exists(root, path) for path in files)
                 yield (
                     each.weight
-                    * (_HUMAN if known.origin == Origin.HUMAN else 1)
                     * (1 + _REPEATED * min(len(repeated.get(one.key, ())), _REPETITIONS_MAX))
                     * (_GONE if gone else 1),
                     _line(one, _decision_text(one), changed=changes.count(files, [one])),

@@ -97,8 +97,7 @@ class SessionContexts:
         *,
         project: str | None = None,
         namesakes: bool = False,
-        likely_only: bool = False,
-        without: str = "",
+        past: bool = True,
     ) -> SessionContext:
         """Return golden rules, then other memories of the namespace, then the digest of the project, within the budget.
 
@@ -109,9 +108,8 @@ class SessionContexts:
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
         `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
-        `namesakes` includes the memories and sessions of every folder with the name of this project. `likely_only`
-        reduces the digest to lines that are probably about the next session. `without` is the ID of a session that the
-        digest omits.
+        `namesakes` includes the memories and sessions of every folder with the name of this project. Without
+        `past`, the context has no digest.
 
         Raises:
             InvalidInput: The budget is below 1.
@@ -120,9 +118,7 @@ class SessionContexts:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
         ranked, withheld = self._ranked(self._own(namespace, namesakes=namesakes), query)
         conflicts, estimated_max = contradicting(self._store, ranked), budget
-        digest = self._digests.select(
-            project or namespace, query, namesakes=namesakes, likely_only=likely_only, without=without
-        )
+        digest = self._digests.select(project or namespace, query, namesakes=namesakes) if past else ()
         while True:
             chosen = _with_digest(_fitting(ranked, conflicts, estimated_max), digest, estimated_max)
             chosen = replace(chosen, withheld=withheld)

@@ -1,15 +1,15 @@
 """Extraction of observations by rules. It needs no API key or network access, and its results are reproducible.
 
-An exchange yields at most five kinds of observations:
+An exchange yields few kinds of observations:
 
-- one outcome: request, actions, conclusion
-- further results: other sections of the answer
-- one lesson: findings made while working
+- an outcome: a commit, an edit or an approved plan
+- otherwise a verdict: the answer to a question, a cause, or the findings of a review
 - the user's own decisions
 - failed commands with the commands that worked
+- notes that the agent wrote for later sessions
 
-An exchange that changes nothing and explains nothing has no outcome.
+All other exchanges have no observation and stay searchable. Each session has a card.
 """
 
-VERSION = "rules-14"
+VERSION = "rules-15"
 """Version of the rules. Increase it when the result for the same exchange changes."""

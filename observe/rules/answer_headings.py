@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from ...core.sentences import strip_markdown
-from .phrase_patterns import QUESTION_WORDS, anywhere, at_start
+from .phrase_patterns import phrases
 from .salience import CHANGED, is_noise, is_status
 from .statements import Heading
 from .user_request import is_specific
@@ -22,14 +22,7 @@ _LOCATION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for the removable end of a heading: a location (` — src/cache.py:12`), or a conjunction (`so that`)."""
-_STATES = anywhere(
-    r"""
-    is(?:n['’]t)? | are(?:n['’]t)? | was(?:n['’]t)? | were(?:n['’]t)? | has | have | had | does(?:n['’]t)?
-    | do(?:n['’]t)? | did(?:n['’]t)? | can(?:not|['’]t)? | could | will | won['’]t | never | not | no longer | now
-    | ignored | missing | fails | failed | breaks | broken | wrong | leaks? | ignores | swallows | captures | returns
-    | over-\w+ | confirmed | duplicate[sd]? | depends | hidden | drafted
-    """
-)
+_STATES = phrases("answer_headings.states")
 """Pattern for words of a heading that states a fact, such as `is` or `missing`."""
 RESULT_WORDS = r"root\ cause|cause|verdict|conclusion|answer|result"
 """Words that name the result of an answer, as a pattern."""
@@ -37,14 +30,7 @@ VERDICT = re.compile(rf"\W*(?:{RESULT_WORDS}|tl;?dr|recommendation)\s*[:—–-]
 """Pattern for the beginning of a heading that contains the result, as in `Verdict: possible`."""
 _ADVICE = re.compile(r"(?:i|we)(?:['’]d|\swould)\s(?:(?:also|still|just)\s)*(?=[a-z]{3,}\s.{12,})", re.IGNORECASE)
 """Pattern for the beginning of a recommendation, as in `I would keep the index in memory:`."""
-_LEADS_ON = at_start(
-    rf"""
-    here | {QUESTION_WORDS} | if | for | in | on | to | so | then | now i | let | note
-    | options? | reasons? | you | your | i | we | this | that | these | those | it | there | open | next | suggested
-    | (?:one|two|three|some) (?:thing|question|note)s? | the (?:commit|following|valid|pr) | look | see | known
-    | equivalent | \w+ing (?:it|this|that|them) | could | as | require | adapt | separate from
-    """
-)
+_LEADS_ON = phrases("answer_headings.leads_on")
 """Pattern for the beginning of a heading that states no result, but introduces a text or gives advice."""
 _UNFINISHED = re.compile(
     r"\b(?:in|on|at|by|to|for|with|of|as|but|it|them|lists?|includes?|contains?|displays?|shows?|look|up"
@@ -54,15 +40,7 @@ _UNFINISHED = re.compile(
 """Pattern for the end of an incomplete heading, which the list below completes: `The module contains`."""
 
 
-_BESIDE = at_start(
-    r"""
-    verif\w+ | validat\w+ | (?:(?:new|unit|regression) )*tests? | testing | proof | check(?:s|ed)? | quality gates
-    | (?:what['’]s )?(?:next|left) | loose ends? | (?:one )?follow-?ups? | to-?do | remaining | open
-    | (?:your |valid |the )?(?:options?|values) | either | sources? | references? | usage | how to | if you
-    | questions? | before | after | (?:my )?(?:suggest\w+|propos\w+|plan) | you (?:have|can)
-    | [\w./-]*(?:[._](?:test|spec)\.\w+|/test_\w+) | (?:added|updated|extended|wrote|fixed)\b.{0,40}\btests?
-    """
-)
+_BESIDE = phrases("answer_headings.beside")
 """Pattern for the heading of a section without results: checks, next steps, options or sources."""
 
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ...core.observation import ObservationType
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import phrases
 
 _PREFIX = re.compile(r"(\w+)(?:\([^)]{0,40}\))?!?:\s")
 _PREFIXES = {
@@ -44,52 +44,9 @@ _PREFIXES = {
     "doc": ObservationType.GENERAL,
 }
 _VERBS = {
-    ObservationType.BUG_FIX: at_start(
-        r"""
-        (?:bug[- ]?)?(?:fix(?:e[sd])?|correct(?:ed)?|repair(?:ed)?|prevent(?:ed)?|resolved?|handled?|guard|hotfix)
-        | address(?:ed)? .{0,60}\b(?:findings|feedback|comments?|issues?|bugs?) | avoid(?:ed)? | disambiguated?
-        """
-    ),
-    ObservationType.FEATURE: at_start(
-        r"""
-        add(?:ed)? | implement(?:ed)? | created? | support | introduced? | enabled? | allow | show | display | build
-        | integrate | expose | block | highlight | upload | mention | redesign | hide | auto-\w+ | surface | detect
-        | propagate | make | mark | increase | filter | group | clear | batch | re-run | always | generate
-        | distinguish | list | sort | provide | set
-        """
-    ),
-    ObservationType.REFACTOR: at_start(
-        r"""
-        refactor(?:ed)? | renamed? | extract(?:ed)? | simplif(?:y|ied) | clean(?:ed)? ?up | moved? | restructure
-        | reorgani[sz]e | consolidate | deduplicate | split | merge | replaced? | removed? | reduce | optimi[sz]e
-        | rewrite | migrate | drop | convert | unify | tidy(?: up)? | inline | .*\b(?:clean-?up|refactor(?:ing)?)\Z
-        """
-    ),
-    ObservationType.TEST: at_start(
-        r"""
-        (?:add|write|extend|improve|create|fix)\w* (?:\w+ ){0,3}tests? | tests? (?:for|that|whether|coverage) | cover
-        """
-    ),
-    ObservationType.CONFIG: at_start(
-        r"""
-        config(?:ure)? | set ?up | install | bump | upgrade | downgrade | pin | (?:create (?:(?:a|the) )?)?(?:release
-        |tag) | (?:add|update|change) (?:\w+ ){0,3}(?:config|settings?|workflow|dependenc|hook|ci)\w*
-        """
-    ),
-    ObservationType.GENERAL: at_start(
-        r"""
-        (?:update|add|expand|clarify|document|write|improve|rewrite|fix)\w* (?:\S+ ){0,4}(?:docs?|documentation|readme
-        |changelog)(?:\.md)? | document | clarify
-        """
-    ),
-    ObservationType.DEBUG: at_start("debug | investigate (?!whether|if) | diagnose | trace | find out why"),
-    ObservationType.DECISION: at_start("decide | choose | plan | propose | design"),
-    ObservationType.LEARNING: at_start(
-        r"""
-        explain | describe | research | explore | analy[sz]e | assess(?:ment)? | review | audit | understand | how
-        | what | investigate (?:whether|if)
-        """
-    ),
+    kind: phrases(f"classification.{kind.name.lower()}")
+    for kind in ObservationType
+    if kind is not ObservationType.PATTERN
 }
 _SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
     (ObservationType.TEST, ObservationType.CONFIG, ObservationType.GENERAL), 7
@@ -97,31 +54,9 @@ _SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
 _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
 """Types that a request to inspect, think or explain indicates. They get less weight if the exchange made a change."""
 
-_COMPLAINT = anywhere(
-    r"""
-    errors?(?=:) | exception | traceback | stack ?trace | crash(?:es|ed)? | bugs? | bugg(?:y|ed) | broken | breaks
-    | fail(?:s|ed|ing)? | wrong(?:ly)? | regression | incorrect(?:ly)? | cannot | can['’]?t | weird | stuck | silently
-    | ignores? | (?:does|do|did|is|are|was)(?:n['’]?t|\snot) (?:work|see|show|get|appear|display|render|update|visible
-    |load|match|called|respected|correct)\w* | still (?:have|get|see|not) | not (?:working|visible|updated|displayed
-    |shown|rendered|available) | dead-end | leaks? | flood(?:s|ing) | warnings? in | why (?:is|does|do|are|did)
-    | (?:this|these|those|an?|following|runtime) (?:errors?|problems?|warnings?) | (?:these|those|following) issues?
-    | (?:this|an) issue (?:when|with|is that) | report(?:s|ed) (?:\w+ ){1,2}(?:issues?|bugs?|problems?)
-    | could(?:n['’]t| not) | glitch(?:es|y)? | flicker\w* | rendering artifacts | wtf | unexpected(?:ly)?
-    | exit(?:s|ed)? (?:status|code) [1-9]\d*
-    """
-)
-_REPAIR = anywhere(
-    r"""
-    root cause | the (?:(?:actual|real) )?(?:fix|bug|culprit) | (?:problem|cause|fix|bug)\**:(?=\W) | now correctly
-    | was (?:broken|wrong|missing|never|not being|corrupted|failing|incorrect) | no longer (?:exists|fails|crashes)
-    """
-)
-_DIAGNOSIS = anywhere(
-    r"""
-    root cause | the (?:(?:actual|real|likely) )?(?:issue|problem|bug|culprit) (?:is|was|here)
-    | likely (?:a|the|due|caused) | what (?:changed|broke) | found (?:it|the (?:issue|problem|cause))
-    """
-)
+_COMPLAINT = phrases("classification.complaint")
+_REPAIR = phrases("classification.repair")
+_DIAGNOSIS = phrases("classification.diagnosis")
 _FILES = (
     (
         ObservationType.TEST,

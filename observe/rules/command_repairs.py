@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
-from .phrase_patterns import anywhere
+from .phrase_patterns import phrases
 from .selection import observed_at
 from .shell_commands import Segment, ShellRun, shell_runs
 from .touched_files import relative_path
@@ -74,12 +74,7 @@ _CHECKS: Final = frozenset(("test", "lint", "type check", "check"))
 _BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
 """Pattern for options that skip a check instead of passing it, or only print help."""
 _PATH: Final = re.compile(r"[\w.@~-]*/\S*|[\w@-]+\.\w{1,5}\b\S*")
-_PREPARATION: Final = anywhere(
-    r"""
-    install | ci | sync | (?:db:)?generate | codegen | build | migrate | login | trust | fix | --fix | --write
-    | format | fmt | git (?:pull|rebase|fetch|submodule) | docker | (?:re)?start | chmod | playwright
-    """
-)
+_PREPARATION: Final = phrases("command_repairs.preparation")
 """Pattern for commands that another command may depend on, such as `npm install` or `docker compose up`."""
 _RUN: Final = {
     "test": "Run tests with", "lint": "Lint with", "format": "Format with", "type check": "Check types with",

@@ -1,55 +1,59 @@
-"""Decisions of the user: answers to questions, objections, and stated rules and preferences."""
+"""Decisions of the user: answers to questions of the agent, and rulings that name their subject."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Evidence, Observation, ObservationType
-from ...core.sentences import TITLE_MAX, headline, sentences, truncate
+from ...core.sentences import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, UserAnswer
-from .phrase_patterns import anywhere, whole_text
+from .phrase_patterns import phrases
+from .salience import NAMED
 from .selection import evidence, narrative, observed_at
 from .statements import Statement
+from .user_request import is_specific
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
-_PROCEDURAL = anywhere(
-    r"""
-    (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
-    | what (?:would|do) you (?:like|want) to do | what should (?:i|we)
-    | which (?:areas?|topics?) | (?:proceed|continue) with
-    """
-)
+_PROCEDURAL = phrases("decisions.procedural")
 """Pattern for questions about the next step, whose answers have no lasting effect."""
-_NO_CHOICE = whole_text(
-    "you (?:decide|choose|pick) | your (?:call|choice) | up to you | next(?: area| topic| one)? | either"
-    " | no preference | skip(?: it| this)? | not sure | i don['’]?t know | continue"
-)
+_NO_CHOICE = phrases("decisions.no_choice")
 """Pattern for answers that leave the decision open."""
-_PREFERENCE = anywhere(
-    r"""
-    \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
-    |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|\swill) (?:use|go with|keep
-    |stick) | (?:don['’]?t|do not) use | i(?:['’]?ve|\shave) (?:decided|chosen
-    |reverted) | no need to | stop (?:using|adding|doing)
-    """
-)
+_POINTER = phrases("decisions.pointer")
+"""Pattern for answers that point to something outside the answer."""
+_FOR_NOW = phrases("decisions.for_now")
+_LASTING = phrases("decisions.lasting")
+_POINTS = re.compile(r"\b(?:this|that|these|those|one|there)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
+"""Patterns for words whose meaning only the conversation gives, always or often."""
+_PREFERENCE = phrases("decisions.preference")
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
-    """Yield up to three observations: one of the answers, one of the objections, one of the rules in the request."""
-    decided = [each for each in analysis.answers if not _NO_CHOICE.match(each.choice)]
-    if answers := [each for each in decided if not _PROCEDURAL.search(each.question)]:
+    """Yield up to two observations: one of the answered choices, and one of the user's own rulings."""
+    answers = [each for each in analysis.answers if _is_choice(each)]
+    if any(is_specific(f"{_subject(each.question)} {each.choice}") for each in answers):
         yield _from_answers(exchange, analysis, answers)
-    if analysis.objections:
-        yield _from_objections(exchange, analysis)
-    request = analysis.request
-    if request.human and (rules := [each for each in request.statements if _is_rule(each.text)][:4]):
-        yield _from_rules(exchange, analysis, rules)
+    typed = analysis.request.statements if analysis.request.human else ()
+    if rulings := [each for each in (*typed, *analysis.objections) if _is_ruling(each)][:4]:
+        yield _from_rulings(exchange, rulings)
 
 
-def _is_rule(sentence: str) -> bool:
-    return 15 < len(sentence) < 240 and "?" not in sentence and _PREFERENCE.search(sentence) is not None
+def _is_choice(answer: UserAnswer) -> bool:
+    """Return whether an answer decides something. One that points elsewhere, or leaves the choice open, does not."""
+    undecided = _NO_CHOICE.match(answer.choice) or _POINTER.match(answer.choice)
+    return not (undecided or _PROCEDURAL.search(answer.question))
+
+
+def _is_ruling(statement: Statement) -> bool:
+    """Return whether a sentence of the user rules something by name, and can be understood alone."""
+    sentence = statement.text
+    if not 15 < len(sentence) < 240 or "?" in sentence or _PREFERENCE.search(sentence) is None:
+        return False
+    if _POINTS.search(sentence) or _FOR_NOW.search(sentence):
+        return False
+    lasting = _LASTING.search(sentence) is not None and is_specific(sentence, 3)
+    return lasting or (NAMED.search(statement.raw) is not None and _PRONOUN.search(sentence) is None)
 
 
 def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:
@@ -69,43 +73,34 @@ def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Seque
 
 
 def _title(answers: Sequence[UserAnswer]) -> str:
-    """Return the first question with its answer. An answer alone rarely says what was decided."""
-    question = answers[0].question
-    last = [question[start:end] for start, end in sentences(question)][-1]
-    choice = _RECOMMENDED.sub("", answers[0].choice)
-    return f"{headline(last.rstrip('?'), TITLE_MAX // 2)}: {truncate(choice, TITLE_MAX // 2)}"
+    """Return the first question with its answer, and the number of further answers."""
+    choice = strip_markdown(_RECOMMENDED.sub("", answers[0].choice))
+    more = f" (and {len(answers) - 1} more)" if len(answers) > 1 else ""
+    room = TITLE_MAX - len(more)
+    question = _subject(answers[0].question)
+    short = shorten(choice, room - len(question) - 2) or headline(choice, room)
+    title = f"{question}: {short}" if question and len(question) + len(short) + 2 <= room else short
+    return f"{title or truncate(choice, room)}{more}"
+
+
+def _subject(question: str) -> str:
+    """Return the last sentence of a question, without its question mark."""
+    last = [question[start:end] for start, end in sentences(question)][-1:]
+    return headline(" ".join(last).rstrip("?"), TITLE_MAX * 2 // 3)
 
 
 def _answer_text(answer: UserAnswer) -> str:
     return f"{truncate(answer.question, 180).rstrip(' :')} → {truncate(answer.choice, 120)}"
 
 
-def _from_objections(exchange: Exchange, analysis: ExchangeAnalysis) -> Observation:
-    about = analysis.request.title
-    objections = analysis.objections[:4]
+def _from_rulings(exchange: Exchange, rulings: Sequence[Statement]) -> Observation:
     return Observation(
         type=ObservationType.DECISION,
-        title=headline(objections[0].text),
-        subtitle=f"Objection while working on: {about}" if about else "Objection to what was about to be done",
-        narrative=narrative(["The user stopped a tool call and said:", *(each.text for each in objections)]),
-        facts=tuple(each.text for each in objections),
-        concepts=concepts([each.raw for each in objections], ()),
-        evidence=evidence(objections),
-        at=observed_at(exchange),
-        origin="human",
-    )
-
-
-def _from_rules(exchange: Exchange, analysis: ExchangeAnalysis, rules: Sequence[Statement]) -> Observation:
-    request = analysis.request
-    return Observation(
-        type=ObservationType.DECISION,
-        title=headline(rules[0].text),
-        subtitle=truncate(rules[0].text, 160),
-        narrative=narrative([f"The user said: “{request.text}”"]),
-        facts=tuple(rule.text for rule in rules),
-        concepts=concepts([request.text], ()),
-        evidence=evidence(rules),
+        title=headline(rulings[0].text) or truncate(rulings[0].text, TITLE_MAX),
+        narrative=narrative([f"The user said: “{' '.join(each.text for each in rulings)}”"]),
+        facts=tuple(ruling.text for ruling in rulings),
+        concepts=concepts([each.raw for each in rulings], ()),
+        evidence=evidence(rulings),
         at=observed_at(exchange),
         origin="human",
     )

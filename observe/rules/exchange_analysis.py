@@ -9,7 +9,7 @@ from msgspec import Struct
 from ...archiver.files.clipping import GAP
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.sentences import strip_markdown
-from .phrase_patterns import at_start
+from .phrase_patterns import phrases
 from .salience import is_noise, is_status, salience
 from .statements import Heading, Statement, headings, quote_of, statements, with_valid_quotes
 from .user_request import UserRequest, plan_title, read_request
@@ -62,15 +62,7 @@ _CHANGING = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 """Pattern for shell commands that change files."""
-_RETRACTION = at_start(
-    r"""
-    (?:(?:ah|oh|h+m+|ok|okay|wait|sorry)[,.!\s—–-]+)*(?:scratch\sthat | false\salarm | never\s?mind
-    | you(?:['’]?re|\sare)\s(?:absolutely\s|completely\s)?right | on\ssecond\sthought
-    | i\s(?:was\s(?:wrong|mistaken)|misread|misunderstood) | my\s(?:mistake|bad|apologies)
-    | that(?:['’]s|\sis|\swas)\s(?:wrong|not\s(?:it|right|the\s(?:cause|issue|problem)))
-    | no,\s(?:that|wait|actually) | wait | actually)
-    """
-)
+_RETRACTION = phrases("exchange_analysis.retraction")
 """Pattern for the beginning of a reply that withdraws the reply before it."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...core.conversation import Kind, Turn
 from ...core.observation import Evidence
-from .phrase_patterns import at_start, whole_text
+from .phrase_patterns import phrases
 from .salience import is_status
 from .statements import Statement, statements, with_valid_quotes
 
@@ -28,6 +28,8 @@ class NoteLabel(StrEnum):
     OUTCOME = "Outcome"
     DECIDED = "Decided"
     OPEN = "Open"
+    CAUSE = "Cause"
+    PITFALL = "Gotcha"
     NEXT = "Next"
 
 
@@ -52,29 +54,9 @@ class HandoffNote(Struct, frozen=True):
         )
 
 
-_LABELS = {
-    NoteLabel.ASKED: r"""
-    primary request | (?:the )?user['’]?s? (?:request|goal|intent) | (?:overall|original)? ?(?:goal|request)s?
-    | objectives?
-    """,
-    NoteLabel.NEXT: r"""
-    (?:optional|suggested|recommended|proposed|possible|immediate)? ?next (?:steps?|actions?|up) | nächste schritte
-    | prochaines étapes | próximos pas[os]+ | 次のステップ | 다음 단계 | 下一步
-    """,
-    NoteLabel.OPEN: r"""
-    pending | remaining | outstanding | unfinished | open (?:items?|questions?|issues?|points?) | to-?dos? | unresolved
-    | not (?:yet )?(?:done|implemented|covered|tested|fixed|included) | what(?:['’]s|\sis) (?:left|missing|not)
-    | left to do | (?:known )?(?:limitations|blockers?) | blocked | in progress | follow-?ups? | deferred | postponed
-    | out of scope | (?:noch )?offen(?:e punkte)? | reste à faire | pendientes? | pendências | 残り\w*
-    | 未完了 | 남은 작업 | 待办 | 未完成
-    """,
-    NoteLabel.DECIDED: r"""
-    (?:key|design|important|technical)? ?decisions(?:\s(?:made|taken))?(?=\s*\Z) | entscheidungen | décisions
-    | decisiones | decisões | 決定
-    """,
-    NoteLabel.OUTCOME: r"current (?:work|state|status) | progress | done | completed | what (?:was|we|i) (?:done|did)",
-}
-_LABELLED = {label: at_start(pattern) for label, pattern in _LABELS.items()}
+_HEADED = (NoteLabel.ASKED, NoteLabel.NEXT, NoteLabel.OPEN, NoteLabel.DECIDED, NoteLabel.OUTCOME)
+"""Labels that the heading of a section can give to its notes."""
+_LABELLED = {label: phrases(f"handoff_notes.{label.name.lower()}") for label in _HEADED}
 _HEADING = re.compile(
     r"""\s{0,3}(?:
     \#{1,4}\s+(?:\d{1,2}[.)]\s+)?\**(?P<marked>[^*\n]{2,70}?)[*:\s]*$
@@ -91,18 +73,11 @@ _NUMBERED_MIN = 3
 _BEGIN = re.compile(r"^\s*(?:<summary>|Summary:)", re.MULTILINE)
 _END = re.compile(r"^\s*(?:</summary>|If you need specific details from before compaction)", re.MULTILINE)
 _NEXT_ACTION = re.compile(r"next (?:action|step|up)s?\s*(?:is|:|—|-)\s*", re.IGNORECASE)
-_NOTHING = at_start(
-    r"""
-    no(?:ne|t applicable|thing) | no (?:\w+ly )?(?:pending|remaining|outstanding|open|further|explicit|other|more)
-    | n/a | all (?:\w+ ){0,3}(?:complete|done) | (?:the )?user(?:['’]s)? (?:most recent|last|latest|explicitly|has not
-    |was)
-    | however | note that | from the (?:plan|todo) | per the user
-    """
-)
+_NOTHING = phrases("handoff_notes.nothing")
 _FINISHED = re.compile(
     r"^>|\b(?:completed?|answered|resolved)\b[.)*\s]*$|\bCOMPLETED\b|\bDONE\b|[✅✓☑]|\[x\]|~~", re.IGNORECASE
 )
-_UNINFORMATIVE = whole_text(r"conversation compacted.* | compacted .* | \[.*")
+_UNINFORMATIVE = phrases("handoff_notes.uninformative")
 
 
 def compaction_notes(turn: Turn) -> Iterator[HandoffNote]:

@@ -13,7 +13,7 @@ from ...core.observation import Evidence
 from ...core.sentences import strip_markdown
 from .exchange_analysis import TELLING, analyze_exchange
 from .handoff_notes import HandoffNote, NoteLabel, answer_notes, notes_of
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import phrases
 from .salience import is_noise, salience
 from .shell_commands import ShellRun, shell_runs
 from .statements import Statement, quote_of, statements
@@ -23,18 +23,9 @@ _LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
 """Names of tools for to-do lists."""
 _ITEM = re.compile(r"\[(\w+)\] (.+)")
 _UNFINISHED = {"pending", "in_progress"}
-_LEFT = anywhere(
-    r"""
-    still (?:needs?|missing|open|to do|has to|have to|fails?|stale|untracked) | remains? to | left to do | to-?dos?:
-    | remaining (?:work|steps?|tasks?|issues?) | (?:a|as|in a|for|one) follow-?up(?! \w+es\b) | follow-?ups?:
-    | not (?:yet )?(?:done|implemented|covered|tested|fixed|wired|configured|pushed|merged|committed|on main)
-    | (?:haven['’]t|have not|hasn['’]t|has not) (?:been )?(?:pushed|merged|committed|tested|run|verified)
-    | (?:nothing|none) (?:is|was|has been) (?:pushed|committed) | (?:is|are|left|remains?|still) uncommitted
-    | push (?:it )?when(?:ever)? | you(?:['’]ll|\swill)? need to | out of scope | later (?:phase|step|pr)
-    """
-)
-_NEXT = at_start(r"(?:the )?(?:suggested|recommended|logical)? ?next (?:steps?|actions?|up)(?:\s(?:is|are))? ?(?:to)?")
-_OTHERS = anywhere("pre-existing | unrelated | untouched | nothing left")
+_LEFT = phrases("open_items.left")
+_NEXT = phrases("open_items.next")
+_OTHERS = phrases("open_items.others")
 """Pattern for words that indicate that a sentence is not about open work of this session."""
 _LENGTHS = range(20, 241)
 _COMMAND_MAX = 60

@@ -1,25 +1,38 @@
-"""Compilation of readable lists of phrases into patterns.
+"""Patterns for the lists of phrases in `phrases.json`.
 
-A list is a regular expression with alternatives. Line ends and spaces around `|` are ignored.
+Each list has a name, `<module>.<constant>`, and a form. A phrase is a regular expression that ignores case:
+
+- `anywhere`: the phrase occurs as whole words.
+- `at_start`: the text begins with the phrase.
+- `whole_text`: the text is the phrase, with optional closing punctuation.
 """
 
 import re
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Final
 
+import msgspec
+
 QUESTION_WORDS: Final = "what|why|which|who|where|when|how"
+_FORMS: Final = {
+    "anywhere": r"(?<!\w)(?:{})(?!\w)",
+    "at_start": r"\A(?:{})(?!\w)",
+    "whole_text": r"\A(?:{})[.!:]*\Z",
+}
 
 
 class PhrasePattern:
     """Pattern for a list of phrases, compiled on first use, because a hook or server uses only a few of all lists."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self._pattern, re.IGNORECASE)
+        [(form, listed)] = _lists()[self._name].items()
+        return re.compile(_FORMS[form].format("|".join(listed)), re.IGNORECASE)
 
     @cached_property
     def search(self) -> Callable[[str], re.Match[str] | None]:
@@ -32,20 +45,12 @@ class PhrasePattern:
         return self._compiled.match
 
 
-def anywhere(listed: str) -> PhrasePattern:
-    """Return a pattern that matches a phrase as whole words anywhere."""
-    return PhrasePattern(rf"(?<!\w)(?:{_joined(listed)})(?!\w)")
+def phrases(name: str) -> PhrasePattern:
+    """Return the pattern for the list with this name."""
+    return PhrasePattern(name)
 
 
-def at_start(listed: str) -> PhrasePattern:
-    """Return a pattern that matches a phrase as whole words at the start."""
-    return PhrasePattern(rf"\A(?:{_joined(listed)})(?!\w)")
-
-
-def whole_text(listed: str) -> PhrasePattern:
-    """Return a pattern that matches a text consisting of a phrase and optional closing punctuation."""
-    return PhrasePattern(rf"\A(?:{_joined(listed)})[.!:]*\Z")
-
-
-def _joined(listed: str) -> str:
-    return re.sub(r" ?\| ?", "|", " ".join(listed.split()))
+@cache
+def _lists() -> dict[str, dict[str, list[str]]]:
+    data = files(__package__).joinpath("phrases.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, dict[str, list[str]]])

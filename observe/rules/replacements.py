@@ -1,7 +1,6 @@
 """Replacements: earlier observations of a session that a later observation corrects.
 
-An observation is replaced if the next prompt corrects it, if it proposed a plan that was carried out later, or if its
-commit is reverted.
+An observation is replaced if the next prompt corrects it, or if its commit is reverted.
 """
 
 import re
@@ -13,28 +12,13 @@ from ...core.conversation import Exchange, Kind
 from ...core.observation import Observation, ObservationType
 from ...core.sentences import headline
 from .exchange_analysis import accepted_commits
-from .outcome import PROPOSED
-from .phrase_patterns import at_start
+from .phrase_patterns import phrases
 
-_CORRECTED = at_start(
-    r"""
-    (?:(?:hm+|ok|okay|wait|yeah|well),? )?(?:no(?:,|\.|!)(?!\sneed|\sproblem|\sworries)
-    | no\s(?!need|problem|worries|idea)
-    | nope | (?:that|this|it)(?:['’]s|\sis|\swas)\s(?:wrong|incorrect)
-    | (?:that|this|it)(?:(?:['’]s|\sis|\swas)\snot|\s(?:is|was)n['’]t)\s(?:it|right|correct|true|what|how|a|an|the
-    |working)
-    | (?:it|this|that)\sshould(?:n['’]t|\snot) | are you sure | wrong | i did(?:n['’]t|\snot) (?:mean|ask|want)
-    | (?:you can|please)? ?(?:revert|undo|roll ?back) (?:that|this|it|your) | (?:it|that|this) (?:still)?
-    ?does(?:n['’]t|\snot))
-    """
-)
+_CORRECTED = phrases("replacements.corrected")
 _REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
 _WORD = re.compile(r"\w{4,}")
-_REPEATED, _SAME_TOPIC = 0.7, 0.4
-"""Minimum shares of the words of an earlier title that a later observation must contain to replace it.
-
-The first share applies to plans that were carried out, the second to corrections.
-"""
+_SAME_TOPIC = 0.4
+"""Minimum share of the words of an earlier title that a later observation must contain to replace it."""
 _WITHOUT_CHANGE = {ObservationType.DECISION, ObservationType.LEARNING, ObservationType.PATTERN, ObservationType.DEBUG}
 """Types of observations that describe no change, although they can list the files of their exchange."""
 
@@ -54,7 +38,7 @@ def find_replacements(parts: Sequence[tuple[int, Observation]], exchanges: Seque
         parts: Pairs of the index of an exchange in `exchanges`, and an observation, in order.
         exchanges: Exchanges of the session, in order.
     """
-    found = [*_corrected(parts, exchanges), *_carried_out(parts), *_reverted(parts, exchanges)]
+    found = [*_corrected(parts, exchanges), *_reverted(parts, exchanges)]
     return list({each.earlier: each for each in reversed(found)}.values())
 
 
@@ -83,17 +67,6 @@ def _is_about_same(old: Observation, new: Observation) -> bool:
         return True
     words = _words(old.title)
     return len(words & _words(f"{new.title} {' '.join(new.facts)}")) >= max(2, _SAME_TOPIC * len(words))
-
-
-def _carried_out(parts: Sequence[tuple[int, Observation]]) -> Iterator[Replacement]:
-    """Yield the plans that were proposed, and later approved or carried out."""
-    for earlier, (place, old) in enumerate(parts):
-        words = _words(old.title.removeprefix(PROPOSED)) if old.title.startswith(PROPOSED) else frozenset[str]()
-        for later, (other, new) in enumerate(parts):
-            common = len(words & _words(f"{new.title} {new.subtitle}"))
-            if words and other > place and common >= _REPEATED * len(words):
-                yield Replacement(earlier, later, new.evidence[0].start_line)
-                break
 
 
 def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...archiver.files.clipping import GAP
 from ...core.conversation import Speaker, Turn
 from ...core.sentences import sentences, strip_markdown, truncate
-from .phrase_patterns import at_start
+from .phrase_patterns import phrases
 from .salience import CHANGED, CUT, NAMED, needs_context
 
 STATEMENT_MAX = 320
@@ -50,9 +50,7 @@ _SENTENCE = re.compile(
 """Pattern for sentences, to distinguish them from headings that only name a section."""
 
 
-_CONTINUES = at_start(
-    "(?:the )?same | previously | neither | either way | as a result | the (?:first|second|third|others?|former|latter)"
-)
+_CONTINUES = phrases("statements.continues")
 """Pattern for the beginning of a sentence that refers to the previous sentence without a pronoun."""
 _BOLD, _INTRODUCTION = -2, -1
 """Depth of a label in bold type on its own line, and of a line that introduces a list."""

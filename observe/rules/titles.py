@@ -1,36 +1,25 @@
-"""Title of an outcome: the candidate line with the highest score.
+"""Choice of the line of an answer that states its result, as the title of an observation.
 
-The score is a sum of weights, one for each property of a line. The weights were fitted to ratings by two readers
-(`python -m bench.titles --fit`).
+The score of a line is a sum of weights, one for each of its properties. The weights were fitted to ratings by two
+readers (`python -m bench.titles --fit`).
 """
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from ...core.sentences import strip_markdown
+from ...core.clauses import is_open_ended
+from ...core.sentences import TITLE_MAX, headline, shorten, strip_markdown
 from .answer_headings import RESULT_WORDS, VERDICT, is_beside
-from .exchange_analysis import MINOR, ExchangeAnalysis
-from .phrase_patterns import QUESTION_WORDS, anywhere, at_start
-from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context
+from .exchange_analysis import ExchangeAnalysis
+from .phrase_patterns import phrases
+from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, needs_context
 from .title_candidates import ASIDE, Source, TitleCandidate, title_candidates
-from .user_request import LOOK, is_specific
+from .user_request import is_specific
 
-_DEPENDENT: Final = at_start(
-    r"""
-    otherwise | with | but | so | because | also | then | good | when | scope | done | before: | after: | exactly
-    | in that case | there (?:is|are) also | the (?:prior|previous|remaining|other|same|most impactful|rest|above
-    |former|latter) | verified | confirmed | checked
-    """
-)
+_DEPENDENT: Final = phrases("titles.dependent")
 """Pattern for the beginning of a sentence that continues the previous one or describes circumstances."""
-_NO_SUBJECT: Final = at_start(
-    r"""
-    (?:in\s[^,]{3,60},\s)?(?:it|this|that|these|those|they|here)\b(?!\s(?:repo(?:sitory)?|project|package)\b)
-    | as (?:you can see|requested|expected|mentioned) | (?:our|your|both|the (?:file|task|change|fix|issue|result)s?)\b
-    | [^,]{0,20}\balso\b
-    """
-)
+_NO_SUBJECT: Final = phrases("titles.no_subject")
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
 GENERIC: Final = re.compile(
     r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
@@ -40,43 +29,22 @@ GENERIC: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for words of a title that names no specific result."""
-_REMARK: Final = at_start(
-    r"""
-    (?:also )?(?:worth noting | worth documenting | note | relevant | related) | left alone
-    | (?:one|a) (?:\w+ ){0,2}(?:note|caveat) | caveat | for (?:future )?reference | by the way | fyi | heads[- ]up
-    | loose ends? | skipped | side note | false alarm | evidence | proof | sources?(?: of truth)? | docs?
-    | (?:changelog|docs?) note | see
-    """
-)
+_REMARK: Final = phrases("titles.remark")
 """Pattern for the beginning of a remark that is not part of the result."""
-_SUBORDINATE: Final = at_start("when | if | since | because | as | while | although | once | after | before")
-_QUESTION: Final = re.compile(rf"(?:{QUESTION_WORDS}|is|are|was|do|does|did|has|have)\s(?!to\b)", re.IGNORECASE)
-_UNCHANGED: Final = anywhere(
-    "(?:was|were|is|are) already | unchanged | untouched | (?:was|were|is|are) (?:not|never) affected | stays?"
-)
+_SUBORDINATE: Final = phrases("titles.subordinate")
+_UNCHANGED: Final = phrases("titles.unchanged")
 _DONE: Final = re.compile(r"\W*(?:done|fixed|implemented|shipped)\s[—–-]\s", re.IGNORECASE)
 _HASH: Final = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,40}\b")
-_INTENDED: Final = anywhere("i['’]ll | i will | i (?:still )?(?:need|have) to | i['’]m going to")
-REVIEW: Final = at_start(
-    r"(?:(?:code|security|adversarial) )?(?:review | audit) | do an? (?:\w+ ){0,2}(?:review | audit)"
-)
+_INTENDED: Final = phrases("titles.intended")
+REVIEW: Final = phrases("titles.review")
 """Pattern for a request to review something."""
 _OVERVIEW: Final = re.compile(
     r"\W*(?:overview|summary|scope|context|background|purpose|what (?:this|it|the|is|changed))", re.IGNORECASE
 )
 """Pattern for headings above the description of reviewed code."""
-_DESCRIBES: Final = at_start(
-    "adds? | implements? | introduces? | backed by | this (?:pr|branch|commit|change) | reviewed"
-)
+_DESCRIBES: Final = phrases("titles.describes")
 """Pattern for the beginning of a sentence that describes reviewed code."""
-_ACTIVITY: Final = at_start(
-    r"""
-    ran | checked | reviewed | verified | confirmed | reproduced | inspected | examined | looked | searched | tested
-    | traced | source of truth | sources? | suggested | to answer | (?:the |an? )?(?:\S+ ){0,3}(?:sub-?)?agents?
-    (?:was|is|has|launched|dispatched|counted|found|reported|returned) | non-issues? | alternatives?
-    | the alternative | one caveat
-    """
-)
+_ACTIVITY: Final = phrases("titles.activity")
 """Pattern for the beginning of a sentence about the work that led to the result."""
 _HEDGED: Final = re.compile(
     r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
@@ -95,36 +63,24 @@ _RESULT_LABEL: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for a label that precedes the result on its line, as in `**Root cause**: …`."""
-_RECOMMENDATION: Final = at_start(
-    r"""
-    (?:i|we)(?:['’]d|\swould)? (?:still )?(?:recommend|suggest|lean|go with|pick|choose) | (?:my )?recommendation
-    | (?:the )?(?:best|right|simplest|cleanest|safest) (?:option|choice|approach|fix|way) (?:here )?is | recommended
-    """
-)
+_RECOMMENDATION: Final = phrases("titles.recommendation")
 _YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
-_LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
+_LENGTH: Final = ((30, "short"), (60, "medium"))
 _DETAILED: Final = 125
 """Minimum characters of a detailed sentence, with its Markdown."""
 
 WEIGHTS: Final = {
-    "plan to carry out": 2.00,
-    "finding of a review": 1.10,
-    "commit": 0.94,
-    "telling commit": 0.69,
     "verdict": 0.60,
-    "very long": 0.54,
     "recommendation": 0.50,
-    "order": 0.45,
     "heading of the answer": 0.40,
     "reported as done": 0.40,
     "on the request": 0.38,
     "much on the request": 0.36,
     "first of the answer": 0.30,
     "result heading": 0.30,
-    "minor commit": 0.25,
     "change": 0.22,
     "yes or no": 0.20,
     "detailed": 0.20,
@@ -134,8 +90,6 @@ WEIGHTS: Final = {
     "cause": 0.17,
     "long": 0.12,
     "medium": -0.10,
-    "question": -0.11,
-    "session": -0.20,
     "hedged": -0.20,
     "later in the answer": -0.23,
     "dependent": -0.24,
@@ -144,36 +98,109 @@ WEIGHTS: Final = {
     "introduction": -0.30,
     "aside": -0.36,
     "unspecific": -0.37,
-    "inspection": -0.40,
     "listed": -0.46,
     "no subject": -0.50,
     "beside the results": -0.50,
     "incomplete": -0.50,
     "intention": -0.50,
     "unchanged": -0.50,
-    "bare question": -0.50,
     "first person": -0.51,
     "short": -0.56,
-    "status": -0.59,
     "generic": -0.80,
     "description": -0.80,
-    "finding": -0.86,
     "remark": -0.90,
 }
-"""Weight of each property of a candidate.
+"""Weight of each property of a candidate. Fitted weights below 0.1 are omitted."""
+_RESULT_MIN, _ANSWER_MIN = 0.3, 0.4
+"""Minimum score of the title of an outcome, and of a verdict."""
+_SHORT_MIN = 24
+"""Minimum characters of the beginning of an answer that can be a title."""
+_UNCLEAR: Final = frozenset(
+    {
+        "dependent",
+        "no subject",
+        "first person",
+        "aside",
+        "activity",
+        "incomplete",
+        "intention",
+        "generic",
+        "remark",
+        "beside the results",
+        "cut in a quotation",
+        "unspecific",
+        "introduction",
+    }
+)
+"""Properties of a line that a reader who was not there does not understand, or that states no result."""
+_ADDRESSED: Final = frozenset({"first person", "aside", "activity"})
+"""Properties of a line that may still state a change: `The footer now uses your colours`."""
+_ANSWERS: Final = frozenset(
+    {
+        "verdict",
+        "result heading",
+        "cause",
+        "recommendation",
+        "yes or no",
+        "on the request",
+        "two names",
+        "first of the answer",
+    }
+)
+"""Properties of a line that can answer a question."""
 
-Fitted weights below 0.1 are omitted. Some weights were increased after trials: those of plan headings, generic titles,
-titles without a subject, and titles truncated within a quotation. Weights of headings, reviews, remarks and orders
-were chosen by reading titles of the train split.
-"""
+
+def best_result(analysis: ExchangeAnalysis) -> tuple[TitleCandidate | None, float]:
+    """Return the best line of the answer that can be understood alone, and its score.
+
+    Without one, return a line that states a change although it addresses the user. Without both, return None and 0.
+    """
+    scored = [(score(each, analysis), each, set(features(each, analysis))) for each in title_candidates(analysis)]
+    clear = [pair for pair in scored if not pair[2] & _UNCLEAR and pair[0] >= _RESULT_MIN]
+    stated = [pair for pair in scored if "change" in pair[2] and not pair[2] & (_UNCLEAR - _ADDRESSED)]
+    rating, line, _ = max(clear or stated, key=lambda pair: pair[0], default=(0.0, None, None))
+    return line, rating if clear else 0.0
 
 
-_STATED: Final = frozenset({Source.ANSWER, Source.FINDING})
+def best_answer(analysis: ExchangeAnalysis) -> TitleCandidate | None:
+    """Return the line that answers the request best, such as a verdict, a cause or a recommendation, or None."""
+    answers = [each for each in title_candidates(analysis) if _is_answer(set(features(each, analysis)))]
+    best = max(answers, key=lambda each: score(each, analysis), default=None)
+    return best if best is not None and score(best, analysis) >= _ANSWER_MIN else None
 
 
-def best_title(analysis: ExchangeAnalysis, session_title: str = "") -> TitleCandidate | None:
-    """Return the candidate with the highest score, or None without candidates. On a tie, the first one wins."""
-    return max(title_candidates(analysis, session_title), key=lambda each: score(each, analysis), default=None)
+def _is_answer(properties: set[str]) -> bool:
+    return bool(properties & _ANSWERS) and not properties & (_UNCLEAR - {"dependent", "no subject"})
+
+
+def answer_title(answer: TitleCandidate, analysis: ExchangeAnalysis) -> str:
+    """Return the answer, after its question unless the answer names the subject itself or both are too long.
+
+    The title is empty if the answer cannot be understood alone, and does not fit after its question.
+    """
+    if _names_subject(answer, analysis):
+        return answer.text
+    question = headline(analysis.request.title.rstrip("?"))
+    both = f"{question} → {answer.text}"
+    if question and len(both) <= TITLE_MAX:
+        return both
+    opening = answer.text.partition(". ")[0]
+    if len(opening) >= _SHORT_MIN and _is_self_contained(answer, analysis):
+        return answer.text
+    short = shorten(answer.text, TITLE_MAX - len(question) - 3) if question else ""
+    return f"{question} → {short}" if len(short) >= _SHORT_MIN else ""
+
+
+def _is_self_contained(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+    """Return whether a line can be understood without the conversation, and states a result."""
+    return not _UNCLEAR.intersection(features(candidate, analysis))
+
+
+def _names_subject(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+    """Return whether a line can be understood alone and shares at least two words with the request."""
+    verdict = candidate.source is Source.HEADING and VERDICT.match(candidate.raw) is not None
+    on_request = _shared(candidate.text, analysis.request.text) > 1
+    return on_request and not verdict and _is_self_contained(candidate, analysis)
 
 
 def score(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> float:
@@ -183,37 +210,35 @@ def score(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> float:
 
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
     """Yield the properties that apply to a candidate, by their names in `WEIGHTS`."""
-    text, source = candidate.text, candidate.source
-    shared = 0 if source is Source.REQUEST else _shared(text, analysis.request.text)
-    yield source
+    text = candidate.text
+    stated = candidate.source is Source.ANSWER
+    shared = _shared(text, analysis.request.text)
+    yield candidate.source
     yield from _place(candidate, analysis)
-    yield next((name for most, name in _LENGTH if len(text) < most), "very long")
+    yield next((name for most, name in _LENGTH if len(text) < most), "long")
     for name, holds in (
         ("change", CHANGED.match(text)),
         ("cause", CAUSE.search(candidate.raw)),
         ("two names", len(NAMED.findall(candidate.raw)) > 1),
-        ("question", "?" in candidate.raw),
         ("dependent", needs_context(text) or _DEPENDENT.match(text)),
         ("aside", ASIDE.match(text) or HOUSEKEEPING.search(candidate.raw)),
         ("first person", _FIRST_PERSON.search(text)),
-        ("status", is_status(text) or is_noise(text)),
-        ("unspecific", not is_specific(_ADDRESS.sub("", text))),
-        ("detailed", source in _STATED and len(candidate.raw) >= _DETAILED),
+        ("unspecific", not is_specific(_ADDRESS.sub("", text), 3)),
+        ("detailed", stated and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
         ("result heading", _RESULT_HEADING.match(_heading_of(candidate))),
-        ("recommendation", source is Source.ANSWER and _RECOMMENDATION.match(strip_markdown(candidate.raw))),
-        ("yes or no", source is Source.ANSWER and _YES_NO.match(candidate.raw)),
+        ("recommendation", stated and _RECOMMENDATION.match(strip_markdown(candidate.raw))),
+        ("yes or no", stated and _YES_NO.match(candidate.raw)),
         ("activity", _ACTIVITY.match(text)),
         ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", GENERIC.search(text)),
-        ("incomplete", _SUBORDINATE.match(text) and text[-20:] not in strip_markdown(candidate.raw)[-30:]),
-        ("bare question", source in {Source.REQUEST, Source.SESSION} and _QUESTION.match(text)),
-        ("unchanged", source is Source.ANSWER and _UNCHANGED.search(text)),
+        ("incomplete", _is_incomplete(candidate)),
+        ("unchanged", stated and _UNCHANGED.search(text)),
         ("intention", _INTENDED.search(candidate.raw)),
-        ("remark", source is Source.ANSWER and _REMARK.match(strip_markdown(candidate.raw))),
-        ("description", source is Source.ANSWER and _describes(candidate, analysis)),
+        ("remark", stated and _REMARK.match(strip_markdown(candidate.raw))),
+        ("description", stated and _describes(candidate, analysis)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
-        ("beside the results", source is Source.ANSWER and is_beside(candidate.topic)),
+        ("beside the results", stated and is_beside(candidate.topic)),
         ("listed", candidate.listed and not _is_labelled(candidate)),
         ("on the request", shared > 1),
         ("much on the request", shared > 3),
@@ -224,41 +249,31 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
 
 def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
     """Yield the properties that depend on the source of a candidate."""
-    request = analysis.request
-    match candidate.source:
-        case Source.COMMIT:
-            yield "minor commit" if MINOR.match(candidate.text) else "telling commit"
-        case Source.ANSWER:
-            if candidate.place:
-                yield "later in the answer"
-            elif not candidate.listed:
-                yield "first of the answer"
-                if (
-                    _DONE.match(candidate.raw)
-                    and len(candidate.text) > _LENGTH[0][0]
-                    and not _HASH.search(candidate.text)
-                ):
-                    yield "reported as done"
-            if request.title.endswith("?") or request.looks:
-                yield "answer to a question"
-        case Source.HEADING:
-            if candidate.leads:
-                yield "heading of the answer"
-            elif candidate.raw.endswith((":", ":**")):
-                yield "introduction"
-            if VERDICT.match(candidate.raw):
-                yield "verdict"
-            if not candidate.place and REVIEW.match(request.title):
-                yield "finding of a review"
-        case Source.REQUEST:
-            if candidate.place == 0 and request.plan:
-                yield "plan to carry out"
-            elif candidate.place == 0 and request.orders and not (request.looks or analysis.interrupted):
-                yield "order"
-            elif LOOK.match(candidate.text):
-                yield "inspection"
-        case _:
-            pass
+    if candidate.source is Source.HEADING:
+        if candidate.leads:
+            yield "heading of the answer"
+        elif candidate.raw.endswith((":", ":**")) and not CHANGED.match(candidate.text):
+            yield "introduction"
+        if VERDICT.match(candidate.raw):
+            yield "verdict"
+        return
+    if candidate.place:
+        yield "later in the answer"
+    elif not candidate.listed:
+        yield "first of the answer"
+        if _DONE.match(candidate.raw) and len(candidate.text) > _LENGTH[0][0] and not _HASH.search(candidate.text):
+            yield "reported as done"
+    if analysis.request.title.endswith("?") or analysis.request.looks:
+        yield "answer to a question"
+
+
+def _is_incomplete(candidate: TitleCandidate) -> bool:
+    """Return whether a line leads on to a list, ends openly, or lost its main clause."""
+    opens_list = is_open_ended(candidate.raw) and not (candidate.leads or CHANGED.match(candidate.text))
+    if opens_list or is_open_ended(candidate.text):
+        return True
+    whole = candidate.text[-20:] in strip_markdown(candidate.raw)[-30:]
+    return not whole and _SUBORDINATE.match(candidate.text) is not None
 
 
 def _is_labelled(candidate: TitleCandidate) -> bool:

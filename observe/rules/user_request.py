@@ -7,12 +7,14 @@ from msgspec import Struct
 from ...archiver.files.clipping import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.sentences import headline, strip_markdown, truncate
-from .phrase_patterns import anywhere, at_start
+from .phrase_patterns import phrases
 from .salience import NAMED
 from .statements import Statement, quote_of, statements, with_valid_quotes
 
 REQUEST_MAX = 420
 _WHOLE_MAX = 1_500
+_TITLE_MAX = 240
+"""Maximum characters of the title of a request. A title that is shown is shorter."""
 
 _TITLE_LABEL = re.compile(r"(?:implementation |the )?plan\s*[:—–-]\s*", re.IGNORECASE)
 _REASONS = re.compile(
@@ -40,38 +42,10 @@ _ROUTINE = frozenset(
 )
 _COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
 """Pattern for a slash command. A request may follow it."""
-_ACTION = at_start(
-    r"""
-    adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport | be
-    | block | build | bump | change | check | clarify | clean | collapse | combine | compare | configure | consolidate
-    | convert
-    | copy | cover | create | debug | delete | deploy | describe | design | diagnose | disable | display | distinguish
-    | document | drop | enable | ensure | evaluate | expand | explain | explore | export | expose | extend | extract
-    | fetch | filter | find | fix | format | generate | give | group | handle | hide | highlight | hook | implement
-    | improve | include | increase | inline | insert | install | integrate | introduce | investigate | keep | limit
-    | list | load | log | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin
-    | plan | port
-    | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
-    | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
-    | set ?up | set | show | simplify | skip | sort | split | store | suggest | summari[sz]e | support | swap | switch
-    | test | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify
-    | wire | wrap | write
-    """
-)
-LOOK = at_start(
-    r"""
-    analy[sz]e | assess | audit | check | compare | debug | describe | diagnose | evaluate | execute | explain | explore
-    | find | investigate | list | look | perform | plan | propose | research | review | run | search | suggest
-    | summari[sz]e | test | understand | verify
-    """
-)
+_ACTION = phrases("user_request.action")
+LOOK = phrases("user_request.look")
 """Pattern for an instruction to inspect, think or explain. Such an instruction does not state its result."""
-_BRANCHING = at_start(
-    r"""
-    (?:create|switch|check ?out|delete|push|merge|rebase|pull|open|go)\b(?! branching).{0,40}\b(?:branch(?:es)?|main
-    |master|prs?|worktree)
-    """
-)
+_BRANCHING = phrases("user_request.branching")
 """Pattern for instructions about branches, such as `push to main`. They do not describe the change itself."""
 _ASKED_FOR = re.compile(
     r"(?:.{8,120}?[,;.:—–-]\s*)?(?:(?:and|so|but|then)\s)?(?:can|could|would|will)\s(?:you|we)\s"
@@ -87,7 +61,7 @@ _ORDERED_BY = 4
 """Number of sentences of a prompt that are searched for an instruction."""
 _LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
 """Pattern for the end of a sentence in a text without capital letters."""
-_WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
+_WISH = phrases("user_request.wish")
 
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -101,6 +75,10 @@ _VAGUE = frozenset(
     were what when where which who why will with work works would write yes you your""".split()
 )
 """Words that do not describe the subject of a request."""
+
+
+_POINTS = re.compile(r"\b(?:this|that|these|those|it|them|there|same|above)\b", re.IGNORECASE)
+"""Pattern for words that point to an earlier message."""
 
 
 class UserRequest(Struct, frozen=True):
@@ -164,7 +142,7 @@ def _plan(turn: Turn, markdown: str) -> UserRequest:
     if not title and not why:
         return _prompt(turn)
     return UserRequest(
-        title or headline(why),
+        title or headline(why, _TITLE_MAX),
         why,
         quote_of(quote),
         turn.line,
@@ -206,7 +184,8 @@ def _prompt(turn: Turn) -> UserRequest:
 
 def _title(statements: list[Statement]) -> str:
     """Return the first sentence or, if it is not an instruction, a later sentence that is one."""
-    titles = [headline(_order(statement.text)) for statement in statements[:_ORDERED_BY]]
+    orders = [_order(statement.text) for statement in statements[:_ORDERED_BY]]
+    titles = [headline(order, _TITLE_MAX) or truncate(order, _TITLE_MAX) for order in orders]
     if not titles:
         return ""
     if not _ACTION.match(titles[0]):
@@ -222,10 +201,18 @@ def _order(sentence: str) -> str:
     return asked["order"] if asked and _ACTION.match(asked["order"]) and is_specific(asked["order"]) else sentence
 
 
-def is_specific(title: str) -> bool:
-    """Return whether a title names its subject. `fix it again`, for example, does not."""
-    words = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
-    return len(words) >= 2 or (len(words) == 1 and NAMED.search(title) is not None)
+def is_specific(title: str, words: int = 2) -> bool:
+    """Return whether a title names its subject with so many words. `fix it again`, for example, does not.
+
+    A name of code replaces all words but one.
+    """
+    telling = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
+    return len(telling) >= words or (len(telling) > 0 and NAMED.search(title) is not None)
+
+
+def stands_alone(order: str) -> bool:
+    """Return whether an order can be understood without the conversation: `add retries to the uploader`."""
+    return is_specific(order) and _POINTS.search(order) is None
 
 
 def _fit(statements: list[Statement]) -> str:

@@ -17,6 +17,7 @@ from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, Trust
 from ...core.read_cost import read_cost
 from ...core.results import Detail, ReplacedBy
+from ...core.sentences import TITLE_MAX, shorten
 from .session_names import SessionName, SessionNames
 
 if TYPE_CHECKING:
@@ -168,8 +169,8 @@ def exchange_observation(exchange: Exchange) -> Observation:
     quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
     return Observation(
         type=ObservationType.GENERAL,
-        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without text",
-        subtitle=one_line(prompt, _SUBTITLE) if len(prompt) > _TITLE else "",
+        title=_title_of(_asked(prompt) or answer) or "Tool use without text",
+        subtitle=one_line(prompt, _SUBTITLE) if len(prompt) > TITLE_MAX else "",
         narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
         files_read=exchange.reads,
         files_modified=exchange.writes,
@@ -177,6 +178,12 @@ def exchange_observation(exchange: Exchange) -> Observation:
         at=exchange.started,
         origin="human" if prompt else "assistant",
     )
+
+
+def _title_of(text: str) -> str:
+    """Return the beginning of a prompt or an answer as a title, cut at a clause if possible."""
+    whole = one_line(text)
+    return whole if len(whole) <= TITLE_MAX else shorten(whole, TITLE_MAX) or one_line(text, TITLE_MAX)
 
 
 def _chunk_title(stored: StoredChunk) -> str:

@@ -13,7 +13,7 @@ from ...archiver.files.clipping import one_line
 from ...core import ids
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
-from ...core.observation import DETAIL_TOKENS, SUMMARY
+from ...core.observation import DETAIL_TOKENS
 from ...core.query import LIMIT_MAX, Filters, Grouping, Query
 from ...core.results import Hit, Results, Timeline
 from ..query.query_analysis import AnalyzedQuery, unquoted
@@ -293,8 +293,8 @@ class Hits:
         return Hit(
             id=_public_id(each),
             kind="observation" if learned else "exchange",
-            type=str(observation.type),
-            title=observation.title,
+            type="session" if observation.is_summary else str(observation.type),
+            title=observation.name,
             project=location.project,
             at=observation.at,
             score=event.score,
@@ -310,7 +310,7 @@ class Hits:
 
     def _session_hit(self, hit: Hit, number: int) -> Hit:
         """Return a hit for the whole session of this hit: with the ID, the title and the token cost of the session."""
-        title = hit.session_title or hit.title.removeprefix(SUMMARY)
+        title = hit.session_title or hit.title
         cost = self._sessions.tokens(number)
         return replace(hit, id=hit.short_session_id, kind="session", type="session", title=title, tokens=cost)
 

@@ -1,22 +1,23 @@
-"""Phrases that indicate lasting preferences or quoted text, one module with one table for each language.
+"""Phrases that indicate lasting preferences or quoted text, one JSON file for each language.
 
-To add a language, copy a module, list it here, and add sentences to `tests/observe/extraction/preferences.json`.
+To add a language, copy a file, name it in `LANGUAGES`, and add sentences to
+`tests/observe/extraction/preferences.json`.
 """
 
 from functools import cache
+from importlib.resources import files
+from typing import Final
 
-from .chinese import CHINESE
-from .english import ENGLISH
-from .french import FRENCH
-from .german import GERMAN
-from .japanese import JAPANESE
-from .korean import KOREAN
-from .language import LanguagePatterns, compiled
-from .portuguese import PORTUGUESE
-from .spanish import SPANISH
+import msgspec
+
+from .language import Language, LanguagePatterns, compiled
+
+LANGUAGES: Final = ("english", "german", "french", "spanish", "portuguese", "japanese", "korean", "chinese")
 
 
 @cache
 def languages() -> tuple[LanguagePatterns, ...]:
     """Return the patterns of all languages. The first call compiles them."""
-    return tuple(map(compiled, (ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, JAPANESE, KOREAN, CHINESE)))
+    folder = files(__package__)
+    data = (folder.joinpath(f"{name}.json").read_bytes() for name in LANGUAGES)
+    return tuple(compiled(msgspec.json.decode(each, type=Language)) for each in data)

@@ -1,8 +1,7 @@
 """Table of phrases for one language.
 
 The table contains phrases that state lasting preferences, and phrases that announce the text of another author. Each
-phrase is a regular expression that ignores case. A field is a tuple of phrases, or a string with phrases separated by
-`|`. Spaces around `|` and line ends are ignored.
+phrase is a regular expression that ignores case.
 """
 
 import re
@@ -29,15 +28,15 @@ class Language(Struct, frozen=True):
         spaced: False if words are not separated by spaces. Phrases then count anywhere in a sentence.
     """
 
-    openers: str
+    openers: tuple[str, ...]
     lasting: tuple[str, ...]
     rules: tuple[str, ...]
-    limited: str
-    references: str
-    corrections: str
-    sources: str
+    limited: tuple[str, ...]
+    references: tuple[str, ...]
+    corrections: tuple[str, ...]
+    sources: tuple[str, ...]
     attributions: tuple[str, ...]
-    reasons: str = "(?!)"
+    reasons: tuple[str, ...] = ("(?!)",)
     spaced: bool = True
 
 
@@ -57,7 +56,7 @@ class LanguagePatterns(Struct, frozen=True):
 
 def compiled(language: Language) -> LanguagePatterns:
     """Compile the phrases of a language."""
-    openers = _joined(language.openers)
+    openers, corrections = "|".join(language.openers), "|".join(language.corrections)
     clause = rf"(?:\A\W*|[,;(–—]\s*|\s(?=(?:{openers})\W))(?:(?:{openers})[,:.!]*\s+)*" if language.spaced else ""
     start, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
 
@@ -71,14 +70,10 @@ def compiled(language: Language) -> LanguagePatterns:
         openers=re.compile(rf"(?:(?:{openers})\W*)+", re.IGNORECASE),
         lasting=at_clause("|".join(language.lasting)),
         rules=at_clause("|".join(language.rules)),
-        limited=anywhere(_joined(language.limited)),
-        references=anywhere(_joined(language.references)),
-        corrections=re.compile(rf"\A\W*(?:(?:{openers})[,:.!]*\s*)*(?:{_joined(language.corrections)})", re.IGNORECASE),
-        sources=anywhere(_joined(language.sources)),
+        limited=anywhere("|".join(language.limited)),
+        references=anywhere("|".join(language.references)),
+        corrections=re.compile(rf"\A\W*(?:(?:{openers})[,:.!]*\s*)*(?:{corrections})", re.IGNORECASE),
+        sources=anywhere("|".join(language.sources)),
         attributions=anywhere("|".join(language.attributions)),
-        reasons=anywhere(_joined(language.reasons)),
+        reasons=anywhere("|".join(language.reasons)),
     )
-
-
-def _joined(listed: str) -> str:
-    return re.sub(r" ?\| ?", "|", " ".join(listed.split()))

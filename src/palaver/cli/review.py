@@ -12,6 +12,7 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.core.memory import StoredMemory
+from palaver.core.origin import Origin
 from palaver.observe.extraction.preferences import EXCHANGE, PreferenceCandidate, keep, preference_candidates
 from palaver.observe.extraction.preferences import decline as decline_preference
 from palaver.observe.memory import MemoryCore
@@ -41,9 +42,11 @@ class ReviewItem(Struct, frozen=True):
         """Return the proposal as terminal text."""
         shown = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
-            label = "Preference"
-            source = f"your words in session {shown['session_id']}, {shown['path']} line {shown['line']}"
-            source += f" ({shown['exchange']})\n  Trust: {shown['trust']}, because you typed it. It {shown['reason']}."
+            typed = self.fields["origin"] == Origin.HUMAN
+            label, author = ("Preference", "your words") if typed else ("Note", "a note")
+            source = f"{author} in session {shown['session_id']}, {shown['path']} line {shown['line']}"
+            source += f" ({shown['exchange']})\n  Trust: {shown['trust']}"
+            source += f"{', because you typed it' if typed else ''}. It {shown['reason']}."
         else:
             label = "Golden rule"
             source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store.observation_table import OPTED_OUT
@@ -11,9 +12,10 @@ from palaver.core.origin import Origin
 from palaver.observe.extraction.preferences import Reason, decline, keep, preference_candidates
 from palaver.observe.memory import MemoryCore
 from palaver.observe.observe_pending import observe_pending
+from palaver.observe.rules.agent_notes import NOTE_PREFIX
 
 from ...search.fake_embedder import FakeEmbedder
-from ...search.history import History, Said
+from ...search.history import History, Said, learned
 
 RULE = "From now on use tabs in all templates of the shop."
 
@@ -140,3 +142,35 @@ def test_excluded_exchange_proposes_nothing(archive: History) -> None:
         for key in archive.store.items.all_keys():
             archive.store.observations.replace(key, 1, [], OPTED_OUT)
     assert list(preference_candidates(archive.store)) == []
+
+
+def test_notes_of_agents_come_first(tmp_path: Path) -> None:
+    """A note that an agent wrote for later sessions is proposed before the user's sentences, with its own origin."""
+    history = History(tmp_path)
+    history.say("one", Said(RULE))
+    history.learn(1, learned("Tests need Docker"))
+    note = replace(
+        learned("The user wants small commits", lines=(2, 2)),
+        subtitle=f"{NOTE_PREFIX}commits.md",
+        facts=("One change a commit, and the reason in the body.",),
+        origin=Origin.ASSISTANT,
+    )
+    history.learn(1, note)
+
+    first, second = preference_candidates(history.store)
+
+    text = "The user wants small commits: One change a commit, and the reason in the body."
+    assert (first.memory.content, first.memory.origin, first.reason) == (text, Origin.ASSISTANT, Reason.NOTED)
+    assert second.memory.content == RULE
+
+
+def test_rule_is_proposed_if_the_agent_acknowledged_it(tmp_path: Path) -> None:
+    """A sentence that is only worded as a rule is proposed after a promise to follow it."""
+    history = History(tmp_path)
+    rule = "Always run `make lint` before you commit."
+    history.say("one", Said(rule, "The lint run found two problems."))
+    assert list(preference_candidates(history.store)) == []
+
+    history.say("two", Said(rule, "Understood, I'll always run it first."), project="shop")
+    (found,) = preference_candidates(history.store)
+    assert (found.memory.content, found.reason) == (rule, Reason.ACKNOWLEDGED)

@@ -44,7 +44,10 @@ def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
     assert len(stage.provider.calls) == 1
     assert stage.store.exchanges.count_unobserved("rules-next") == 0
 
-    stage.say("one", changing_exchange(1, "The cause was the loader, which read the folder before its name was known."))
+    stage.say(
+        "one",
+        changing_exchange(1, "The loader read the folder before its name was known, so `loader.py` starts later."),
+    )
 
     assert stage.extractors() == [VERSION]
     assert stage.run().asked == 1

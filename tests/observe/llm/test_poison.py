@@ -29,7 +29,7 @@ ELSEWHERE = (
 def poisoned(stage: Stage, order: str, tool: str, *, obeyed: bool) -> int:
     """Archive an exchange with an instruction in tool output, optionally repeated by the assistant. Return its key."""
     turns = [
-        Turn(1, Speaker.HUMAN, Kind.PROMPT, "Look at the ticket about the slow import and repair what is broken."),
+        Turn(1, Speaker.HUMAN, Kind.PROMPT, "Make the slow import of the ticket faster, and repair what is broken."),
         Turn(2, Speaker.ASSISTANT, Kind.CALL, f"{tool}: ticket 12", tool=tool, call="c1"),
         Turn(3, Speaker.TOOL, Kind.RESULT, f"Ticket 12. {order}", call="c1"),
         Turn(4, Speaker.ASSISTANT, Kind.PROSE, "The import was slow because every row opened the file anew. " * 3),

@@ -44,6 +44,13 @@ class Script:
     def edited(self, path: str) -> "Script":
         return self._used("Edit", f"Edit: {CWD}/{path}\n- old\n+ new", f"{CWD}/{path}", writes=(f"{CWD}/{path}",))
 
+    def wrote(self, path: str, text: str) -> "Script":
+        return self._used("Write", f"Write: {CWD}/{path}\n{text}", f"{CWD}/{path}", writes=(f"{CWD}/{path}",))
+
+    def replaced(self, path: str, old: str, new: str) -> "Script":
+        text = f"Edit: {CWD}/{path}\n- {old}\n+ {new}"
+        return self._used("Edit", text, f"{CWD}/{path}", writes=(f"{CWD}/{path}",))
+
     def read(self, path: str) -> "Script":
         return self._used("Read", f"Read: {path}", path, reads=(path,))
 

@@ -1,38 +1,38 @@
-"""Phrase lists match only whole words, and are compiled when they are used."""
+"""Phrase lists match only whole words. Each list is used, and each use has a list."""
 
 import re
+from importlib.resources import files
+from pathlib import Path
 
-import pytest
+import orjson
 
-from palaver.observe.rules.phrase_patterns import anywhere, at_start, whole_text
+from palaver.observe.rules.phrase_patterns import phrases
 
-
-def test_layout_of_lists_is_ignored() -> None:
-    """Line ends and spaces around bars are ignored, but spaces inside a phrase are not."""
-    phrases = anywhere("""
-        root cause | turns?
-        out
-        | because
-    """)
-
-    assert phrases.search("it TURNS out")
-    assert phrases.search("the root cause.")
-    assert not phrases.search("the root  causes")
+FOLDER = files("palaver.observe.rules")
+LISTS = orjson.loads(FOLDER.joinpath("phrases.json").read_bytes())
 
 
-def test_the_first_use_compiles_a_list() -> None:
-    """A list is compiled by its first use, so an error in it is raised there."""
-    phrases = anywhere("fix | (add")
+def test_every_list_compiles() -> None:
+    """Each list is a valid regular expression of a known form."""
+    for name in LISTS:
+        phrases(name).search("text")
 
-    with pytest.raises(re.error):
-        phrases.search("a fix")
+
+def test_every_list_is_used() -> None:
+    """Each list is named in the module that its name begins with, and no module names another list."""
+    observe = Path(str(FOLDER)).parent
+    sources = {path.name: path.read_text(encoding="utf-8") for path in observe.rglob("*.py")}
+    written = {name for source in sources.values() for name in re.findall(r'phrases\("([^"]+)"\)', source)}
+    derived = [name for source in sources.values() for name in re.findall(r'phrases\(f"(\w+\.)', source)]
+
+    assert written <= set(LISTS)
+    assert [name for name in set(LISTS) - written if not name.startswith(tuple(derived))] == []
 
 
 def test_words_are_whole() -> None:
-    """`fix` does not match in `prefix` or `fixture`."""
-    assert anywhere("fix").search("a fix.")
-    assert not anywhere("fix").search("prefix fixture")
-    assert at_start("fix | add").match("add it")
-    assert not at_start("fix | add").match("to add")
-    assert whole_text("done | ok").match("Done!")
-    assert not whole_text("done | ok").match("done it")
+    """`because` does not match within a word, and a list for the start of a text does not match later."""
+    assert phrases("salience.cause").search("it fails because of that")
+    assert not phrases("salience.cause").search("itbecauses")
+    assert phrases("user_request.action").match("add it")
+    assert not phrases("user_request.action").match("to add")
+    assert not phrases("user_request.action").match("addition")

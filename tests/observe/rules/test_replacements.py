@@ -6,7 +6,7 @@ from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe.rules.replacements import find_replacements
 
 from .exchange_script import Script
-from .test_session_summary import one_file
+from .test_session_card import one_file
 
 
 def noted(title: str, *files: str, type: ObservationType = ObservationType.FEATURE) -> Observation:  # noqa: A002
@@ -61,18 +61,6 @@ def test_another_subject_is_not_replaced() -> None:
     """A correction replaces nothing if the observations share no file and few words, or if the user decided it."""
     assert links("no, look at the menu", later=noted("Sorted by name", "menu.py")) == []
     assert links("no, below", later=noted("Below", "page.py", type=ObservationType.DECISION)) == []
-
-
-def test_plan_that_was_carried_out() -> None:
-    """A plan that was only proposed is replaced by the same plan, once it is approved or carried out."""
-    exchanges = one_file(Script().asked("Plan a footer"), Script().asked("Go on"))
-    plan, done = (
-        noted("Plan proposed: Footer for every page of the shop"),
-        noted("Plan: Footer for every page of the shop"),
-    )
-
-    assert [(each.earlier, each.later) for each in find_replacements([(0, plan), (1, done)], exchanges)] == [(0, 1)]
-    assert find_replacements([(0, plan), (1, noted("Plan: Search box"))], exchanges) == []
 
 
 def test_reverted_commit() -> None:

@@ -38,7 +38,7 @@ def test_observation_contains_request_result_and_checks() -> None:
     """An observation contains the request in the user's words, the result and the outcome of checks."""
     found = only(Script().asked("Please add discounts to the cart").edited("src/cart.py").said(CONCLUSION))
 
-    assert found.title == "Added CartTotals so that discounts are applied before tax"
+    assert found.title == "Add discounts to the cart"
     assert found.type is ObservationType.FEATURE
     assert "“Please add discounts to the cart”" in found.narrative
     assert "All 212 tests pass." in found.narrative
@@ -77,14 +77,14 @@ def test_commit_message_gives_title_and_facts() -> None:
 
 
 def test_rejected_commit_is_not_reported_as_done() -> None:
-    """A commit that a hook rejected is reported as rejected, in the title too."""
+    """A commit that a hook rejected is reported as rejected, and does not give the title."""
     script = Script().asked("Add discounts to the cart, and commit").edited("src/cart.py")
     script.ran(COMMIT, "husky - pre-commit hook exited with code 1", failed=True)
 
     found = only(script)
 
     assert "was refused" in found.narrative
-    assert found.title == "Fix double charge when a payment is retried (commit refused)"
+    assert found.title == "Add discounts to the cart, and commit"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,9 @@ def test_change_by_a_command_is_a_change() -> None:
 
 def test_limits_of_a_single_task_are_no_preferences() -> None:
     """A restriction for one task is not a lasting rule."""
-    script = Script().asked("Make the footer dimmer. Don't modify the theme for that.").edited("src/footer.ts")
+    script = (
+        Script().asked("Make the footer of the page dimmer. Don't modify the theme for that.").edited("src/footer.ts")
+    )
 
     assert [found.origin for found in observed(script)] == ["assistant"]
 
@@ -184,11 +186,11 @@ def test_complaint_is_titled_by_its_fix() -> None:
     ("asked", "edited", "expected"),
     [
         ("Add a search box to the header", "src/header.py", ObservationType.FEATURE),
-        ("Fix the crash in the header", "src/header.py", ObservationType.BUG_FIX),
+        ("Fix the crash in the page header", "src/header.py", ObservationType.BUG_FIX),
         ("Rename Header to TopBar everywhere", "src/header.py", ObservationType.REFACTOR),
-        ("Write tests for the header", "tests/test_header.py", ObservationType.TEST),
-        ("Bump the linter", "pyproject.toml", ObservationType.CONFIG),
-        ("Describe the header", "README.md", ObservationType.GENERAL),
+        ("Write tests for the page header", "tests/test_header.py", ObservationType.TEST),
+        ("Bump the linter to version 9", "pyproject.toml", ObservationType.CONFIG),
+        ("Document the page header", "README.md", ObservationType.GENERAL),
     ],
 )
 def test_type_follows_the_evidence(asked: str, edited: str, expected: ObservationType) -> None:
@@ -224,18 +226,15 @@ def test_approved_plan_is_a_decision() -> None:
 
     found = only(script)
 
-    assert (found.type, found.title) == (ObservationType.DECISION, "Plan: Cache the rates")
+    assert (found.type, found.title) == (ObservationType.DECISION, "Cache the rates")
     assert "was approved" in found.narrative
 
 
-def test_plan_without_approval_is_only_proposed() -> None:
-    """A plan without approval is labelled as proposed and is not a decision."""
+def test_plan_without_approval_is_no_observation() -> None:
+    """A plan that the user did not approve stays an exchange. The session's card lists it as open."""
     script = Script().asked("Think about caching").planned("# Plan: Cache the rates\n\nUse one table.", rejected=True)
 
-    found = only(script)
-
-    assert (found.type, found.title) == (ObservationType.GENERAL, "Plan proposed: Cache the rates")
-    assert "not approved" in found.narrative
+    assert observed(script) == ()
 
 
 def test_answers_are_the_users_decisions() -> None:
@@ -250,31 +249,45 @@ def test_answers_are_the_users_decisions() -> None:
     decision = next(found for found in observed(script) if found.origin == "human")
 
     assert decision.type is ObservationType.DECISION
-    assert decision.title == "Which format: CSV with a header line"
+    assert decision.title == "Which format: CSV with a header line (and 1 more)"
     assert decision.facts == ("Which format? → CSV with a header line", "Where to? → S3")
 
 
-def test_objection_is_the_users_decision() -> None:
-    """A message that stops a tool call is a decision of human origin."""
-    script = Script().asked("Clean up the build").objected("Never delete the build folder, the installer needs it.")
+def test_objection_that_names_its_subject_is_the_users_decision() -> None:
+    """A message that stops a tool call is a decision of human origin if it rules something by name."""
+    script = Script().asked("Clean up").objected("Never delete `build/`, because the installer needs the folder.")
 
     (found,) = observed(script)
 
     assert (found.type, found.origin) == (ObservationType.DECISION, "human")
-    assert "installer needs it" in found.facts[0]
+    assert "installer needs the folder" in found.facts[0]
 
 
 def test_stated_rule_is_the_users_decision() -> None:
     """A rule that the user states is a separate decision of human origin."""
-    script = Script().asked("Add a footer. From now on use tabs in templates.").edited("src/footer.html")
+    script = Script().asked("Add a footer to the page. From now on use `tabs` in templates.").edited("src/footer.html")
 
     assert [found.title for found in observed(script) if found.origin == "human"] == [
         "From now on use tabs in templates"
     ]
 
 
-def test_findings_on_the_way_are_a_lesson() -> None:
-    """Several findings made while working become a separate observation."""
+def test_rulings_that_need_the_conversation_are_no_decisions() -> None:
+    """A pointer, a remark without a name, and a rule for the moment are not decisions."""
+    for ruling in (
+        "Let's go with that one in `cart.py`.",
+        "We will use the second option from here.",
+        "Don't use `Decimal` for now.",
+    ):
+        script = Script().asked(f"Add a footer to the page. {ruling}").edited("src/footer.html")
+        assert [found for found in observed(script) if found.origin == "human"] == [], ruling
+    for answer in ("Like so:", "#325", "option B", "https://example.com/pull/7"):
+        script = Script().asked("Review the shop").chose(("Which pull request should be reviewed?", answer))
+        assert [found for found in observed(script) if found.type is ObservationType.DECISION] == [], answer
+
+
+def test_findings_on_the_way_are_facts_of_the_outcome() -> None:
+    """Findings made while working are facts beside the result."""
     script = (
         Script()
         .asked("Add discounts to the cart")
@@ -284,13 +297,53 @@ def test_findings_on_the_way_are_a_lesson() -> None:
         .said(CONCLUSION)
     )
 
-    extract_lesson = observed(script)[1]
+    found = only(script)
 
-    assert extract_lesson.subtitle == "Found while working on: Add discounts to the cart"
-    assert {extract_lesson.narrative, *extract_lesson.facts} == {
-        "Cart.total is cached in session.py because computing it asks the tax service every time.",
-        "The discount column in orders.sql is never read since legacy_report.py was removed.",
-    }
+    assert "Cart.total is cached in session.py because computing it asks the tax service every time." in found.facts
+
+
+def test_question_and_answer_are_the_title_of_a_verdict() -> None:
+    """An answer that does not name its subject follows its question."""
+    script = Script().asked("Why does the nightly job fail?").said("Because `fstab` was renamed on the server.")
+
+    assert only(script).title == "Why does the nightly job fail → Because fstab was renamed on the server"
+
+
+def test_review_keeps_findings_that_name_a_file() -> None:
+    """A review is an observation if a finding names a file. Its title names the pull request."""
+    script = (
+        Script()
+        .asked("Review this PR: https://example.com/shop/pull/12")
+        .said(
+            "## Verdict: safe to merge after a fix of the cart total\n\n- `cart.py`: `Cart.total` ignores the discount"
+        )
+    )
+
+    found = only(script)
+
+    assert found.title == "Review of PR #12: Safe to merge after a fix of the cart total"
+    assert "cart.py" in found.facts[0]
+
+
+def test_notes_of_the_agent_are_kept() -> None:
+    """A note that the agent wrote for later sessions is an observation with its description and its rules."""
+    note = "---\nname: tabs\ndescription: The user wants tabs in templates\n---\nUse tabs in all templates of the shop."
+    script = Script().asked("remember this").wrote(".claude/projects/shop/memory/tabs.md", note)
+
+    found = only(script)
+
+    assert (found.title, found.facts) == (
+        "The user wants tabs in templates",
+        ("Use tabs in all templates of the shop.",),
+    )
+    assert found.origin == "assistant"
+
+
+def test_rules_added_to_instructions_are_kept() -> None:
+    """A line that the agent adds to the instructions of the project is kept, and the replaced text is not."""
+    script = Script().asked("note it").replaced("AGENTS.md", "Run the tests.", "Run `make test`, never `pytest` alone.")
+
+    assert only(script).title == "Run make test, never pytest alone"
 
 
 def test_intentions_are_not_outcomes() -> None:
@@ -426,7 +479,10 @@ def test_guess_made_while_working_is_no_fact() -> None:
 def test_failed_last_check_is_reported() -> None:
     """If the last check failed and the text does not mention it, the observation reports the failure."""
     script = (
-        Script().asked("Add a footer").edited("src/footer.html").ran("cd web && npm test 2>&1", "1 failed", failed=True)
+        Script()
+        .asked("Add a footer to the page")
+        .edited("src/footer.html")
+        .ran("cd web && npm test 2>&1", "1 failed", failed=True)
     )
 
     assert "The last check, npm test, failed" in only(script).narrative
@@ -435,7 +491,11 @@ def test_failed_last_check_is_reported() -> None:
 def test_interruption_is_reported() -> None:
     """An observation reports that the user interrupted the work."""
     script = (
-        Script().asked("Add a footer").edited("src/footer.html").injected("[Request interrupted by user for tool use]")
+        Script()
+        .asked("Add a footer to the page")
+        .edited("src/footer.html")
+        .said("The footer now shows the address of the shop.")
+        .injected("[Request interrupted by user for tool use]")
     )
 
     assert only(script).narrative.endswith("The user interrupted the work.")
@@ -443,7 +503,7 @@ def test_interruption_is_reported() -> None:
 
 def test_abandoned_branch_is_left_out() -> None:
     """Text on an abandoned branch yields no observation."""
-    script = Script().asked("Add a footer").edited("src/footer.html").said(CONCLUSION)
+    script = Script().asked("Add a footer to the page").edited("src/footer.html").said(CONCLUSION)
     left = Script(script.turns[:3] + [_inactive(turn) for turn in script.turns[3:]])
 
     assert "CartTotals" not in repr(only(left))
@@ -465,16 +525,6 @@ def test_withdrawn_reply_is_no_fact() -> None:
     )
 
     assert "fstab" not in repr(observed(script))
-
-
-def test_proposed_plan_shows_its_steps() -> None:
-    """A plan that was only proposed has its steps as facts."""
-    plan = (
-        "# Discounts\n\n- Add `CartTotals` to `cart.py`, because taxes depend on discounts\n- Show it in `invoice.py`"
-    )
-    found = only(Script().asked("How would you add discounts to the cart?").planned(plan, rejected=True))
-
-    assert found.facts == ("Add CartTotals to cart.py, because taxes depend on discounts", "Show it in invoice.py")
 
 
 @pytest.mark.parametrize("reply", ["", "Found 2 files.", "All three use the same color."])

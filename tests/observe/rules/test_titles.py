@@ -3,10 +3,11 @@
 import pytest
 
 from palaver.observe.rules.exchange_analysis import ExchangeAnalysis, analyze_exchange
+from palaver.observe.rules.rule_extractor import observe
 from palaver.observe.rules.title_candidates import Source, bottom_line, title_candidates
-from palaver.observe.rules.titles import WEIGHTS, best_title, features
+from palaver.observe.rules.titles import WEIGHTS, features
 
-from .exchange_script import Script
+from .exchange_script import Script, session
 
 REASON = "The cache in `rates.py` was never cleared, because `refresh()` returned before it."
 
@@ -16,10 +17,10 @@ def analysis(script: Script) -> ExchangeAnalysis:
     return analyze_exchange(script.exchange)
 
 
-def title(script: Script, session_title: str = "") -> str:
-    """Return the text of the best title."""
-    found = best_title(analysis(script), session_title)
-    return found.text if found else ""
+def title(script: Script) -> str:
+    """Return the title of the outcome, or else of the verdict."""
+    found = observe(script.exchange, session()).observations
+    return found[0].title if found else ""
 
 
 def test_an_answer_comes_before_a_question() -> None:
@@ -39,13 +40,6 @@ def test_a_commit_subject_comes_first() -> None:
     )
 
     assert title(script) == "Clear cached rates on refresh"
-
-
-def test_the_session_title_comes_before_an_unspecific_request() -> None:
-    """The session's title is better than a request that does not name its subject."""
-    script = Script().asked("Add a test for this?")
-
-    assert title(script, "Clear cached exchange rates") == "Clear cached exchange rates"
 
 
 @pytest.mark.parametrize("reply", ["I fixed it for you.", "Done and pushed to origin/main.", "All tests pass."])
@@ -75,6 +69,7 @@ def test_an_introduction_comes_before_its_first_item() -> None:
     script = (
         Script()
         .asked("Draft the five :)")
+        .edited("prices/summer.json")
         .said("Drafted the five price lists in `prices/`:\n\n- `summer.json` — sorted by name\n- `winter.json` — short")
     )
 
@@ -86,6 +81,7 @@ def test_a_labelled_cause_comes_before_one_of_the_changes() -> None:
     script = (
         Script()
         .asked("The exchange rates of the shop are old")
+        .edited("page.py")
         .said(
             "**Root cause**: The exchange rates stay in `rates.py`, because `refresh()` returns before it.\n\n"
             "1. **`page.py`**: Added a `clear()` call on load — so that the page does not get stuck on an error."
@@ -100,6 +96,7 @@ def test_a_remark_is_no_title() -> None:
     script = (
         Script()
         .asked("The shop page is slow, can you store the exchange rates?")
+        .edited("rates.py")
         .said("Worth noting: the `prices` of `cart.py` could be cached in the same way, because they rarely change.")
     )
 
@@ -175,11 +172,17 @@ def test_every_weight_belongs_to_a_property() -> None:
         Script()
         .asked("Is it slow?")
         .said(f"When the exchange rates of the shop change {'very ' * 40}often, it waits."),
+        Script()
+        .asked("Why are the exchange rates of the shop page so old today?")
+        .said(
+            "Both files of the shop page read old exchange rates. It probably keeps `rates`. "
+            "All tests of the shop pass. Maybe the cache of the shop keeps the rates?\n\n- Is the `shop` page old?"
+        ),
     ]
     found = {
         name
         for script in scripts
-        for candidate in title_candidates(analysis(script), "Exchange rates")
+        for candidate in title_candidates(analysis(script))
         for name in features(candidate, analysis(script))
     }
 

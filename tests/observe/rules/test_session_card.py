@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from palaver.core.conversation import Exchange, Session
 from palaver.core.observation import Observation
 from palaver.observe.rules.rule_extractor import observe
-from palaver.observe.rules.session_summary import build_summary
+from palaver.observe.rules.session_card import build_card
 
 from .exchange_script import Script, session
 from .test_handoff_notes import COMPACTED
@@ -29,9 +29,9 @@ def parts_of(exchanges: list[Exchange], about: Session) -> list[Observation]:
 
 def summary(*scripts: Script, title: str = "") -> Observation | None:
     about = session()
-    about.title = title
+    about.title, about.title_rank = title, 4 if title else -1
     exchanges = one_file(*scripts)
-    return build_summary(parts_of(exchanges, about), about, exchanges)
+    return build_card(parts_of(exchanges, about), about, exchanges)
 
 
 def facts(*scripts: Script) -> dict[str, list[str]]:
@@ -72,33 +72,49 @@ def test_every_fact_has_evidence() -> None:
     assert all(proof.quote in texts[proof.start_line] for proof in made.evidence)
 
 
-def test_a_single_observation_needs_no_summary() -> None:
-    """A session with one observation has a summary only if the summary says more than the observation."""
+def test_a_single_observation_needs_no_card() -> None:
+    """A session with one observation has a card only if the card says more than the observation."""
     assert summary(footer()) is None
+    assert summary(Script().asked("Where is the footer of the shop?").said("In the shop.")) is None
+
+
+def test_result_of_a_request_is_not_repeated() -> None:
+    """An outcome that only repeats the request is replaced by what was changed."""
+    plan = Script().asked("Implement the following plan:\n\n# Plan: Show a footer on all pages").edited("page.py")
+    said = facts(plan.said("Added a footer with the address to `page.py`."), search())
+
+    assert said["Asked"] == ["Show a footer on all pages"]
+    assert said["Outcome"][0] == "Added a footer with the address to page.py."
+
+
+def test_question_at_the_end_is_open() -> None:
+    """A question that nobody answered is an open item."""
     said = facts(footer("Added a footer to `page.py`. Not pushed yet. Do you want a footer in the print view too?"))
+
     assert said["Open"] == ["Question to the user: Do you want a footer in the print view too?"]
 
 
-SECTIONS = (
-    "## Footer\n\nAdded a footer to `page.py`, because every page needs the address.\n\n## Cache\n\n"
-    "`PageCache.load` now compares the version of `page.py` for all pages of the shop, because its key contained "
-    "only the path. `PageCache.clear` is removed, since no page without its footer stays in `PageCache`.\n"
-)
+def test_causes_and_pitfalls() -> None:
+    """A card names the causes and the pitfalls that a reply states, also where nothing changed."""
+    asked = Script().asked("Why is the footer of `page.py` empty?")
+    said = facts(
+        footer(),
+        asked.said(
+            "The root cause is that `load_address` returns before `address.json` is read.\n\n"
+            "`page.py` must never be cached, because the address of the shop depends on the region."
+        ),
+    )
+
+    assert said["Cause"] == ["The root cause is that load_address returns before address.json is read."]
+    assert said["Gotcha"] == ["page.py must never be cached, because the address of the shop depends on the region."]
 
 
-def test_further_results_of_an_exchange_need_no_summary() -> None:
-    """A summary does not repeat the further results of the only exchange."""
-    assert len(parts_of(one_file(footer(SECTIONS)), session())) == 2
-    assert summary(footer(SECTIONS)) is None
+def test_last_decision_on_a_subject_is_in_force() -> None:
+    """A later decision of the user replaces an earlier one on the same subject."""
+    question = "Which database should keep the prices of the shop?"
+    said = facts(footer().chose((question, "SQLite")), search().chose((question, "PostgreSQL")))
 
-
-def test_further_results_are_counted() -> None:
-    """A summary counts all observations, but its outcomes are those of the exchanges."""
-    made = summary(footer(SECTIONS), search())
-
-    assert made is not None
-    assert made.subtitle.startswith("Summary of 3 observations")
-    assert len([fact for fact in made.facts if fact.startswith("Outcome: ")]) == 2
+    assert said["Decided"] == [f"{question} → PostgreSQL"]
 
 
 def test_a_session_without_result_has_no_summary() -> None:
@@ -126,21 +142,20 @@ def test_request_of_a_continued_session() -> None:
     assert facts(continued, search())["Asked"][0].startswith("The user asked for a footer on every page of the shop.")
 
 
-def test_decisions_not_to_do_something() -> None:
-    """What a reply says was left out on purpose is a decision."""
-    said = facts(footer("Added a footer to `page.py`. I deliberately left the print view without a footer."), search())
+def test_title_is_the_agents_own() -> None:
+    """The agent's own title is used, unless it is a prompt, a question or a single word."""
+    titles = {
+        title: made.title
+        for title in ("Footer of the museum shop", "Test", "Is there a footer?")
+        if (made := summary(footer(), search(), title=title))
+    }
 
-    assert said["Decided"] == ["I deliberately left the print view without a footer."]
-
-
-def test_title_is_the_outcome() -> None:
-    """The title of a summary is a result, not a question. The agent's own title is in the subtitle."""
-    made = summary(footer(), search(), title="The shop of the museum")
-
-    assert made is not None
-    assert made.is_summary
-    assert not made.title.endswith("?")
-    assert made.subtitle.endswith(": The shop of the museum")
+    assert titles["Footer of the museum shop"] == "Session: Footer of the museum shop"
+    assert (
+        titles["Test"]
+        == titles["Is there a footer?"]
+        == ("Session: Added a footer to page.py, because every page needs the address")
+    )
 
 
 def test_title_is_the_main_commit() -> None:
