@@ -52,6 +52,11 @@ ALPHABETS = {
     "word": MIXED + "_-",
 }
 FIELDS: dict[str, Callable[[random.Random], str]] = {
+    "b64basic": lambda source: _base64(f"deploy:{chars(source, MIXED, 16)}"),
+    "b64config": lambda source: _base64(
+        f"[db]\nuser = app\npassword = {chars(source, MIXED, 16)}\nhost = db.internal\n"
+    ),
+    "b64password": lambda source: _base64(password(source)),
     "b64pem": lambda source: _base64(pem(source) + "\n"),
     "b64ssh": lambda source: _base64(pem(source).replace("RSA", "OPENSSH")),
     "discord": lambda source: (
@@ -74,6 +79,11 @@ class Labelled(Struct, frozen=True):
         """Return whether no character of the secrets is left."""
         gone = [(start, end) for start, end, _ in find_secrets(self.text.encode())]
         return all(any(first <= start and end <= last for first, last in gone) for start, end in self._in_bytes())
+
+    def is_hidden(self, shown: str) -> bool:
+        """Return whether `shown`, the redacted text, has no six characters in a row of any secret."""
+        pieces = [piece for start, end in self.secrets for piece in self.text[start:end].split()]
+        return not any(piece[start : start + 6] in shown for piece in pieces for start in range(max(len(piece) - 5, 1)))
 
     def _in_bytes(self) -> list[tuple[int, int]]:
         return [(len(self.text[:start].encode()), len(self.text[:end].encode())) for start, end in self.secrets]
