@@ -1,4 +1,4 @@
-"""Measure the redaction of secrets in examples of public documentation: `python -m bench.secrets [--held-out] [--list]`.
+"""Measure the redaction of secrets in examples of documentation: `python -m bench.secrets [--held-out] [--list]`.
 
 The examples of the held-out half are shown only as a figure, so that no rule is written for one of them.
 """
