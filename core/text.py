@@ -1,10 +1,26 @@
-"""Text functions that remove terminal escapes and invalid Unicode, and that check and compare names."""
+"""Text functions that remove terminal escapes, invisible characters and invalid Unicode, and that compare names."""
 
 import re
 import unicodedata
 from collections.abc import Iterable
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# Control characters except line breaks and tabs, soft hyphens, zero-width characters, direction overrides, tags and
+# other format characters, which can divide a word or carry a hidden message.
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff"
+)
+_SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+# Characters that some scripts and emoji need, but that are invisible between ASCII characters and if repeated.
+_JOINERS = "\u034f\u115f\u1160\u17b4\u17b5\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0"
+UNUSUAL = f"[{_UNSEEN}{_SPACES}{_JOINERS}]".replace("\x00", "\x01")
+"""Pattern for the characters that `visible` can change, except NUL. It is also valid in RE2."""
+_REMOVED = re.compile(
+    f"(?<=[!-~])[{_JOINERS}{_UNSEEN}]+(?=[!-~])|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f{_UNSEEN}]+|[{_UNSEEN}]"
+)
+_SPACE = re.compile(f"[{_SPACES}]")
+_ASCII = dict.fromkeys([*range(0x09), *range(0x0E, 0x20), 0x7F])
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -24,6 +40,17 @@ def nfc(text: str) -> str:
     Programs write one name in different forms: an `ü` is one character, or a `u` with a combining mark as on macOS.
     """
     return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def visible(text: str) -> str:
+    """Return the text as replies show it: without terminal escapes and invisible characters, and with plain spaces.
+
+    Text is redacted in this form, because a character that is not shown could hide a secret from the rules.
+    """
+    plain = without_ansi(text)
+    if plain.isascii():
+        return plain.translate(_ASCII)
+    return _SPACE.sub(" ", _REMOVED.sub("", plain))
 
 
 def is_one_word(name: str, *, longest: int = 40) -> bool:

@@ -7,17 +7,11 @@ import re
 from collections.abc import Sequence
 
 from ..core.clauses import end_at_clause
-from ..core.text import readable, without_ansi
+from ..core.text import readable, visible
 from ..core.tokens import count
 from .truncation import CHARS_PER_TOKEN, largest_fitting
 
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-# Control characters, soft hyphens and zero-width characters (except the two joiners, which scripts and emoji need).
-# Also direction overrides, tags and variation selectors, which can carry a hidden message, and private noncharacters.
-UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff]"
-)
 # Tags of tool syntax and roles, which a host could interpret. They are escaped even in code. Only lower-case tags
 # match, so that types such as `List<User>` stay unchanged.
 _HOST_TAG = re.compile(
@@ -51,7 +45,7 @@ def clean(text: str) -> str:
     """Return the text without control, direction and invisible characters. All line breaks become newlines."""
     if text.isascii() and text.isprintable():  # true for most texts, and six times as fast as the patterns
         return text
-    return UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
+    return _BREAKS.sub("\n", visible(readable(text)))
 
 
 def inert(text: str) -> str:

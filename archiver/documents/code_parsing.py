@@ -13,7 +13,7 @@ from ...core.closing import Closing
 from ...core.document import Chunk, ChunkKind
 from ...core.errors import DocumentUnreadable
 from ...core.processors import processors
-from ...core.text import without_ansi
+from ...core.text import visible
 from ..redaction import Redactor
 from .code_chunks import text_chunks
 from .code_languages import CODE_LANGUAGES
@@ -104,7 +104,7 @@ def _parsed(
     def clean(text: str) -> str:
         # Escapes in metadata, such as \uD800 in YAML, can produce surrogates, which the database refuses.
         valid = text.encode("utf-8", "replace").decode()
-        return redactor.redact(without_ansi(valid).replace("\0", ""), keep_lines=True).text
+        return redactor.redact(visible(valid), keep_lines=True).text
 
     # Secrets are redacted before texts are split.
     sections = [

@@ -2,6 +2,8 @@
 
 import re
 
+from ...core.text import visible
+
 _LONG = 16
 """Minimum length of a word that can be a secret without a name before it."""
 _SHORT = 6
@@ -13,6 +15,7 @@ _JOINTS = re.compile(r"[/\\.]")
 
 def may_contain_secret(text: str) -> bool:
     """Return whether a short text may contain a secret."""
+    text = visible(text)
     words = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]
     return any(len(word) >= _LONG and not _PLAIN.fullmatch(word) for word in words) or bool(
         words and _NAMED.search(text)

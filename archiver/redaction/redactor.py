@@ -10,6 +10,7 @@ from bisect import bisect_left
 from msgspec import Struct
 
 from ...core.memo import Memo
+from ...core.text import visible
 from .scanner import Found, keyword_index, scan
 
 PASSES = 8
@@ -51,6 +52,13 @@ class FoundSecret(Struct, frozen=True):
         return f"[secret:{self.kind}:{self.tag}]"
 
 
+def normal_form(text: str) -> str:
+    """Return the text without characters that replies do not show. NUL is kept: it marks where a text was clipped."""
+    if not keyword_index().has_unusual(text.encode(errors="surrogatepass")):
+        return text
+    return "\0".join(map(visible, text.split("\0")))
+
+
 def placeholders_in(text: str) -> list[FoundSecret]:
     """Return the kind and the tag of each placeholder in a text, in order."""
     found = _PLACEHOLDER.finditer(text.encode(errors="replace"))
@@ -89,10 +97,13 @@ class Redactor:
         return Redactor, (self.key,)
 
     def redact(self, text: str, *, keep_lines: bool = False) -> Redacted:
-        """Replace each secret in a text with a placeholder. Redacting the result again changes nothing.
+        """Return the normal form of a text, with a placeholder for each secret. Redacting the result changes nothing.
 
         With `keep_lines`, the line breaks of a secret follow its placeholder, so that later lines keep their numbers.
         """
+        if self.is_plain(text):
+            return Redacted(text)
+        text = normal_form(text)
         # JSON may contain lone surrogates, which stay unchanged.
         data = text.encode(errors="surrogatepass")
         findings: list[FoundSecret] = []
@@ -113,7 +124,7 @@ class Redactor:
         return self._names.get_or_make(text, lambda name: self.redact(name).text)
 
     def is_plain(self, text: str) -> bool:
-        """Return whether the text certainly contains no secret and no private span.
+        """Return whether the text is in normal form and certainly contains no secret and no private span.
 
         The check is faster than `redact`. To check many texts at once, join them with line breaks.
         """

@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from typing import Protocol
 
+from ...core.text import UNUSUAL
 from .rule import AllowList, Rule
 from .rules import rules
 
@@ -82,11 +83,16 @@ class KeywordIndex:
         self._set.Compile()
         # A single pattern is twice as fast as the set, and never fails. Sorted keywords compile in half the time,
         # because they share prefixes.
-        keywords = (f"(?:{keyword})" for keyword in sorted((*by_keyword, _TAG)))
+        keywords = (f"(?:{keyword})" for keyword in sorted((*by_keyword, _TAG, UNUSUAL)))
+        self._unusual = compiled(UNUSUAL)
         self._any = compiled("(?i)" + "|".join(keywords), KEYWORD_MEMORY)
 
+    def has_unusual(self, text: bytes) -> bool:
+        """Return whether the text has a character that `visible` can change."""
+        return self._unusual.search(text) is not None
+
     def has_any(self, text: bytes) -> bool:
-        """Return whether the text contains any keyword or a tag of a private span."""
+        """Return whether the text contains any keyword, a tag of a private span, or an unusual character."""
         return self._any.search(text) is not None
 
     def rules(self, text: bytes) -> list[int]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ...core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
 from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
+from .redactor import normal_form
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
 """Number of turns whose names, or whose texts, are joined and checked at once. One large check is faster than many."""
@@ -78,7 +79,8 @@ class TranscriptRedactor:
 
     def name(self, text: str) -> str:
         """Redact a short text, such as a name, a title or a folder. Results are cached."""
-        return self._redactor.redact_name(private_spans.redact_typed(text)[0] if "<" in text else text)
+        plain = normal_form(text)
+        return self._redactor.redact_name(private_spans.redact_typed(plain)[0] if "<" in plain else plain)
 
     def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:
         named: list[Turn] = []
@@ -107,7 +109,7 @@ class TranscriptRedactor:
                 depth = depth if turn.line == message else 0
                 text = turn.text
                 if depth or not (plain or self._redactor.is_plain(text)):
-                    text, depth = _without_private(turn.speaker, text, depth)
+                    text, depth = _without_private(turn.speaker, normal_form(text), depth)
                     text = self._redactor.redact(text).text
                     message = turn.line
                 if CUT in text:

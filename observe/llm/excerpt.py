@@ -5,14 +5,13 @@ prompts, the last answer to each, and recaps by the agent's program. Leaving out
 nine tenths of the tokens. It also keeps text of web pages and programs away from the model.
 """
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Speaker, Turn
-from ...core.text import readable, without_ansi
+from ...core.text import visible
 
 ERROR: Final = "error"
 """Speaker label of the output of a failed tool call."""
@@ -70,16 +69,6 @@ def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
     """Return whether an exchange is sent to the model: it changed files, or is longer than a status message."""
     chars = sum(len(passage.text) for passage in excerpt.passages if passage.voice not in {"call", ERROR})
     return bool(exchange.writes) or chars >= _MIN_CHARS
-
-
-def visible(text: str) -> str:
-    """Return the text without invisible characters, which could contain a hidden message."""
-    plain = without_ansi(readable(text))
-    if plain.isascii():
-        return "".join(char for char in plain if char.isprintable() or char in "\n\t")
-    return "".join(
-        char for char in plain if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Co", "Cn"}
-    )
 
 
 def _passages(exchange: Exchange) -> Iterator[Passage]:

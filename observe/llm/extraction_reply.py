@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from ...archiver.store import StoredExchange
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
+from ...core.text import visible
 from ..rules.verification import VerifiedObservations, find_quote, includes_external
-from .excerpt import ERROR, Excerpt, Passage, visible
+from .excerpt import ERROR, Excerpt, Passage
 from .grounding import SourceText
 from .model_errors import ReplyInvalid
 from .model_request import ReplyModel, ReplyT, parse_reply

@@ -11,7 +11,7 @@ from ...archiver.store import Store
 from ...core.errors import InvalidNamespace
 from ...core.memory import Memory, MemoryRevision, MemoryState, StoredMemory
 from ...core.progress import Progress, silent
-from ...core.text import readable
+from ...core.text import readable, visible
 from .memory_records import parse_snapshot, snapshot
 
 _SECONDS_MAX: Final = 20.0
@@ -42,8 +42,8 @@ class MemoryRedactor:
         return replace(revision, **self._fields(revision))
 
     def text(self, text: str) -> str:
-        """Return a text without secrets. Invalid bytes become U+FFFD."""
-        return self._redactor.redact(readable(text)).text
+        """Return a text without secrets and invisible characters. Invalid bytes become U+FFFD."""
+        return self._redactor.redact(visible(readable(text))).text
 
     def snapshot(self, text: str) -> str:
         """Return a snapshot of a memory without secrets."""

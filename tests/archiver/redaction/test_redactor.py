@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.redaction import Redacted, Redactor, redactor
+from palaver.core.text import visible
 
 from .planted import AROUND_KEYS, AROUND_MENTIONS, AROUND_PASSWORDS, AROUND_TOKENS, TOKENS, key, password
 
@@ -90,7 +91,8 @@ def test_every_finding_is_shown(text: str) -> None:
 
 @given(TEXTS)
 def test_nothing_else_changes(text: str) -> None:
-    """The text between placeholders is unchanged and in the same order."""
+    """The normal form of the text between placeholders is unchanged and in the same order."""
+    text = redactor.normal_form(text)
     done = REDACTOR.redact(text)
     pieces = re.split("|".join(re.escape(str(finding)) for finding in done.findings) or "(?!)", done.text)
     place = 0
@@ -267,3 +269,21 @@ def test_a_secret_has_the_same_kind_in_every_location(secret: str, kind: str) ->
     """Equal secrets have equal placeholders, even if different rules find them."""
     found = {str(each) for around in SURROUNDINGS for each in REDACTOR.redact(around.format(secret)).findings}
     assert [each.split(":")[1] for each in found] == [kind]
+
+
+def test_invisible_characters_hide_no_secret() -> None:
+    """A secret is found with any invisible character inside it or beside its name, and so never shown complete."""
+    token = TOKEN
+    signs = ["\u200b", "\u00ad", "\ufeff", "\u2060", "\u200d", "\U000e0041", "\x1b[0m", "\x1b[K", "\x07", "\u202e"]
+    signs += ["\u200b\u200d\u200b", "\x1b]8;;http://x\x07"]
+    texts = {sign: [f"use {token[:9]}{sign}{token[9:]} now", f"pass{sign}word = 'hK3{sign}92mQx7'"] for sign in signs}
+    texts["no-break space"] = ["DB_PASSWORD\u00a0=\u00a0hK392mQx7", "Password\u202f: hK392mQx7"]
+    shown = {sign: [visible(REDACTOR.redact(text).text) for text in those] for sign, those in texts.items()}
+
+    assert [sign for sign, those in shown.items() if any(token in text or "hK392mQx7" in text for text in those)] == []
+
+
+def test_a_text_without_secrets_is_stored_as_it_is_shown() -> None:
+    """Redaction returns the visible form of a text, and keeps NUL, which marks where a transcript was clipped."""
+    assert REDACTOR.redact("plain\u200b text\x1b[0m").text == "plain text"
+    assert REDACTOR.redact("head\n\x0012\0\n\u200btail").text == "head\n\x0012\0\ntail"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.redaction.transcript_redactor import TranscriptRedactor
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.observe.llm.excerpt import EXCERPT_CHARS, is_worth_asking, shorten, visible
+from palaver.observe.llm.excerpt import EXCERPT_CHARS, is_worth_asking, shorten
 
 TURNS = st.builds(
     Turn,
@@ -95,12 +95,3 @@ def test_short_exchange_is_skipped() -> None:
 
     assert not is_worth_asking(short, shorten(short))
     assert is_worth_asking(wrote, shorten(wrote))
-
-
-@given(st.text())
-def test_only_invisible_characters_are_removed(text: str) -> None:
-    """Invisible characters are removed and all other text is unchanged."""
-    shown = visible(text)
-
-    assert visible(shown) == shown
-    assert all(sign.isprintable() or sign in "\n\t" or sign.isspace() for sign in shown)
