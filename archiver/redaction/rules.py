@@ -1,29 +1,72 @@
-"""All rules for secrets: the rules of gitleaks, from `gitleaks.json`, and Palaver's own rules."""
+"""All rules for secrets: the rules of gitleaks, from `gitleaks.json`, and Palaver's own, from `secret_rules.toml`."""
 
-from collections.abc import Iterator
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from .assignments import ASSIGNMENTS
-from .blocks import BLOCKS
-from .credentials import CREDENTIALS
-from .mentions import MENTIONS
 from .rule import AllowList, Rule
-from .vendor_tokens import TOKENS
 
 VERSION = "6"
 """Version of the rules. Increase it with each change, so that text redacted by older rules is redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
+OWN = Path(__file__).with_name("secret_rules.toml")
+
+_FRAGMENT = re.compile(r"@\{([\w-]+)\}")
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
     """Return every rule. If matches overlap, the earlier rule determines the kind."""
-    return (*CREDENTIALS, *_gitleaks(), *TOKENS, *ASSIGNMENTS, *BLOCKS, *MENTIONS)
+    own = _OwnRules(tomllib.loads(OWN.read_text(encoding="utf-8")))
+    return (*own.rules("forms"), *_gitleaks(), *own.rules("contexts"))
+
+
+class _OwnRules:
+    """Rules of a file with named fragments, exceptions and groups of exceptions."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._fragments = dict[str, str]()
+        for name, pattern in data["fragments"].items():
+            # A fragment uses only fragments before it.
+            self._fragments[name] = self._pattern("|".join(pattern) if isinstance(pattern, list) else pattern)
+        self._exceptions = {name: self._allow_list(entry) for name, entry in data["exceptions"].items()}
+
+    def rules(self, section: str) -> Iterator[Rule]:
+        """Yield the rules of a section in order."""
+        for rule in self._data[section]:
+            excepted = {"patterns": rule["except"]} if "except" in rule else None
+            yield Rule(
+                kind=rule["kind"],
+                pattern=self._pattern(rule["pattern"]),
+                keywords=self._patterns(rule["keywords"]),
+                group=rule.get("group", 0),
+                entropy=rule.get("entropy", 0.0),
+                allowed=(*self._named(rule.get("allowed", [])), *([self._allow_list(excepted)] if excepted else [])),
+                within=self._pattern(rule.get("within", "")),
+            )
+
+    def _pattern(self, pattern: str) -> str:
+        return _FRAGMENT.sub(lambda match: self._fragments[match[1]], pattern)
+
+    def _patterns(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        return tuple(map(self._pattern, patterns))
+
+    def _named(self, names: Sequence[str]) -> Iterator[AllowList]:
+        for name in names:
+            if name in self._data["groups"]:
+                yield from self._named(self._data["groups"][name])
+            else:
+                yield self._exceptions[name]
+
+    def _allow_list(self, entry: Mapping[str, Any]) -> AllowList:
+        return AllowList(self._patterns(entry["patterns"]), target=entry.get("target", "secret"))
 
 
 def _gitleaks() -> Iterator[Rule]:
