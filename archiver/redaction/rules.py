@@ -11,7 +11,7 @@ import orjson
 
 from .rule import AllowList, Rule
 
-VERSION = "6"
+VERSION = "7"
 """Version of the rules. Increase it with each change, so that text redacted by older rules is redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")

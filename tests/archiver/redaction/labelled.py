@@ -20,6 +20,8 @@ from .planted import BASE32, DIGITS, HEX, LOWER, MIXED, chars, password, pem
 
 FOLDER = Path(__file__).with_name("labelled")
 
+_PLACEHOLDER = re.compile(r"\[secret:[^\]]*\]")
+
 # Words of BIP-39's English list.
 WORDS = """
 abandon ability about absorb acoustic adapt afraid album anchor apple arena artist balance bamboo basket beach bicycle
@@ -81,9 +83,16 @@ class Labelled(Struct, frozen=True):
         return all(any(first <= start and end <= last for first, last in gone) for start, end in self._in_bytes())
 
     def is_hidden(self, shown: str) -> bool:
-        """Return whether `shown`, the redacted text, has no six characters in a row of any secret."""
+        """Return whether `shown`, the redacted text, has no six characters in a row of any secret.
+
+        Characters that also occur outside the secrets do not count.
+        """
+        shown = _PLACEHOLDER.sub("", shown)
+        ends = [0, *(end for span in self.secrets for end in span), len(self.text)]
+        outside = "\n".join(self.text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
         pieces = [piece for start, end in self.secrets for piece in self.text[start:end].split()]
-        return not any(piece[start : start + 6] in shown for piece in pieces for start in range(max(len(piece) - 5, 1)))
+        windows = {piece[start : start + 6] for piece in pieces for start in range(max(len(piece) - 5, 1))}
+        return not any(shown.count(window) > outside.count(window) for window in windows)
 
     def _in_bytes(self) -> list[tuple[int, int]]:
         return [(len(self.text[:start].encode()), len(self.text[:end].encode())) for start, end in self.secrets]

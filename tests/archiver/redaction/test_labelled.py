@@ -29,3 +29,22 @@ def test_look_alikes_stay(seed: int) -> None:
 
     assert len(entries) >= 60
     assert [entry.text for entry in entries if REDACTOR.redact(entry.text).findings] == []
+
+
+def test_secrets_apart_from_their_name_are_found() -> None:
+    """A secret on the next line, in a cell, a call, a command or an encoded text is removed completely."""
+    entries = [entry for seed in SEEDS for entry in labelled("kinds", seed)]
+
+    assert {entry.kind: entry.text for entry in entries if not entry.is_hidden(REDACTOR.redact(entry.text).text)} == {}
+
+
+@pytest.mark.parametrize("half", ["development", "held_out"])
+def test_secrets_in_the_style_of_vendors_documentation_are_found(half: str) -> None:
+    """At least 92 % of the secrets of each half are removed, and at most 4 % of the harmless examples change."""
+    secrets = [entry for seed in SEEDS for entry in labelled(f"vendors_{half}", seed)]
+    harmless = [entry for seed in SEEDS for entry in labelled(f"vendors_harmless_{half}", seed)]
+    missed = Counter(entry.kind for entry in secrets if not entry.is_hidden(REDACTOR.redact(entry.text).text))
+    changed = Counter(entry.kind for entry in harmless if REDACTOR.redact(entry.text).findings)
+
+    assert missed.total() <= 0.08 * len(secrets)
+    assert changed.total() <= 0.04 * len(harmless)
