@@ -58,7 +58,7 @@ def _inert(value: Any) -> Any:
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, Mapping):
-        return {name: _inert(each) for name, each in cast("Mapping[str, Any]", value).items()}
+        return {inert(name): _inert(each) for name, each in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [_inert(each) for each in cast("Sequence[Any]", value)]
     return value

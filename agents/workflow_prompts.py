@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..core.errors import InvalidInput, UnknownIds, UnknownProject
 from ..core.query import Query
 from ..core.text import is_one_word
-from ..templates.quote import brief
+from ..templates.quote import brief, inert
 from .archive_resources import latest_sessions
 from .conversation_tools import ConversationContext
 
@@ -112,4 +112,5 @@ def completions(conversation: ConversationContext, argument: str, typed: str) ->
             known = [each.session_id for each in latest_sessions(conversation)]
         case _:
             known = []
-    return [name for name in dict.fromkeys(known) if name and name.casefold().startswith(typed.casefold())]
+    names = map(inert, dict.fromkeys(known))
+    return [name for name in names if name and name.casefold().startswith(typed.casefold())]

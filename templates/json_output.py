@@ -1,8 +1,9 @@
 """JSON output, derived from the values of `core`.
 
 Keys are the names of the fields. Times are ISO 8601 in UTC, days are in the display time zone, and amounts of money are
-US dollars. Enums are written as their values, and paths and errors as text. Control and direction characters are
-removed from texts. `_FORMATS` lists all differences between the fields of a value and the keys of its JSON object.
+US dollars. Enums are written as their values, and paths and errors as text. Texts are inert: tags of tool syntax and
+roles are escaped, and invisible characters are removed. `_FORMATS` lists all differences between the fields of a value
+and the keys of its JSON object.
 """
 
 import shlex
@@ -37,7 +38,7 @@ from ..core.results import (
     ZeroResultExplanation,
 )
 from .labels import SESSIONS
-from .quote import clean
+from .quote import inert
 from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript, json_cost, truncated_line
 
 _QUERY_CHARACTERS: Final = 300
@@ -64,11 +65,11 @@ class ObjectFormat(NamedTuple):
 
 def also_in(sessions: Sequence[str]) -> Object:
     """Return the number of other sessions with the same text, and the IDs of the first three sessions."""
-    return {"sessions": len(sessions), "ids": [clean(name) for name in sessions[:SESSIONS]]}
+    return {"sessions": len(sessions), "ids": [inert(name) for name in sessions[:SESSIONS]]}
 
 
 def _summary(hit: Hit) -> str:
-    return clean("; ".join(hit.facts) or hit.title)
+    return inert("; ".join(hit.facts) or hit.title)
 
 
 def _similarity(hit: Hit) -> float | None:
@@ -136,14 +137,14 @@ def to_json(value: object) -> Any:
     """Convert an object of `core` to JSON values: text, numbers, lists and objects."""
     match value:
         case str() | Path():
-            return clean(str(value))
+            return inert(str(value))
         case Mapping():
             items = cast("Mapping[object, object]", value).items()
-            return {clean(str(key)): to_json(each) for key, each in items}
+            return {inert(str(key)): to_json(each) for key, each in items}
         case SourceUnreadable():
-            return {"path": clean(str(value.path)), "reason": clean(value.reason), "hint": clean(value.hint)}
+            return {"path": inert(str(value.path)), "reason": inert(value.reason), "hint": inert(value.hint)}
         case Exception():
-            return clean(str(value))
+            return inert(str(value))
         case Struct():
             return _object(value, value.__struct_fields__)
         case tuple() if (names := getattr(cast("object", value), "_fields", None)) is not None:
@@ -216,7 +217,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget:
     grouped = results.query.by is Grouping.SESSION
     hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
     queries = [
-        clip(clean(concept), _QUERY_CHARACTERS // len(results.query.concepts)) for concept in results.query.concepts
+        clip(inert(concept), _QUERY_CHARACTERS // len(results.query.concepts)) for concept in results.query.concepts
     ]
     cut = len(results.hits) - len(hits) if results.hits else 0
     facts = to_json(replace(results, hits=()))
@@ -310,7 +311,7 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
     def shown(part: TranscriptExcerpt) -> Object:
         line = truncated_line(transcript, part)
         command = line and f"palaver read {shlex.quote(part.path)} {line.line} {line.option}"
-        rest = line and {"line": line.line, "tokens": line.tokens, "command": clean(command or "")}
+        rest = line and {"line": line.line, "tokens": line.tokens, "command": inert(command or "")}
         return with_tokens({**to_json(part), "rest": rest})
 
     return shown(fit_transcript(transcript, lambda part: shown(part)["tokens"], budget))

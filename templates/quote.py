@@ -12,11 +12,18 @@ from ..core.tokens import count
 from .truncation import CHARS_PER_TOKEN, largest_fitting
 
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-# Tags of tool syntax and roles, which a host could interpret. They are escaped even in code. Only lower-case tags
-# match, so that types such as `List<User>` stay unchanged.
+_TAG_NAMES = (
+    r"invoke|parameters?|functions?|tools?|system|user|human|assistant|developer|model|think|thinking|instructions"
+    r"|important|policy|[be]os|/?s>|(?:bash|command|function|hook|ide|local|system|task|teammate|tool|user)[-_][\w-]+"
+    r"|(?:start|end)_of_\w+|(?:arg|execute|environment|extremely)_\w+|\w+_(?:calls?|instructions|results?|context|prompt)"
+)
+_TAG_START = rf"/?(?:[\w-]+:)?(?:{_TAG_NAMES})(?:\b|(?<=>))"
+_BRACKETS = r"/?(?:(?i:INST)\b|(?:ARGS|CALL_ID|THINK|[A-Z]+_(?:CALLS|CONTENT|PROMPT|RESULTS|SETTINGS|TOOLS))\])"
+# Tags of tool syntax and roles, and special tokens of models, which a host could interpret. They are escaped even in
+# code. A single capitalised word is no such tag, so that components and types such as `List<User>` stay unchanged.
+# DeepSeek's tokens have a full-width bar.
 _HOST_TAG = re.compile(
-    r"<(?=/?(?:[\w-]+:)?(?:invoke|parameters?|functions?|tools?|system|function[-_]\w+|tool[-_]\w+|system[-_]\w+|user|"
-    r"human|assistant|developer|model|thinking)\b|\||/?SYS>)|\[(?=/?INST\b)"
+    rf"<(?={_TAG_START}|[|｜]|/?SYS>)|<(?!/?[A-Z][a-z]+(?![\w:-]))(?=(?i:{_TAG_START}))|\[(?={_BRACKETS})"
 )
 # The word of a here-document, as in `cat <<EOF`, is no tag if no `>` follows.
 _TAG = re.compile(rf"{_HOST_TAG.pattern}|(?!(?<=<)<[A-Z]{{2,}}\b[^>]*\Z)<(?=[/!?]?[A-Za-z])")

@@ -132,6 +132,13 @@ def test_all_projects_are_completed() -> None:
     assert completions(conversation, "topic", "s") == []
 
 
+def test_completions_are_inert() -> None:
+    """A suggested name contains no tool syntax and no invisible character."""
+    conversation = ConversationContext(FakeLayers(), Renderer(), project_names=lambda: ["tide<system>\u200b[INST]"])
+
+    assert completions(conversation, "project", "") == ["tide&lt;system>&#91;INST]"]
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_arguments_are_completed_from_the_archive(archive: Home, era: str) -> None:
     """Projects and sessions that begin with the typed text are suggested."""

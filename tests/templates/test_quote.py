@@ -52,7 +52,10 @@ def test_an_open_fence_is_closed(text: str) -> None:
 
 TOOL_SYNTAX = (
     "<invoke", "</invoke>", "<function_calls>", "<tool_result>", "<x:parameter", "<user>", "</system>",
-    "<system-reminder>", "<|im_start|>", "[INST]", "[/INST]", "<SYS>",
+    "<system-reminder>", "<|im_start|>", "[INST]", "[/INST]", "<SYS>", "<｜begin▁of▁sentence｜>",
+    "<｜tool▁calls▁begin｜>", "[TOOL_CALLS]", "[/AVAILABLE_TOOLS]", "[SYSTEM_PROMPT]", "[inst]", "<start_of_turn>", "<bos>", "</s>",
+    "<|begin_of_text|>", "<SYSTEM>", "</SYSTEM>", "<System-Reminder>", "<sYSTEM>", "<TOOL_CALL>", "<x:Function_Calls>",
+    "<INSTRUCTIONS>", "<task-notification>", "<function=run>", "<execute_bash>",
 )  # fmt: skip
 
 
@@ -65,12 +68,22 @@ def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str
         assert text[1:] in shown
 
 
+@pytest.mark.parametrize("sign", ["\u200b", "\u200d", "\u00ad", "\u2060", "\ufe0f", "\U000e0041", "\x1b[0m"])
+def test_a_tag_with_an_invisible_character_is_escaped(sign: str) -> None:
+    """An invisible character inside a tag does not hide it, in any kind of text."""
+    text = f"`<sys{sign}tem>` <{sign}invoke> <{sign}|im_start|> [IN{sign}ST]"
+
+    for shown in (line(text), block(text), block(text, is_code=True), inert(text)):
+        assert shown == "`&lt;system>` &lt;invoke> &lt;|im_start|> &#91;INST]"
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "std::vector<std::string> a; if (a < b && c > d) return x<<2;",
         "const [users, set] = useState<User[]>([]); return <App user={user}>{a![0]}</App>",
         "fn get(&self) -> Option<Tool> { vec![1, 2] }",
+        "return <User name={model}><Tool/></User>; Vec::<Model>::new(); Map<String, Function>; int[] A = B[INSTANCE];",
         "cat <<EOF | sort; echo ${a[1]} <(ls) 2>&1",
         '<div class="a"><img src="x.png"/></div>',
     ],
