@@ -3,25 +3,23 @@
 `DocumentTable.delete` removes watched folders together with their documents.
 """
 
-import os
-from pathlib import Path
-
 from ...core.document import DocumentFolder
 from .database import Database
+from .path_seal import PathSeal
 
 
 class DocumentFolderTable:
     """Table of watched folders, by path and namespace."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._paths = database, PathSeal(database)
 
     def add(self, folder: DocumentFolder) -> None:
         """Watch a folder, or change whether its subfolders are included."""
         self._db.run(
             """INSERT INTO watched_folder (path, namespace, recursive) VALUES (?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE SET recursive = excluded.recursive""",
-            (os.fsencode(folder.path), folder.namespace, folder.recursive),
+            (self._paths.stored(folder.path), folder.namespace, folder.recursive),
         )
 
     def change_namespace(self, folder: DocumentFolder, target: str) -> None:
@@ -29,7 +27,7 @@ class DocumentFolderTable:
 
         Documents that the target namespace already contains are not moved.
         """
-        path, namespace = os.fsencode(folder.path), folder.namespace
+        path, namespace = self._paths.stored(folder.path), folder.namespace
         below = path.rstrip(b"/") + b"/"
         for table in ("document", "waiting_file"):
             self._db.run(
@@ -46,5 +44,5 @@ class DocumentFolderTable:
         """Return the watched folders in path order."""
         rows = self._db.rows("SELECT path, namespace, recursive FROM watched_folder ORDER BY path, namespace")
         return [
-            DocumentFolder(Path(os.fsdecode(path)), namespace, bool(recursive)) for path, namespace, recursive in rows
+            DocumentFolder(self._paths.path(path), namespace, bool(recursive)) for path, namespace, recursive in rows
         ]

@@ -18,6 +18,7 @@ from ...core.home import Home
 from ..redaction import Redactor
 from ..redaction.quick import name_may_contain_secret
 from .database import AMONG, Database, Row, Value, listed, placeholders
+from .path_seal import PathSeal
 
 _CHUNK: Final = Chunk.__struct_fields__
 _SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at, metadata
@@ -55,12 +56,12 @@ class DocumentTable:
     """Table of documents, their chunks, and the queue of files to read. Triggers log the changes."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._paths = database, PathSeal(database)
 
     def digest(self, path: Path, namespace: str) -> bytes:
         """Return the stored digest of a file, or empty bytes if the file or one of its chunks is not stored."""
         row = self._db.one(
-            "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
+            "SELECT digest FROM document WHERE path = ? AND namespace = ?", (self._paths.stored(path), namespace)
         )
         return row[0] if row else b""
 
@@ -92,7 +93,7 @@ class DocumentTable:
                AND EXISTS (SELECT 1 FROM chunk WHERE document = d.id) ORDER BY path""",
             (digest, namespace, language),
         )
-        return [_path(path) for (path,) in rows]
+        return [self._paths.path(path) for (path,) in rows]
 
     def move(self, path: Path, namespace: str, target: Path, at: Milliseconds) -> list[int]:
         """Change the path of a file, and return the keys of its chunks. `at` is the new modification time.
@@ -100,16 +101,17 @@ class DocumentTable:
         The chunks keep their IDs and vectors. `former_paths` returns the old path. A document that was stored for
         `target` is deleted.
         """
-        place = os.fsencode(path), namespace
+        place = self._paths.stored(path), namespace
         self._delete(self.keys_of(target, namespace))
-        self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (os.fsencode(target), namespace))
+        self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (self._paths.stored(target), namespace))
         self._db.run(
             """INSERT INTO former_path (document, path, at) SELECT id, path, at FROM document
                WHERE path = ? AND namespace = ? ON CONFLICT DO UPDATE SET at = excluded.at""",
             place,
         )
         self._db.run(
-            "UPDATE document SET path = ?, at = ? WHERE path = ? AND namespace = ?", (os.fsencode(target), at, *place)
+            "UPDATE document SET path = ?, at = ? WHERE path = ? AND namespace = ?",
+            (self._paths.stored(target), at, *place),
         )
         return self.keys_of(target, namespace)
 
@@ -118,9 +120,9 @@ class DocumentTable:
         rows = self._db.rows(
             """SELECT f.path FROM former_path f JOIN document d ON d.id = f.document
                WHERE d.path = ? AND d.namespace = ? ORDER BY f.at, f.path""",
-            (os.fsencode(path), namespace),
+            (self._paths.stored(path), namespace),
         )
-        return [_path(former) for (former,) in rows]
+        return [self._paths.path(former) for (former,) in rows]
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys. Unknown keys are omitted."""
@@ -158,7 +160,7 @@ class DocumentTable:
         return self._db.numbers(
             """SELECT c.item FROM chunk c JOIN document d ON d.id = c.document
                WHERE d.path = ? AND d.namespace = ? ORDER BY c.ordinal""",
-            (os.fsencode(path), namespace),
+            (self._paths.stored(path), namespace),
         )
 
     def exist(self) -> bool:
@@ -197,7 +199,7 @@ class DocumentTable:
             values,
         )
         return [
-            StoredFile(_path(path), namespace, language, count, at, _metadata(metadata))
+            StoredFile(self._paths.path(path), namespace, language, count, at, _metadata(metadata))
             for path, namespace, language, count, at, metadata in rows
         ]
 
@@ -210,14 +212,17 @@ class DocumentTable:
         )
         found: dict[Path, set[Path]] = {}
         for current, known in rows:
-            if (path := _path(known)).name in names:
-                found.setdefault(_path(current), set()).add(path)
+            if (path := self._paths.path(known)).name in names:
+                found.setdefault(self._paths.path(current), set()).add(path)
         return found
 
     def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
         """Return the modification time of each stored file. Use only the files, folder and namespaces of the filter."""
-        where, values = _place(wanted)
-        return {_path(path): at for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)}
+        where, values = self._place(wanted)
+        return {
+            self._paths.path(path): at
+            for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)
+        }
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
@@ -243,7 +248,7 @@ class DocumentTable:
         """
         if wanted.pattern or wanted.languages or wanted.kinds or wanted.units:
             raise ValueError("documents are deleted by file, folder or namespace only")
-        where, values = _place(wanted)
+        where, values = self._place(wanted)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
         )
@@ -258,7 +263,7 @@ class DocumentTable:
         self._db.run_many(
             """INSERT INTO waiting_file (path, namespace, root) VALUES (?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE SET root = excluded.root, problem = '', hint = ''""",
-            [(os.fsencode(file.path), file.namespace, os.fsencode(file.root)) for file in files],
+            [(self._paths.stored(file.path), file.namespace, self._paths.stored(file.root)) for file in files],
         )
 
     def queued(self, limit: int) -> list[QueuedFile]:
@@ -266,7 +271,7 @@ class DocumentTable:
         rows = self._db.rows(
             "SELECT path, namespace, root FROM waiting_file WHERE problem = '' ORDER BY id LIMIT ?", (limit,)
         )
-        return [QueuedFile(_path(path), namespace, _path(root)) for path, namespace, root in rows]
+        return [QueuedFile(self._paths.path(path), namespace, self._paths.path(root)) for path, namespace, root in rows]
 
     def count_queued(self) -> int:
         """Count the queued files, without failed files."""
@@ -274,26 +279,26 @@ class DocumentTable:
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
         """Remove a file from the queue after it was read. With a `problem`, record that the file could not be read."""
-        place = (os.fsencode(file.path), file.namespace)
+        place = (self._paths.stored(file.path), file.namespace)
         if problem:
             self._db.run(
                 """INSERT INTO waiting_file (path, namespace, root, problem, hint) VALUES (?, ?, ?, ?, ?)
                    ON CONFLICT (path, namespace) DO UPDATE SET problem = excluded.problem, hint = excluded.hint""",
-                (*place, os.fsencode(file.root), problem, hint),
+                (*place, self._paths.stored(file.root), problem, hint),
             )
         else:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
         """Return the files that could not be read. Use only the files, folder and namespaces of the filter."""
-        where, values = _place(wanted or DocumentFilter())
+        where, values = self._place(wanted or DocumentFilter())
         rows = self._db.rows(
             f"SELECT path, problem, hint FROM waiting_file d WHERE problem <> '' AND {where} ORDER BY path", values
         )
-        return [FailedFile(_path(path), problem, hint) for path, problem, hint in rows]
+        return [FailedFile(self._paths.path(path), problem, hint) for path, problem, hint in rows]
 
     def _save(self, document: Document) -> int:
-        place = (os.fsencode(document.path), document.namespace)
+        place = (self._paths.stored(document.path), document.namespace)
         self._db.run(
             """INSERT INTO document (path, namespace, language, digest, at, metadata) VALUES (?, ?, ?, ?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE
@@ -334,11 +339,20 @@ class DocumentTable:
         where, values = self._file_where(wanted)
         return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": [*map(str.lower, wanted.units)]})
 
+    def _place(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        """Return SQL conditions for the files, folder and namespaces of a filter. They apply to queued files too."""
+        files = [*map(self._paths.stored, wanted.source_files)]
+        where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
+        if wanted.under is not None:
+            folder = self._paths.stored(wanted.under).rstrip(b"/") + b"/"
+            where, values = f"{where} AND substr(d.path, 1, ?) = ?", (*values, len(folder), folder)
+        return where, values
+
     def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-        where, values = _and(*_place(wanted), {"lower(d.language)": [*map(str.lower, wanted.languages)]})
+        where, values = _and(*self._place(wanted), {"lower(d.language)": [*map(str.lower, wanted.languages)]})
         if wanted.pattern:
             rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
-            fitting = [number for number, path in rows if wanted.admits_path(self.shown(_path(path)))]
+            fitting = [number for number, path in rows if wanted.admits_path(self.shown(self._paths.path(path)))]
             where, values = f"{where} AND d.id {AMONG}", (*values, listed(fitting))
         return where, values
 
@@ -353,7 +367,7 @@ class DocumentTable:
         """Cached variant of `shown` for a path in bytes. The chunks of a file are usually loaded together."""
 
         def shown(path: bytes) -> Path:
-            return self.shown(_path(path))
+            return self.shown(self._paths.path(path))
 
         return lru_cache(_PATHS)(shown)
 
@@ -370,16 +384,6 @@ class DocumentTable:
         return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
 
 
-def _place(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-    """Return SQL conditions for the files, folder and namespaces of a filter. They apply to queued files too."""
-    files = [*map(os.fsencode, wanted.source_files)]
-    where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
-    if wanted.under is not None:
-        folder = os.fsencode(wanted.under).rstrip(b"/") + b"/"
-        where, values = f"{where} AND substr(d.path, 1, ?) = ?", (*values, len(folder), folder)
-    return where, values
-
-
 def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
     """Append SQL conditions: each column in `named` must have one of its values. Ignore columns without values."""
     clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
@@ -392,7 +396,3 @@ def _without_place(chunk: Chunk) -> Chunk:
 
 def _metadata(value: str) -> dict[str, str]:
     return json.decode(value, type=dict[str, str])
-
-
-def _path(value: bytes) -> Path:
-    return Path(os.fsdecode(value))

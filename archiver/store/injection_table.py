@@ -5,13 +5,14 @@ import json
 from ...core.conversation import Milliseconds
 from ...core.injection import HookEvent, Injection, InjectionTotal
 from .database import Database
+from .path_seal import PathSeal
 
 
 class InjectionTable:
     """Table of injections, in the order in which they were made."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._names = database, PathSeal(database)
 
     def add(self, injection: Injection) -> None:
         """Record an injection."""
@@ -20,8 +21,8 @@ class InjectionTable:
             (
                 injection.at,
                 injection.event,
-                injection.session_id,
-                injection.project,
+                self._names.name(injection.session_id),
+                self._names.name(injection.project),
                 injection.tokens,
                 json.dumps(injection.items),
             ),
@@ -29,6 +30,7 @@ class InjectionTable:
 
     def of_session(self, session_id: str) -> list[Injection]:
         """Return the injections into a session, oldest first."""
+        session_id = self._names.name(session_id)
         rows = self._db.rows(
             "SELECT at, event, project, tokens, items FROM injection WHERE session_id = ? ORDER BY id", (session_id,)
         )
@@ -42,6 +44,6 @@ class InjectionTable:
         rows = self._db.rows(
             """SELECT event, count(*), count(DISTINCT session_id), sum(tokens) FROM injection
                WHERE at >= ?1 AND (?2 IS NULL OR project = ?2) GROUP BY event ORDER BY event""",
-            (since, project),
+            (since, project and self._names.name(project)),
         )
         return [InjectionTotal(*row) for row in rows]

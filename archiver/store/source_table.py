@@ -4,7 +4,6 @@ Each row also counts the lines by outcome: parsed, repeated, deleted, or skipped
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from ...core.conversation import UNINDEXED, Milliseconds, ResumePoint, SessionKi
 from ..formats import is_extracted
 from ..redaction import VERSION
 from .database import AMONG, Database, Row, Value, listed
+from .path_seal import PathSeal
 
 SourceLine: TypeAlias = tuple[int, int]
 """Source ID and line number (1-based) of a copy."""
@@ -93,32 +93,32 @@ class SourceTable:
     """Tables of sources, of unreadable files, and of the first source of each record."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._paths = database, PathSeal(database)
 
     def load(self, number: int) -> Source:
         """Return the source with this ID. Raises `KeyError`."""
         row = self._db.one(f"{_SELECT} WHERE id = ?", (number,))
         if row is None:
             raise KeyError(number)
-        return _source(row)
+        return self._source(row)
 
     def all(self) -> list[Source]:
         """Return every source, including sources superseded by a rewritten file."""
-        return [_source(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")]
+        return [self._source(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")]
 
     def by_path(self) -> dict[Path, Source]:
         """Return every current source by path. Sources superseded by a rewritten file are omitted."""
-        return {source.path: source for source in map(_source, self._db.rows(f"{_SELECT} WHERE NOT superseded"))}
+        return {source.path: source for source in map(self._source, self._db.rows(f"{_SELECT} WHERE NOT superseded"))}
 
     def at(self, path: Path) -> Source | None:
         """Return the current source for a path."""
-        row = self._db.one(f"{_SELECT} WHERE path = ? AND NOT superseded", (os.fsencode(path),))
-        return _source(row) if row else None
+        row = self._db.one(f"{_SELECT} WHERE path = ? AND NOT superseded", (self._paths.stored(path),))
+        return self._source(row) if row else None
 
     def by_archived(self, archived: str) -> Source | None:
         """Return the source with this archive path, including superseded sources."""
         row = self._db.one(f"{_SELECT} WHERE archived = ?", (archived,))
-        return _source(row) if row else None
+        return self._source(row) if row else None
 
     def of_session(self, native_id: str) -> list[Source]:
         """Return the sources of a session and of its sub-agents.
@@ -132,7 +132,7 @@ class SourceTable:
                 ) ORDER BY id""",
             (native_id, SessionKind.SUBAGENT),
         )
-        return [_source(row) for row in rows]
+        return [self._source(row) for row in rows]
 
     def paths(self, session: int) -> list[Path]:
         """Return the paths of the sources of a session, including superseded sources."""
@@ -151,11 +151,11 @@ class SourceTable:
     def main(self, session: int) -> Source | None:
         """Return the most complete source of a session, or None if the session has no exchange."""
         row = self._db.one(f"{_SELECT} WHERE id = ({MAIN_SOURCE})", (session,))
-        return _source(row) if row else None
+        return self._source(row) if row else None
 
     def save(self, source: Source) -> int:
         """Insert a source without an ID, or update the source with the same ID. Return the ID."""
-        values = _values(source)
+        values = self._values(source)
         if source.id is None:
             source.id = self._db.insert("source", values)
         else:
@@ -182,7 +182,7 @@ class SourceTable:
                 ) ORDER BY {_ORIGINS_FIRST}, id""",
             (scheduled_only, VERSION),
         )
-        return [_source(row) for row in rows]
+        return [self._source(row) for row in rows]
 
     def outdate(self, sources: Collection[int] | None = None) -> None:
         """Schedule the copies of these sources to be read again. By default, schedule the copies of all sources."""
@@ -323,46 +323,44 @@ class SourceTable:
     def report(self, path: Path, reason: str | None) -> None:
         """Record why a file could not be read. If the reason is None, delete the record."""
         if reason is None:
-            self._db.run("DELETE FROM problem WHERE path = ?", (os.fsencode(path),))
+            self._db.run("DELETE FROM problem WHERE path = ?", (self._paths.stored(path),))
         else:
-            self._db.run("INSERT OR REPLACE INTO problem VALUES (?, ?, ?)", (os.fsencode(path), reason, now()))
+            self._db.run("INSERT OR REPLACE INTO problem VALUES (?, ?, ?)", (self._paths.stored(path), reason, now()))
 
     def problems(self) -> list[tuple[Path, str]]:
         """Return the path of each file that could not be read at the last attempt, with the reason."""
         rows = self._db.rows("SELECT path, reason FROM problem ORDER BY path")
-        return [(Path(os.fsdecode(path)), reason) for path, reason in rows]
+        return [(self._paths.path(path), reason) for path, reason in rows]
+
+    def _values(self, source: Source) -> dict[str, Value]:
+        encoded: dict[str, Value] = {
+            "path": self._paths.stored(source.path),
+            "coverage": json.dumps(source.coverage),
+            "resume": json.dumps(astuple(source.resume)),
+        }
+        return {column: value for column, value in (asdict(source) | encoded).items() if column != "id"}
+
+    def _source(self, row: Row) -> Source:
+        values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+        decoded: dict[str, Any] = {
+            "path": self._paths.path(values["path"]),
+            "coverage": json.loads(values["coverage"]),
+            "resume": ResumePoint(*json.loads(values["resume"])),
+        }
+        return Source(**values | decoded)
 
 
 class ContainerTable:
     """Table of the state of each container (a file or database with many sessions) at its last complete ingest."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._paths = database, PathSeal(database)
 
     def state(self, path: Path) -> int | None:
         """Return the state of a container at its last ingest, or None if it was never ingested."""
-        row = self._db.one("SELECT state FROM container WHERE path = ?", (os.fsencode(path),))
+        row = self._db.one("SELECT state FROM container WHERE path = ?", (self._paths.stored(path),))
         return row[0] if row and isinstance(row[0], int) else None
 
     def keep(self, path: Path, state: int) -> None:
         """Record the state of a container whose sessions were all ingested."""
-        self._db.run("INSERT OR REPLACE INTO container VALUES (?, ?)", (os.fsencode(path), state))
-
-
-def _values(source: Source) -> dict[str, Value]:
-    encoded: dict[str, Value] = {
-        "path": os.fsencode(source.path),
-        "coverage": json.dumps(source.coverage),
-        "resume": json.dumps(astuple(source.resume)),
-    }
-    return {column: value for column, value in (asdict(source) | encoded).items() if column != "id"}
-
-
-def _source(row: Row) -> Source:
-    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    decoded: dict[str, Any] = {
-        "path": Path(os.fsdecode(values["path"])),
-        "coverage": json.loads(values["coverage"]),
-        "resume": ResumePoint(*json.loads(values["resume"])),
-    }
-    return Source(**values | decoded)
+        self._db.run("INSERT OR REPLACE INTO container VALUES (?, ?)", (self._paths.stored(path), state))

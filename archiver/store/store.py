@@ -31,6 +31,7 @@ from .memory_event_table import MemoryEventTable
 from .memory_table import MemoryTable
 from .mnemonic_table import MnemonicTable
 from .observation_table import ObservationTable
+from .path_seal import PathSeal
 from .project_table import ProjectTable
 from .repetition_table import RepetitionTable
 from .replacement_table import ReplacementTable
@@ -52,7 +53,7 @@ class Store(Closing):
     """Database of parsed conversations, observations and memories. Each thread needs its own store."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._names = database, PathSeal(database)
         self.changes: ChangeLog = ChangeTable(database)
         self.sources = SourceTable(database)
         self.containers = ContainerTable(database)
@@ -101,6 +102,7 @@ class Store(Closing):
         opened = Database.open_read_only(path, current=True, read_only=True) if read_only else Database.open(path)
         store = cls(opened)
         store._reconcile()
+        store._renew_names()
         return store
 
     @classmethod
@@ -139,6 +141,7 @@ class Store(Closing):
             watermark.reset(home)
         store = cls(Database.create(path))
         store._reconcile()
+        store._renew_names()
         return store
 
     @property
@@ -225,6 +228,12 @@ class Store(Closing):
     def close(self) -> None:
         """Close the database. Further calls have no effect."""
         self._database.close()
+
+    def _renew_names(self) -> None:
+        if self._database.is_read_only or not self._names.is_outdated():
+            return
+        with suppress(StoreError), self.transaction():  # If it fails, the next process tries again.
+            self._names.renew()
 
     def _reconcile(self) -> None:
         """Compare the database with the watermark and the tombstone file.

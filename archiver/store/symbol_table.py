@@ -1,6 +1,5 @@
 """Named units of code, such as functions and classes, which are queried from the table of chunks."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -10,6 +9,7 @@ from ...core.code import UNITS, Symbol, last_name
 from ...core.document import DocumentFilter
 from .database import Database, Row, Value
 from .document_table import DocumentTable
+from .path_seal import PathSeal
 
 _KEY: Final = "lower(replace(substr(name, 1 + length(rtrim(name, replace(name, '.', '')))), '_', ''))"
 """SQL form of `symbol_key`. SQLite uses the index `chunk_symbol` only if a query contains this exact expression."""
@@ -44,7 +44,7 @@ class SymbolTable:
     """Queries for named units of code in indexed documents. A unit that is split into several chunks is one symbol."""
 
     def __init__(self, database: Database, documents: DocumentTable) -> None:
-        self._db, self._documents = database, documents
+        self._db, self._documents, self._paths = database, documents, PathSeal(database)
 
     def with_keys(self, keys: Sequence[str], wanted: DocumentFilter, owner: str = "") -> list[Symbol]:
         """Return the units with one of these keys, as computed by `symbol_key`.
@@ -73,7 +73,7 @@ class SymbolTable:
 
     def of_file(self, path: Path) -> list[Symbol]:
         """Return the units of a file in order."""
-        found = self._select("d.path = ?", (os.fsencode(path),), DocumentFilter())
+        found = self._select("d.path = ?", (self._paths.stored(path),), DocumentFilter())
         return sorted(found, key=lambda each: (each.start_line, -each.end_line))
 
     def keys(self) -> list[str]:
@@ -111,5 +111,5 @@ class SymbolTable:
 
     def _symbol(self, row: Row) -> Symbol:
         key, name, unit, signature, path, namespace, language, start, end, doc = row
-        shown = self._documents.shown(Path(os.fsdecode(path)))
+        shown = self._documents.shown(self._paths.path(path))
         return Symbol(ids.show("chunk", key), name, unit, signature, shown, namespace, language, start, end, doc)

@@ -4,9 +4,7 @@ A deletion is `kept` while it can be undone, `erasing` until all its bytes are r
 tombstones are kept in every state. They are also written to a file beside the copies (`tombstone_file.py`).
 """
 
-import os
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,6 +15,7 @@ from ...core.deletion import Deletion, DeletionState, DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
 from .database import AMONG, Database, listed
+from .path_seal import PathSeal
 from .stage_table import StageTable
 from .tombstone_file import NEVER_WRITTEN, FileHeader, KeyChanged, KeyLost, TombstoneFile, Tombstones, fingerprint
 
@@ -28,6 +27,7 @@ class TombstoneTable:
 
     def __init__(self, database: Database) -> None:
         self._db, self._home = database, Home(database.path.parent)
+        self._paths = PathSeal(database)
         self._file = TombstoneFile(self._home.tombstone_file)
         self._changed = False
         self.lost = 0
@@ -302,7 +302,7 @@ class TombstoneTable:
 
     def _erase_path(self, path: bytes) -> None:
         self._db.run("DELETE FROM problem WHERE path = ?", (path,))
-        shown = str(Path(os.fsdecode(path)))
+        shown = str(self._paths.path(path))
         self._db.run("UPDATE stage SET problem = 'about a file that was erased' WHERE instr(problem, ?)", (shown,))
 
     def erase_calls(self, exchanges: Collection[int]) -> None:

@@ -53,7 +53,8 @@ def test_an_open_fence_is_closed(text: str) -> None:
 TOOL_SYNTAX = (
     "<invoke", "</invoke>", "<function_calls>", "<tool_result>", "<x:parameter", "<user>", "</system>",
     "<system-reminder>", "<|im_start|>", "[INST]", "[/INST]", "<SYS>", "<｜begin▁of▁sentence｜>",
-    "<｜tool▁calls▁begin｜>", "[TOOL_CALLS]", "[/AVAILABLE_TOOLS]", "[SYSTEM_PROMPT]", "[inst]", "<start_of_turn>", "<bos>", "</s>",
+    "<｜tool▁calls▁begin｜>", "[TOOL_CALLS]", "[/AVAILABLE_TOOLS]", "[SYSTEM_PROMPT]", "[inst]",
+    "<start_of_turn>", "<bos>", "</s>",
     "<|begin_of_text|>", "<SYSTEM>", "</SYSTEM>", "<System-Reminder>", "<sYSTEM>", "<TOOL_CALL>", "<x:Function_Calls>",
     "<INSTRUCTIONS>", "<task-notification>", "<function=run>", "<execute_bash>",
 )  # fmt: skip
