@@ -1,7 +1,6 @@
 """All rules for secrets: the rules of gitleaks, from `gitleaks.json`, and Palaver's own, from `secret_rules.toml`."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +22,8 @@ _FRAGMENT = re.compile(r"@\{([\w-]+)\}")
 @cache
 def rules() -> tuple[Rule, ...]:
     """Return every rule. If matches overlap, the earlier rule determines the kind."""
+    import tomllib  # Hooks import this module, but rarely need the rules.
+
     own = _OwnRules(tomllib.loads(OWN.read_text(encoding="utf-8")))
     return (*own.rules("forms"), *_gitleaks(), *own.rules("contexts"))
 
@@ -33,7 +34,8 @@ class _OwnRules:
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
         self._fragments = dict[str, str]()
-        for name, pattern in data["fragments"].items():
+        fragments: Mapping[str, str | list[str]] = data["fragments"]
+        for name, pattern in fragments.items():
             # A fragment uses only fragments before it.
             self._fragments[name] = self._pattern("|".join(pattern) if isinstance(pattern, list) else pattern)
         self._exceptions = {name: self._allow_list(entry) for name, entry in data["exceptions"].items()}

@@ -2,11 +2,13 @@
 
 import os
 import random
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from palaver.archiver.store import Store
+from palaver.archiver.store.database import Database
 from palaver.archiver.store.document_table import Document
 from palaver.core.document import DocumentFilter
 from palaver.core.home import Home
@@ -51,9 +53,10 @@ def test_no_path_and_no_session_name_keeps_a_secret(home: Home, tmp_path: Path) 
 def test_stored_names_are_renewed_once(home: Home, tmp_path: Path) -> None:
     """Names that older rules left readable are encrypted when the archive is opened, and their rows are still found."""
     file = tmp_path / f"{TOKEN}.jsonl"
-    with Store.create(home.database) as store:
-        store._database.run("INSERT INTO problem VALUES (?, 'old', 1)", (os.fsencode(file),))
-        store._database.run("DELETE FROM checked_names")
+    Store.create(home.database).close()
+    with closing(Database.open(home.database)) as database, database.transaction():
+        database.run("INSERT INTO problem VALUES (?, 'old', 1)", (os.fsencode(file),))
+        database.run("DELETE FROM checked_names")
     assert at_rest(home)
 
     with Store.open(home.database) as store:
