@@ -38,13 +38,19 @@ def test_secrets_apart_from_their_name_are_found() -> None:
     assert {entry.kind: entry.text for entry in entries if not entry.is_hidden(REDACTOR.redact(entry.text).text)} == {}
 
 
-@pytest.mark.parametrize("half", ["development", "held_out"])
-def test_secrets_in_the_style_of_vendors_documentation_are_found(half: str) -> None:
-    """At least 92 % of the secrets of each half are removed, and at most 4 % of the harmless examples change."""
-    secrets = [entry for seed in SEEDS for entry in labelled(f"vendors_{half}", seed)]
-    harmless = [entry for seed in SEEDS for entry in labelled(f"vendors_harmless_{half}", seed)]
+@pytest.mark.parametrize("part", ["development", "held_out", "later"])
+def test_secrets_in_the_style_of_vendors_documentation_are_found(part: str) -> None:
+    """At least 92 % of the secrets of each part are removed."""
+    secrets = [entry for seed in SEEDS for entry in labelled(f"vendors_{part}", seed)]
     missed = Counter(entry.kind for entry in secrets if not entry.is_hidden(REDACTOR.redact(entry.text).text))
+
+    assert missed.total() <= 0.08 * len(secrets), missed
+
+
+@pytest.mark.parametrize("half", ["development", "held_out"])
+def test_examples_of_vendors_without_a_secret_stay(half: str) -> None:
+    """At most 4 % of the harmless examples of each half change."""
+    harmless = [entry for seed in SEEDS for entry in labelled(f"vendors_harmless_{half}", seed)]
     changed = Counter(entry.kind for entry in harmless if REDACTOR.redact(entry.text).findings)
 
-    assert missed.total() <= 0.08 * len(secrets)
-    assert changed.total() <= 0.04 * len(harmless)
+    assert changed.total() <= 0.04 * len(harmless), changed
