@@ -137,7 +137,7 @@ class SourceTable:
     def paths(self, session: int) -> list[Path]:
         """Return the paths of the sources of a session, including superseded sources."""
         rows = self._db.rows("SELECT path FROM source WHERE session = ?", (session,))
-        return [Path(os.fsdecode(path)) for (path,) in rows]
+        return [self._paths.path(path) for (path,) in rows]
 
     def of_sessions(self, sessions: Sequence[int]) -> list[int]:
         """Return the IDs of the sources of these sessions, in the order of the sessions."""
@@ -201,7 +201,7 @@ class SourceTable:
     def extracted(self, sources: Collection[int]) -> list[int]:
         """Return the given sources that were extracted from the transcript of another session."""
         rows = self._db.rows(f"SELECT id, path FROM source WHERE id {AMONG}", (listed(sources),))
-        return [number for number, path in rows if is_extracted(Path(os.fsdecode(path)))]
+        return [number for number, path in rows if is_extracted(self._paths.path(path))]
 
     def unextracted(self, outcome: str) -> list[Source]:
         """Return the sources with lines of this outcome that changed since `ContainerTable.keep` was called for them.
@@ -215,7 +215,7 @@ class SourceTable:
                 ORDER BY {_ORIGINS_FIRST}, id""",
             (f'$."{outcome}"',),
         )
-        return [_source(row) for row in rows]
+        return [self._source(row) for row in rows]
 
     def is_first(self, source: Source) -> bool:
         """Return whether this source is the oldest source of its session."""
