@@ -79,8 +79,10 @@ def _title(answers: Sequence[UserAnswer]) -> str:
     room = TITLE_MAX - len(more)
     question = _subject(answers[0].question)
     short = shorten(choice, room - len(question) - 2) or headline(choice, room)
-    title = f"{question}: {short}" if question and len(question) + len(short) + 2 <= room else short
-    return f"{title or truncate(choice, room)}{more}"
+    if question and short and len(question) + len(short) + 2 <= room:
+        return f"{question}: {short}{more}"
+    stands_alone = short and not (_POINTS.search(short) or _PRONOUN.search(short))
+    return f"{short if stands_alone else truncate(answers[0].question, room)}{more}"
 
 
 def _subject(question: str) -> str:

@@ -94,7 +94,7 @@ def title_candidates(analysis: ExchangeAnalysis) -> list[TitleCandidate]:
     """Return the possible titles of an exchange, without duplicates."""
     candidates: dict[str, TitleCandidate] = {}
     for candidate in _candidates(analysis):
-        if len(candidate.text) > 8 and not is_status(candidate.text):
+        if len(candidate.text) > 8 and not (candidate.text.startswith("<") or is_status(candidate.text)):
             candidates.setdefault(candidate.text, candidate)
     return list(candidates.values())
 

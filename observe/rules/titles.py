@@ -151,14 +151,17 @@ _ANSWERS: Final = frozenset(
 
 
 def best_result(analysis: ExchangeAnalysis) -> tuple[TitleCandidate | None, float]:
-    """Return the best line of the answer that can be understood alone, and its score.
+    """Return the best line of the answer that states a change and can be understood alone, and its score.
 
-    Without one, return a line that states a change although it addresses the user. Without both, return None and 0.
+    Without one, return a line that states a cause, or a change although it addresses the user. An item of a list is
+    never the result. Without a line, return None and 0.
     """
     scored = [(score(each, analysis), each, set(features(each, analysis))) for each in title_candidates(analysis)]
-    clear = [pair for pair in scored if not pair[2] & _UNCLEAR and pair[0] >= _RESULT_MIN]
-    stated = [pair for pair in scored if "change" in pair[2] and not pair[2] & (_UNCLEAR - _ADDRESSED)]
-    rating, line, _ = max(clear or stated, key=lambda pair: pair[0], default=(0.0, None, None))
+    whole = [pair for pair in scored if "listed" not in pair[2]]
+    clear = [pair for pair in whole if not pair[2] & _UNCLEAR and pair[0] >= _RESULT_MIN]
+    stated = [pair for pair in whole if "change" in pair[2] and not pair[2] & (_UNCLEAR - _ADDRESSED)]
+    changes = [pair for pair in clear if "change" in pair[2]]
+    rating, line, _ = max(changes or clear or stated, key=lambda pair: pair[0], default=(0.0, None, None))
     return line, rating if clear else 0.0
 
 
@@ -269,7 +272,7 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
 
 def _is_incomplete(candidate: TitleCandidate) -> bool:
     """Return whether a line leads on to a list, ends openly, or lost its main clause."""
-    opens_list = is_open_ended(candidate.raw) and not (candidate.leads or CHANGED.match(candidate.text))
+    opens_list = is_open_ended(candidate.raw) and not candidate.leads
     if opens_list or is_open_ended(candidate.text):
         return True
     whole = candidate.text[-20:] in strip_markdown(candidate.raw)[-30:]
