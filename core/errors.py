@@ -27,10 +27,12 @@
     │   └── DocumentOutsideRoots
     ├── ChangedMeanwhile        another process changed a planned item; nothing was done
     ├── SourceUnreadable        a file could not be read; other files are not affected
+    │   ├── PartlyRead              parts of a file have an unsupported form
     │   ├── ClientConfigUnusable    a client's configuration file cannot be read or changed
     │   └── CopyDamaged         some lines of a raw copy are damaged
     │       └── CopyGone        a raw copy is missing
     ├── DocumentUnreadable      a document could not be read; other documents are not affected
+    │   └── NotADocument            a folder instead of a file, or a file instead of a folder
     ├── MnemonicsUnusable       memory files of a project cannot be read or written
     ├── ConfigInvalid           invalid value in config.toml or the environment
     ├── StoreError              database error

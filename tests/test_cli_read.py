@@ -119,7 +119,7 @@ def test_an_id_like_no_session_shows_no_session() -> None:
 def test_every_command_shows_the_same_title_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The title of a session is that of its summary in every command."""
     monkeypatch.setenv("PALAVER_HOME", str(demo.archived(tmp_path).root))
-    session, title = "0b6f", "Keep two years of readings in SQLite"
+    session, title = "0b6f", "Keep tide readings in SQLite"
 
     for words in (("show", session), ("read", session), ("forget", session), ("timeline", session), ("sessions",)):
         assert title in palaver(*words).stdout, words

@@ -74,7 +74,7 @@ def contents(root: Path) -> dict[str, str]:
 
 def words_of(use: str, files: Path) -> list[str]:
     """Return the arguments for a use of a command, such as `fsck --repair`."""
-    given = [each.format(files=files, memory="mem_33") for each in ARGUMENTS.get(use, ())]
+    given = [each.format(files=files, memory="mem_27") for each in ARGUMENTS.get(use, ())]
     return [*use.split(), *given]
 
 

@@ -33,6 +33,8 @@ LEAVES: list[PalaverError] = [
     errors.UnsupportedDocument(Path("/x.exe"), [".md"]),
     errors.DocumentOutsideRoots(Path("/x")),
     errors.DocumentUnreadable(Path("/x"), "why"),
+    errors.NotADocument(Path("/x"), "it is a folder"),
+    errors.PartlyRead(Path("/x"), "why", hint="Update Palaver."),
     errors.StoreMissing(Path("/x")),
     errors.StoreReadOnly(Path("/x")),
     errors.IndexDamaged(Path("/x"), "why"),

