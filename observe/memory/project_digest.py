@@ -63,9 +63,9 @@ _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
 class _Past(Struct, frozen=True):
     """Past session with its trusted observations. `weight` is higher for later sessions.
 
-    `title` is the title that the agent gave to the session, or empty. If the session also has observations of low trust, the title could come from
-    them, so `title` is the first request instead. `request` is the first request of a session without trusted
-    observations, and otherwise None.
+    `title` is the title that the agent gave to the session, or empty. If the session also has observations of low
+    trust, the title could come from them, so `title` is the first request instead. `request` is the first request of a
+    session without trusted observations, and otherwise None.
     """
 
     title: str
