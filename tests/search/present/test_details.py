@@ -28,7 +28,7 @@ from ..history import History, Said, learned
         ),
         ("Implement the following plan: mend it", "Implement the following plan: mend it"),
         ("# Kettles\n\nThey leak.", "# Kettles They leak."),
-        ("word " * 40, "word " * 15 + "word…"),
+        ("word " * 40, "word " * 17 + "word…"),
     ],
 )
 def test_the_title_of_an_exchange_is_its_prompt(prompt: str, title: str) -> None:
