@@ -72,10 +72,16 @@ def contents(root: Path) -> dict[str, str]:
     }
 
 
+def memory_id() -> str:
+    """Return the ID of the newest memory."""
+    listed = json.loads(CliRunner().invoke(main, ["memories", "list", "--json"]).stdout)
+    return str(listed["memories"][0]["id"])
+
+
 def words_of(use: str, files: Path) -> list[str]:
     """Return the arguments for a use of a command, such as `fsck --repair`."""
-    given = [each.format(files=files, memory="mem_27") for each in ARGUMENTS.get(use, ())]
-    return [*use.split(), *given]
+    arguments = [text.format(files=files, memory=memory_id()) for text in ARGUMENTS.get(use, ())]
+    return [*use.split(), *arguments]
 
 
 def test_every_command_is_declared() -> None:

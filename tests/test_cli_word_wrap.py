@@ -54,6 +54,7 @@ def test_words_longer_than_a_line_stay_whole() -> None:
     """Paths can be copied, and text between backquotes is broken at its spaces."""
     path = "/home/demo/" + "folder/" * 20 + "file.md"
     assert wrapped(f"Read the file {path} today.", 60) == f"Read the file\n{path}\ntoday."
+    assert wrapped(f"- {path}: line 3", 60) == f"- {path}:\n  line 3"
     assert wrapped(f"Ran `{'sort -u ' * 12}words`", 40).count("\n") == 2
 
 

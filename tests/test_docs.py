@@ -12,7 +12,7 @@ from palaver.core.config import Config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-ARCHITECTURE_WORDS = 2500
+ARCHITECTURE_WORDS = 2000
 _CODE = re.compile(r"^(?:\$ )?(palaver .*)$|`(palaver [^`\n]+)`", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 

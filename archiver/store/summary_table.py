@@ -84,6 +84,15 @@ class SummaryTable:
         )
         return {found.session: found for found in map(stored_of, rows)}
 
+    def single_titles(self, sessions: Collection[int]) -> dict[int, str]:
+        """Return the title of the observation of each of these sessions that has exactly one, by session."""
+        rows = self._db.rows(
+            f"""SELECT i.session, o.title {FROM} WHERE i.session {AMONG}
+                GROUP BY i.session HAVING count(*) = 1 AND o.scope <> 'session'""",
+            (listed(sessions),),
+        )
+        return dict(rows)
+
     def drop(self, sessions: Collection[int]) -> None:
         """Delete the summaries of these sessions, and schedule new ones.
 

@@ -63,9 +63,9 @@ _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
 class _Past(Struct, frozen=True):
     """Past session with its trusted observations. `weight` is higher for later sessions.
 
-    `title` is the title of the session. If the session also has observations of low trust, the title could come from
-    them, so `title` is the first request instead. `request` is the first request of a session without trusted
-    observations, and otherwise None.
+    `title` is the title that the agent gave to the session, or empty. If the session also has observations of low
+    trust, the title could come from them, so `title` is the first request instead. `request` is the first request of a
+    session without trusted observations, and otherwise None.
     """
 
     title: str
@@ -124,7 +124,8 @@ class ProjectDigests:
             is_clean = bool(trusted) and len(trusted) == len(known)
             request = None if is_clean else self._first_request(number)
             if trusted or request:
-                title = session.title if is_clean else request.text if request else ""
+                own = session.title if session.title_rank > 0 else ""
+                title = own if is_clean else request.text if request else ""
                 summary = next((one for one in trusted if one.summary), None)
                 parts = tuple(one for one in trusted if not one.summary)
                 weight = 0.5 ** (len(past) / _HALF_LIFE)

@@ -48,10 +48,6 @@ def extract_notes(exchange: Exchange, files: TouchedFiles) -> Iterator[Observati
                 yield note
 
 
-def _is_same(written: str, path: str) -> bool:
-    return relative_path(written, ()).endswith(path)
-
-
 def _note(exchange: Exchange, path: str, call: Turn) -> Observation | None:
     """Return what a call added to a note. Of instructions, only added rules count, because they also describe code."""
     body = call.text.partition("\n")[2]

@@ -23,7 +23,9 @@ _POINTER = phrases("decisions.pointer")
 """Pattern for answers that point to something outside the answer."""
 _FOR_NOW = phrases("decisions.for_now")
 _LASTING = phrases("decisions.lasting")
-_POINTS = re.compile(r"\b(?:this|that|these|those|there)\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\b(?:this|that|these|those|there|the (?:[\w-]+ ){0,2}ones?)\b|\bones?(?=\W*$|[.,;])", re.IGNORECASE
+)
 _PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
 """Patterns for words whose meaning only the conversation gives, always or often."""
 _PREFERENCE = phrases("decisions.preference")

@@ -67,7 +67,7 @@ def narrative(parts: Iterable[str]) -> str:
         sentence = part.strip()
         if not sentence:
             continue
-        sentence = sentence if sentence[-1] in ".!?…”:" else sentence + "."
+        sentence = sentence if sentence.rstrip("”")[-1:] in (*".!?…:", "") else sentence + "."
         if len(text) + len(sentence) < NARRATIVE_MAX:
             text = f"{text} {sentence}".strip()
     return text

@@ -29,21 +29,25 @@ class SessionNames:
         """Return the names of these sessions by number."""
         sessions = self._store.sessions.several(numbers)
         summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
+        untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
+        results = self._store.summaries.single_titles(untitled)
         return {
-            number: SessionName(short_ids[number], session_title(session, summaries.get(number)))
+            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
             for number, session in sessions.items()
         }
 
     def title(self, number: int) -> str:
-        """Return the title of a session's summary, or else the title that the agent gave to the session."""
+        """Return the title of a session, or else its first prompt, even if that is a question."""
         return self.of_all([number])[number].title or self._store.sessions.load(number).title
 
 
-def session_title(session: Session, summary: StoredObservation | None) -> str:
-    """Return the title of a session's summary, or else the title that the agent gave to the session.
+def _title(session: Session, summary: StoredObservation | None, result: str) -> str:
+    """Return the title of a session's summary, its only `result`, or else its own title.
 
-    A title of the agent that is a question is not used.
+    The session's own title is the agent's, or the first prompt. A question is no title.
     """
     if summary is not None:
         return summary.observation.title.removeprefix(SUMMARY)
+    if result:
+        return result
     return "" if session.title.endswith("?") else session.title

@@ -14,7 +14,7 @@ from ...core import ids, tokens
 from ...core.observation import DETAIL_TOKENS, SUMMARY, Observation, ObservationType
 from ...core.results import Detail, Hit, SessionEntry, SessionOutline
 from .details import exchange_observation
-from .session_names import session_title
+from .session_names import SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
@@ -81,7 +81,7 @@ class Sessions:
         learned = self._store.summaries.summarised(keys)
         summary = self._store.summaries.of_session(number)
         observation = summary.observation if summary else self._without_summary(keys[0], learned)
-        title = session_title(self._store.sessions.load(number), summary) or observation.title.removeprefix(SUMMARY)
+        title = SessionNames(self._store).of_all([number])[number].title or observation.title.removeprefix(SUMMARY)
         return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
 
     def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:

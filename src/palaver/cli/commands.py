@@ -139,10 +139,10 @@ class _GuardedContext(click.Context):
 def _writing_use(context: click.Context) -> str:
     """Return the use of a command that writes, such as `fsck --repair`, or an empty text if it only reads."""
     path = context.command_path.partition(" ")[2]
-    given = [option for each in context.command.params for option in each.opts if context.params.get(each.name or "")]
-    options = [f"{path} {option}" for option in given]
-    writing = next(filter(WRITING.__contains__, options), "")
-    return writing or (path if path in WRITING and READING.isdisjoint(options) else "")
+    used = [parameter for parameter in context.command.params if context.params.get(parameter.name or "")]
+    uses = [f"{path} {option}" for parameter in used for option in parameter.opts]
+    writing = next(filter(WRITING.__contains__, uses), "")
+    return writing or (path if path in WRITING and READING.isdisjoint(uses) else "")
 
 
 def _guard(command: click.Command) -> None:

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import textwrap
 from functools import partial
 from types import FrameType
 
@@ -123,5 +122,5 @@ def toolsets(*, as_json: bool) -> None:
         names = ", ".join(tool.name for tool in each.tools)
         purpose, _, _ = each.instructions.partition(". ")
         click.echo(f"{each.name}: {purpose} ({len(each.tools)} tools, {each.tokens:,} tokens)")
-        click.echo(textwrap.fill(names, 100, initial_indent="  ", subsequent_indent="  "))
+        click.echo(f"  {names}")
     click.echo("To serve toolsets to an agent, run: palaver mcp --toolset NAME[,NAME...]")

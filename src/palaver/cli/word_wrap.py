@@ -84,7 +84,7 @@ def _wrapped_row(row: str, width: int) -> Iterator[str]:
     indent = " " * min(_indent(_STYLE.sub("", row)), width // 3)
     line = ""
     for piece in _pieces(row, width - len(indent)):
-        if line.strip() and not piece.isspace() and _columns(line + piece) > width:
+        if not (_LEAD.fullmatch(line) or piece.isspace()) and _columns(line + piece) > width:
             yield line.rstrip()
             line = indent
         if not (piece.isspace() and line == indent and indent):

@@ -38,6 +38,10 @@ class Shop:
     ) -> list[int]:
         """Store a session with one exchange and these observations. Return the keys of the observations."""
         (exchange,) = self.history.say(name, Said(prompt), project=project, cwd=cwd)
+        number = self.store.sessions.find("test", name)
+        assert number is not None
+        with self.store.transaction():
+            self.store.sessions.save(replace(self.store.sessions.load(number), title=name, title_rank=1))
         return self.history.learn(exchange, *observations)
 
     def summarise(self, name: str, summary: Observation) -> int:

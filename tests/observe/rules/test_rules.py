@@ -272,6 +272,17 @@ def test_stated_rule_is_the_users_decision() -> None:
     ]
 
 
+def test_a_number_in_a_ruling_points_to_nothing() -> None:
+    """A ruling may contain the number one. As a pronoun, the word needs the conversation."""
+    for ruling, count in (
+        ("Let's use `tomllib` with one table a page.", 1),
+        ("Let's use the faster one of `page.py`.", 0),
+        ("Let's go with the `page.py` one.", 0),
+    ):
+        script = Script().asked(f"Add a footer to the page. {ruling}").edited("src/footer.html")
+        assert len([found for found in observed(script) if found.origin == "human"]) == count, ruling
+
+
 def test_rulings_that_need_the_conversation_are_no_decisions() -> None:
     """A pointer, a remark without a name, and a rule for the moment are not decisions."""
     for ruling in (

@@ -61,6 +61,13 @@ def test_a_session_is_shown_by_its_short_id(layers: ArchiveSearch) -> None:
     assert layers.locate("aaaa11")[0] == detail.path == whole.path
 
 
+def test_a_session_with_one_result_is_called_by_it(layers: ArchiveSearch) -> None:
+    """A session that the agent did not title, and that has no card, is called by its only observation."""
+    titles = {entry.title for entry in layers.sessions(Query.newest(by="session")).sessions}
+
+    assert titles == {f"Added a badge to {session}.py" for session in SESSIONS}
+
+
 def test_an_ambiguous_id_lists_the_sessions(layers: ArchiveSearch) -> None:
     """Of several sessions, none is chosen. Fewer than four characters name no session."""
     with pytest.raises(InvalidInput, match="2 session IDs begin with aaaa1") as error:
