@@ -21,6 +21,8 @@ _SHARE: Final = 0.6
 On 519 questions about 98 sessions, this share keeps every correct session that is among the first four, and cites 3.2
 conversations on average.
 """
+_NEAR: Final = 0.75
+"""Minimum score of an observation that comes before a better exchange of its conversation, as a share of its score."""
 _SECOND: Final = 0.1
 """Weight of the second hit of a conversation, which is added to the score of its first hit."""
 _WORDS: Final = 0.15
@@ -32,9 +34,8 @@ _CONTAINED: Final = 0.3
 _MARGIN: Final = 0.8
 """Maximum score of any other conversation, as a share of the best score.
 
-If both hold, the first finding is called the best answer. The values were chosen on one half of 519 questions about 98
-sessions with an answer, and 40 without: on it, 65 of 260 have a best answer, always from the correct session. On the
-other half, 65 of 259 have one, 63 from the correct session. None of the 40 has one.
+If both hold, and the archive contains each word of the question, the first finding is called the best answer. The
+values were chosen on one half of 559 questions about 98 sessions (`python -m bench.ask`).
 """
 _WORDS_OF_KIND: Final = 0.2
 """Minimum share of the question's words in a sentence of an additional decision or fix."""
@@ -66,27 +67,26 @@ def scores_of(hits: Sequence[Hit]) -> dict[str, float]:
 
 
 def best_hits(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]:
-    """Yield the first hit of each conversation with at least `_SHARE` of the best score.
+    """Yield one hit of each conversation with at least `_SHARE` of the best score.
 
-    An observation comes before an exchange without observations, which is often a request without an answer.
+    An observation comes before an exchange without observations, which is often a request without an answer, unless the
+    exchange matches much better.
     """
-    first: dict[str, Hit] = {}
-    for hit in sorted(hits, key=lambda each: each.kind == HitKind.EXCHANGE):
-        first.setdefault(place_of(hit), hit)
-    best = max((scores[name] for name in first), default=0.0)
-    for name in sorted(first, key=lambda each: -scores[each]):
+    grouped: dict[str, list[Hit]] = {}
+    for hit in hits:
+        grouped.setdefault(place_of(hit), []).append(hit)
+    best = max((scores[name] for name in grouped), default=0.0)
+    for name in sorted(grouped, key=lambda each: -scores[each]):
+        first, *others = grouped[name]
+        near = (hit for hit in (first, *others) if hit.score >= _NEAR * first.score)
         if scores[name] >= _SHARE * best:
-            yield first[name]
+            yield next((hit for hit in near if hit.kind != HitKind.EXCHANGE), first)
 
 
 def second_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
-    """Return a second observation from the conversation of the first chosen hit, if a hit is one."""
+    """Return a second hit from the conversation of the first chosen hit, if there is one."""
     known = {hit.id for hit in chosen}
-    return [
-        hit
-        for hit in hits
-        if chosen and hit.kind == HitKind.OBSERVATION and hit.id not in known and place_of(hit) == place_of(chosen[0])
-    ][:1]
+    return [hit for hit in hits if chosen and hit.id not in known and place_of(hit) == place_of(chosen[0])][:1]
 
 
 def related_passages(passages: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:

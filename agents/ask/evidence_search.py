@@ -104,7 +104,7 @@ def find_evidence(
         if asks_for_newest(question):
             details = tuple(sorted(details, key=lambda detail: -(detail.observation.at or 0)))
         else:
-            label = AnswerLabel.BEST if is_certain else AnswerLabel.CLOSEST
+            label = AnswerLabel.BEST if is_certain and not absent else AnswerLabel.CLOSEST
         details = _with_reversals(details, reversals, unchosen)
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}

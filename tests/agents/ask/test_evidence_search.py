@@ -57,7 +57,7 @@ def test_a_cited_document_can_be_opened(documented: ArchiveSearch, renderer: Ren
     page = renderer.cited_answer(extractive_answer(documented, renderer, "why heat the kiln slowly"))
 
     assert re.search(r"\*\*Best answer\*\* \(document, .*Heat the kiln slowly\. \[chunk_\d+\]", page)
-    assert page.rstrip().endswith("To read on: get_observations.")
+    assert page.rstrip().endswith("Details: get_observations.")
 
 
 def test_a_document_comes_after_a_good_conversation(documented: ArchiveSearch, renderer: Renderer) -> None:

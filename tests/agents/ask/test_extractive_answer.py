@@ -12,7 +12,7 @@ from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answe
 from palaver.agents.ask.question_plan import plan
 from palaver.agents.ask.relevance import Relevance
 from palaver.archiver.store import Store
-from palaver.core.cited_answer import CitedAnswer, FindingKind
+from palaver.core.cited_answer import AnswerLabel, CitedAnswer, FindingKind
 from palaver.core.clock import show_day
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
@@ -227,10 +227,9 @@ def test_a_question_for_a_time_lists_its_entries(archive: ArchiveSearch, rendere
     """If a question names only a time, the answer lists the newest entries of that time."""
     answer = extractive_answer(archive, renderer, "what did we do in march 2026")
 
-    assert answer.newest
-    assert not answer.weak
+    assert answer.label is AnswerLabel.LATEST
     assert {show_day(finding.at or 0)[:7] for finding in answer.findings} == {"2026-03"}
-    assert "**Latest entry** (" in renderer.cited_answer(answer)
+    assert "**Latest entries**\n" in renderer.cited_answer(answer)
 
 
 def test_words_outside_the_archive_are_named(archive: ArchiveSearch, renderer: Renderer) -> None:
@@ -238,8 +237,8 @@ def test_words_outside_the_archive_are_named(archive: ArchiveSearch, renderer: R
     found = extractive_answer(archive, renderer, "should the readings be in sqlite or in cassandra")
     nothing = extractive_answer(archive, renderer, "did we ever use cassandra")
 
-    assert not found.weak
-    assert found.notices == ("Not in the archive: cassandra.",)
+    assert found.label is AnswerLabel.CLOSEST
+    assert found.notices[:1] == ("Not in the archive: cassandra.",)
     assert nothing.findings == ()
     assert "Not in the archive: cassandra." in nothing.suggestions
 
@@ -252,12 +251,24 @@ def test_words_without_a_topic_are_not_named_as_absent(archive: ArchiveSearch, r
     assert [each for each in nothing.suggestions if each.startswith("Not in the archive")] == []
 
 
-def test_a_weak_answer_within_filters_has_one_finding(archive: ArchiveSearch, renderer: Renderer) -> None:
-    """Within the filters of the user, a weak match has no further findings."""
+def test_an_uncertain_answer_is_short(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """Without a certain answer, at most three passages are shown, in at most 200 tokens."""
     answer = extractive_answer(archive, renderer, "sqlite or json files", Filters(projects=("seed-library",)))
 
-    assert answer.weak
-    assert len(answer.findings) == 1
+    assert answer.label is AnswerLabel.CLOSEST
+    assert 1 <= len(answer.findings) <= 3
+    assert answer.receipt.tokens <= 200
+    assert "Best answer" not in renderer.cited_answer(answer)
+
+
+def test_the_latest_match_comes_first(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """A question for the latest match, or for what was done last, lists entries from the newest on."""
+    for question in ("what is the latest decision about plants", "what did we do last", "the most recent session"):
+        answer = extractive_answer(archive, renderer, question)
+        times = [finding.at or 0 for finding in answer.findings]
+
+        assert answer.label is AnswerLabel.LATEST
+        assert times == sorted(times, reverse=True)
 
 
 def test_further_findings_share_a_word_with_the_question(archive: ArchiveSearch, renderer: Renderer) -> None:
@@ -285,7 +296,7 @@ def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer:
     answer = extractive_answer(archive, renderer, "which zebra vendor pays sqlite invoices")
 
     assert answer.findings
-    assert answer.weak
+    assert answer.label is AnswerLabel.CLOSEST
     assert answer.notices == ("Not in the archive: zebra, vendor, pays, invoices.",)
 
 
@@ -295,9 +306,8 @@ def test_a_named_project_restricts_the_answer(archive: ArchiveSearch, renderer: 
     other = extractive_answer(archive, renderer, "which sqlite version does the seed-library project use")
 
     assert "Photo upload fails with 413" in answer.findings[0].text
-    assert not answer.weak
     assert {session.project for session in answer.sessions} == {"seed-library"}
-    assert other.weak
+    assert other.label is AnswerLabel.CLOSEST
     assert "For more entries, ask again without the filters." not in other.notices
 
 
@@ -306,7 +316,7 @@ def test_a_question_for_a_project_lists_its_entries(archive: ArchiveSearch, rend
     answer = extractive_answer(archive, renderer, "what did we do in the seed-library project")
     filtered = extractive_answer(archive, renderer, "what did we do", Filters(projects=("seed-library",)))
 
-    assert answer.newest
+    assert answer.label is AnswerLabel.LATEST
     assert {session.project for session in answer.sessions} == {"seed-library"}
     assert filtered.findings == answer.findings
 
