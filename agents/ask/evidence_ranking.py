@@ -21,8 +21,6 @@ _SHARE: Final = 0.6
 On 519 questions about 98 sessions, this share keeps every correct session that is among the first four, and cites 3.2
 conversations on average.
 """
-_NEAR: Final = 0.75
-"""Minimum score of an observation that comes before a better exchange of its conversation, as a share of its score."""
 _SECOND: Final = 0.1
 """Weight of the second hit of a conversation, which is added to the score of its first hit."""
 _WORDS: Final = 0.15
@@ -67,20 +65,17 @@ def scores_of(hits: Sequence[Hit]) -> dict[str, float]:
 
 
 def best_hits(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]:
-    """Yield one hit of each conversation with at least `_SHARE` of the best score.
+    """Yield the first hit of each conversation with at least `_SHARE` of the best score.
 
-    An observation comes before an exchange without observations, which is often a request without an answer, unless the
-    exchange matches much better.
+    An observation comes before an exchange without observations, which is often a request without an answer.
     """
-    grouped: dict[str, list[Hit]] = {}
-    for hit in hits:
-        grouped.setdefault(place_of(hit), []).append(hit)
-    best = max((scores[name] for name in grouped), default=0.0)
-    for name in sorted(grouped, key=lambda each: -scores[each]):
-        first, *others = grouped[name]
-        near = (hit for hit in (first, *others) if hit.score >= _NEAR * first.score)
+    first: dict[str, Hit] = {}
+    for hit in sorted(hits, key=lambda each: each.kind == HitKind.EXCHANGE):
+        first.setdefault(place_of(hit), hit)
+    best = max((scores[name] for name in first), default=0.0)
+    for name in sorted(first, key=lambda each: -scores[each]):
         if scores[name] >= _SHARE * best:
-            yield next((hit for hit in near if hit.kind != HitKind.EXCHANGE), first)
+            yield first[name]
 
 
 def second_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:

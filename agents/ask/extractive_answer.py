@@ -37,7 +37,10 @@ _PASSAGES, _PASSAGE_TOKENS = 3, 200
 _ITEMS: Final = 10
 """Maximum number of open items and next steps in an answer."""
 _DECIDED: Final = 0.3
-"""Minimum relevance of a decision, as a share of the best entry's relevance, at which the decision comes first."""
+"""Minimum relevance of a decision, as a share of the best entry's relevance, at which the decision comes first.
+
+An entry that is less relevant than this share of another entry of its conversation does not come first.
+"""
 
 
 def extractive_answer(
@@ -181,7 +184,7 @@ def _findings(
     """Yield a finding for each entry, best first. Repetitions of earlier findings and of `fixes` are left out."""
     known, fixed = list[str](), [fix.text for fix in fixes]
     is_listed = found.label is AnswerLabel.LATEST
-    for place, detail in enumerate(found.details if is_listed else _with_decision_first(found)):
+    for place, detail in enumerate(found.details if is_listed else _with_answer_first(found)):
         given = found.claims[detail.id]
         if not (place or is_listed) and (quote := quoted_claim(archive, detail, given, found.relevance)):
             given = [quote, *given]
@@ -196,18 +199,21 @@ def _findings(
             yield finding
 
 
-def _with_decision_first(found: FoundEvidence) -> list[Detail]:
-    """Move a relevant decision of the user before the best entry, if both are from the same conversation."""
+def _with_answer_first(found: FoundEvidence) -> list[Detail]:
+    """Move an entry of the best entry's conversation to the front, if it probably contains the answer.
+
+    This is a relevant decision of the user, or an entry of much higher relevance.
+    """
 
     def share(detail: Detail) -> float:
         return found.relevance.share(" ".join(texts_of(detail, found.claims)))
 
     first, *others = found.details
-    if first.path and not _is_decision(first):
-        for detail in others:
-            if detail.path == first.path and _is_decision(detail) and share(detail) >= _DECIDED * share(first):
-                return [detail, *(each for each in found.details if each is not detail)]
-    return [first, *others]
+    near = [detail for detail in others if first.path and detail.path == first.path]
+    decided = [each for each in near if _is_decision(each) and share(each) >= _DECIDED * share(first)]
+    better = [each for each in near if share(first) < _DECIDED * share(each)]
+    answers = better if _is_decision(first) else [*decided, *better]
+    return [*answers[:1], *(each for each in found.details if each not in answers[:1])]
 
 
 def _is_decision(detail: Detail) -> bool:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from palaver.agents.ask.evidence_search import find_evidence
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.ask.metered_archive import MeteredArchive
+from palaver.core.cited_answer import AnswerLabel
 from palaver.core.home import Home
 from palaver.core.query import Filters, HitKind, Query
 from palaver.core.results import Detail, Results
@@ -49,7 +50,7 @@ def test_a_document_answers_if_no_conversation_does(documented: ArchiveSearch, r
     found = find_evidence(MeteredArchive(documented, renderer), "why heat the kiln slowly", Filters(), "")
 
     assert found.details[0].kind == HitKind.DOCUMENT
-    assert not found.is_weak
+    assert found.label is AnswerLabel.BEST
 
 
 def test_a_cited_document_can_be_opened(documented: ArchiveSearch, renderer: Renderer) -> None:
