@@ -13,7 +13,7 @@ def test_known_citations_are_unmarked(archive: ArchiveSearch) -> None:
 
     assert checked.text == text
     assert [(each.id, each.path, each.start_line, each.end_line) for each in checked.sources] == [
-        ("obs-17", PATH, 13, 13),
+        ("obs-17", PATH, 13, 24),
         ("", PATH, 13, 13),
         ("", PATH, 2, 11),
         ("", PATH, 13, 13),
