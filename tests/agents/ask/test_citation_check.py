@@ -39,9 +39,9 @@ def test_invented_citations_are_marked(archive: ArchiveSearch) -> None:
 
 def test_lines_of_another_conversation_are_marked(archive: ArchiveSearch) -> None:
     """An entry and lines that are cited together are from the same conversation. A list of sources can mix them."""
-    checked = CitationChecker(archive).check("As decided [obs-17, 1c90:2]. As fixed [obs-18, 1c90:2; 0b6f:13].")
+    checked = CitationChecker(archive).check("As decided [obs-17, 1c90:2]. As fixed [obs-19, 1c90:2; 0b6f:13].")
 
-    assert checked.text == f"As decided [obs-17, 1c90:2 {UNVERIFIED}]. As fixed [obs-18, 1c90:2; 0b6f:13]."
+    assert checked.text == f"As decided [obs-17, 1c90:2 {UNVERIFIED}]. As fixed [obs-19, 1c90:2; 0b6f:13]."
 
 
 def test_other_text_is_no_citation(archive: ArchiveSearch) -> None:

@@ -161,7 +161,7 @@ def test_small_budget_keeps_the_best_findings(archive: ArchiveSearch, renderer: 
 def test_decision_of_the_user_is_named(archive: ArchiveSearch, renderer: Renderer) -> None:
     """The decision of a cited conversation is a finding, with the line where the user said it."""
     answer = extractive_answer(archive, renderer, "sqlite or json files")
-    decision = next(finding for finding in answer.findings if "SQLAlchemy" in finding.text)
+    decision = next(finding for finding in answer.findings if "Use SQLite" in finding.text)
 
     assert 13 in [source.start_line for source in decision.sources]
 
