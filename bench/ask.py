@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.conversation_tools import ConversationContext, get_observations, read, search
-from palaver.core.cited_answer import CitedAnswer
+from palaver.core.cited_answer import AnswerLabel, CitedAnswer
 from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.core.results import Hit
@@ -45,8 +45,13 @@ class Asked(Struct, frozen=True):
 
     @property
     def first(self) -> bool:
-        """True if the best answer cites the correct session."""
+        """True if the first finding cites the correct session."""
         return bool(self.answer.findings) and self.answer.findings[0].sources[0].session_id in self.question.gains
+
+    @property
+    def claims_best(self) -> bool:
+        """True if the first finding is called the best answer."""
+        return bool(self.answer.findings) and self.answer.label is AnswerLabel.BEST
 
 
 class Costs(Struct, frozen=True):
@@ -101,8 +106,10 @@ def _by_kind(asked: Sequence[Asked]) -> str:
         "n",
         "answered",
         "cites session",
-        "best cites session",
-        "weak",
+        "first cites session",
+        "best answers",
+        "right",
+        "wrong",
         "findings",
         "tokens",
         "maximum",
@@ -116,6 +123,7 @@ def _by_kind(asked: Sequence[Asked]) -> str:
 
 def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
     tokens = [each.answer.receipt.tokens for each in asked]
+    best = [each for each in asked if each.claims_best]
     answered = [bool(each.answer.findings) for each in asked]
     rates = ["-", "-"]
     if any(each.question.gains for each in asked):
@@ -125,7 +133,9 @@ def _row(kind: str, asked: Sequence[Asked]) -> list[str]:
         str(len(asked)),
         _percent(answered),
         *rates,
-        _percent([each.answer.weak for each in asked]),
+        str(len(best)),
+        str(sum(each.first for each in best)),
+        str(sum(not each.first for each in best)),
         f"{mean(len(each.answer.findings) for each in asked):.1f}",
         f"{mean(tokens):,.0f}",
         f"{max(tokens):,}",

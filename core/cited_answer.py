@@ -21,6 +21,15 @@ class FindingKind(StrEnum):
     OTHER = "other"
 
 
+class AnswerLabel(StrEnum):
+    """Label of the findings: what they are, and so how far they can be trusted."""
+
+    BEST = "best answer"
+    CLOSEST = "closest passages"
+    LATEST = "latest entries"
+    OPEN = "open items"
+
+
 class CitedSource(Struct, frozen=True):
     """Item of the archive, or lines of a transcript, that a finding cites.
 
@@ -101,10 +110,10 @@ class CitedAnswer(Struct, frozen=True):
     """Answer to a question. `findings` and `text` are both empty if nothing was found.
 
     Attributes:
-        findings: The first finding is the best answer.
-        weak: True if the score of the best entry is so low that the entry probably does not answer the question.
-        newest: True if the question names only a time or a project. The findings are then the newest entries of that
-            time or project.
+        findings: Findings, the best one first.
+        label: What the findings are. `BEST` means that the first finding answers the question, and `CLOSEST` that it
+            is uncertain whether one of them does. `LATEST` are the newest entries of the time or project that the
+            question names, and `OPEN` the open items and next steps of its sessions.
         text: Answer of a language model in Markdown. Empty if the answer consists of findings.
         sources: All citations of the findings or the text.
         sessions: Conversations that the findings or the text cite.
@@ -115,8 +124,7 @@ class CitedAnswer(Struct, frozen=True):
 
     question: str
     findings: tuple[Finding, ...] = ()
-    weak: bool = False
-    newest: bool = False
+    label: AnswerLabel = AnswerLabel.BEST
     text: str = ""
     sources: tuple[CitedSource, ...] = ()
     sessions: tuple[CitedSession, ...] = ()

@@ -12,6 +12,8 @@ from .tokens import count
 
 SUMMARY = "Session: "
 """Prefix of the stored title of every session card. It is not shown."""
+OUTCOME, OPEN, NEXT = "Outcome: ", "Open: ", "Next: "
+"""Labels of facts of a session card: a result, an open item and a next step."""
 DETAIL_TOKENS = 500
 """Maximum tokens of one item in layer 2 of a search (details), including headings."""
 _FRAME = 105

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from .code import EditedUnit, UnitEdit
 from .conversation import Exchange, Milliseconds, SessionKind, Span
-from .observation import Observation
+from .observation import NEXT, OPEN, OUTCOME, Observation
 from .query import Query
 
 BUDGET = 10_000
@@ -260,6 +260,7 @@ class SessionOutline(Struct, frozen=True):
     Attributes:
         id: Short session ID.
         exchanges: Number of exchanges in the latest transcript of the session.
+        facts: Facts of the session card, each with its label: `Outcome: ...`, `Open: ...`.
     """
 
     id: str
@@ -273,6 +274,13 @@ class SessionOutline(Struct, frozen=True):
     exchanges: int
     session_id: str
     path: str
+    facts: tuple[str, ...] = ()
+
+    @property
+    def gist(self) -> list[str]:
+        """First result, first open item and first next step of the session."""
+        firsts = (next((fact for fact in self.facts if fact.startswith(label)), "") for label in (OUTCOME, OPEN, NEXT))
+        return [*filter(None, firsts)]
 
 
 class SessionPage(Struct, frozen=True):
@@ -281,6 +289,23 @@ class SessionPage(Struct, frozen=True):
     sessions: tuple[SessionOutline, ...]
     cursor: str = ""
     explanation: ZeroResultExplanation | None = None
+
+
+class OpenItem(Struct, frozen=True):
+    """Open item or next step of a session, from its card.
+
+    Attributes:
+        text: Fact of the card, with its label: `Open: ...` or `Next: ...`.
+        session: Short session ID.
+    """
+
+    text: str
+    session: str
+    at: Milliseconds | None
+    project: str
+    session_title: str
+    session_id: str
+    path: str
 
 
 class Detail(Struct, frozen=True):

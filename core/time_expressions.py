@@ -234,6 +234,15 @@ def _named_month(found: re.Match[str], today: date) -> DateRange:
     return _single_day(date(year, month, day)) if day else _month(year, month)
 
 
+def _week_of_month(found: re.Match[str], today: date) -> DateRange:
+    """Return the first or last seven days of a month. Without a year, the month is the latest one that has begun."""
+    month = _index(_MONTHS, found["name"]) + 1
+    year = int(found["year"] or today.year - (month > today.month))
+    first, last = _month(year, month)
+    week = timedelta(days=6)
+    return DateRange(first, first + week) if found["which"] == "first" else DateRange(last - week, last)
+
+
 def _before(today: date, count: str, name: str) -> date:
     if count in {"a", "an"}:
         number = 1
@@ -326,6 +335,11 @@ _FORMS: Final = (
         rf"(?:(?P<last>last|past) )?(?P<name>{_abbreviated(WEEKDAYS)})",
         _weekday,
         (rf"{_LEAD}last {_Q_DAYS}", rf"(?:from|on|since) {_Q_DAYS}"),
+    ),
+    _Form(
+        rf"(?P<which>first|last) week of {_MONTH}(?: (?P<year>\d{{4}}))?",
+        _week_of_month,
+        (rf"(?:(?:during|from|in|of|since) )?(?:the )?(?:first|last) week of {_Q_SHORT}(?:,? {_Q_YEAR})?",),
     ),
     _Form(
         "(this|last) (week|month|quarter|year)",

@@ -16,10 +16,10 @@ from ..core import ids
 from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
-from ..core.query import IDS_MAX, Filters
-from ..core.results import SessionPage
+from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
+from ..core.results import OpenItem, SessionOutline, SessionPage
 from .model.embedder import DEFAULT_MODEL, load
-from .present.sessions import Sessions
+from .present.sessions import Sessions, items_of
 from .present.unit_history import UnitHistory
 from .query.agent_names import check_agents
 from .query.project_names import check_projects, project_at
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ..archiver.store.session_table import ProjectTotal
     from ..core.home import Home
-    from ..core.query import Query
     from ..core.results import Detail, OutputMatches, Part, Results, Timeline, TranscriptExcerpt
     from .present.hits import Hits
     from .present.transcript_reader import TranscriptPaths, TranscriptReader
@@ -93,6 +92,24 @@ class ArchiveSearch(Closing):
         """Return a page of the sessions that match a query. Its grouping must be `Grouping.SESSION`."""
         found = self.find(query, snippets=False)
         return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
+
+    def open_items(self, filters: Filters, limit: int) -> list[OpenItem]:
+        """Return open items and next steps from the cards of main sessions, the latest session first.
+
+        An item that a later session repeats is returned once. An item that the title of a later session names is left
+        out, because that session worked on it.
+
+        Raises:
+            UnknownProject: A project is unknown.
+        """
+        query, sessions = replace(Query.newest(by="session", limit=LIMIT_MAX), filters=filters), list[SessionOutline]()
+        while len(items := items_of(sessions)) < limit:
+            page = self.sessions(query)
+            sessions += page.sessions
+            if not page.cursor:
+                return items_of(sessions)[:limit]
+            query = replace(query, cursor=page.cursor)
+        return items[:limit]
 
     def project_at(self, folder: Path) -> str:
         """Return the project filter for the sessions of a folder: a path or name, or an empty string if it has none."""

@@ -33,15 +33,15 @@ def test_answer_is_printed_with_sources() -> None:
     page = palaver("ask", "sqlite", "or", "json", "files", "--no-model").stdout
 
     assert page.splitlines()[1].startswith("**Best answer** (decision, 2026-02-03): Use SQLite, one file")
-    assert "[obs-23, 0b6f:13]" in page
+    assert "[obs-18, 0b6f:" in page
     assert "`claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl`" in page
-    assert f"\nThis answer: ~{count(page)} tokens. Read for it: ~" in page
+    assert f"\n~{count(page)} tokens; the cited conversations have ~1,312." in page
 
 
 @pytest.mark.usefixtures("archived")
 def test_citations_can_be_read() -> None:
     """`show` and `read` accept the citations as they are printed."""
-    assert "SQLite" in palaver("show", "obs-21").stdout
+    assert "SQLite" in palaver("show", "obs-18").stdout
     assert "Lines: 11-11 of 26" in palaver("read", "0b6f", "11").stdout
 
 
@@ -61,7 +61,7 @@ def test_options_restrict_the_answer() -> None:
     """A project and dates restrict the answer. An unknown project is an error."""
     assert "Nothing found" in palaver("ask", "sqlite or json files", "--after", "2026-04").stdout
     page = palaver("ask", "sqlite or json files", "--project", "seed-library").stdout
-    assert "**Weak match, perhaps about something else**" in page
+    assert "**Closest passages**\n" in page
     assert "ask again without the filters" in page
     assert "tide-clock" not in page
     assert "Unknown project" in palaver("ask", "sqlite", "--project", "nope", code=2).stderr

@@ -1,4 +1,4 @@
-"""Ranking of the conversations and entries for an answer, and the judgement whether the best entry is a weak match."""
+"""Ranking of the conversations and entries for an answer, and whether the best one answers it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -26,24 +26,24 @@ _SECOND: Final = 0.1
 _WORDS: Final = 0.15
 """Additional score of an entry with a sentence that contains all words of the question, as a share of its score."""
 _WEAK: Final = 0.28
-"""Minimum score of the best entry. Below it, the answer is marked as weak.
+"""Minimum score of a conversation that comes before the documents."""
+_CONTAINED: Final = 0.3
+"""Minimum share of the question's words in one sentence of the best conversation. Rare words weigh more."""
+_MARGIN: Final = 0.8
+"""Maximum score of any other conversation, as a share of the best score.
 
-The value was chosen on one half of 519 questions about 98 sessions and tested on the other half. Share of the answers
-that are marked as weak, on the first and the second half:
-
-- 69 % and 65 % if the best finding is wrong
-- 22 % and 25 % if the best finding is correct
-- 72 % and 65 % if the correct session is removed from the archive
+If both hold, and the archive contains each word of the question, the first finding is called the best answer. The
+values were chosen on one half of 559 questions about 98 sessions (`python -m bench.ask`).
 """
 _WORDS_OF_KIND: Final = 0.2
 """Minimum share of the question's words in a sentence of an additional decision or fix."""
 
 
 class RankedEntries(NamedTuple):
-    """Entries, best first. `is_weak` is True if the best entry is probably about something else."""
+    """Entries, best first. `is_certain` is True if the best entry probably answers the question."""
 
     details: tuple[Detail, ...]
-    is_weak: bool
+    is_certain: bool
 
 
 def only_observations(hits: Sequence[Hit]) -> Sequence[Hit]:
@@ -78,6 +78,12 @@ def best_hits(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]
             yield first[name]
 
 
+def second_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
+    """Return a second hit from the conversation of the first chosen hit, if there is one."""
+    known = {hit.id for hit in chosen}
+    return [hit for hit in hits if chosen and hit.id not in known and place_of(hit) == place_of(chosen[0])][:1]
+
+
 def related_passages(passages: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
     """Return the passages of documents whose score is at least `_SHARE` of the best score of a hit."""
     best = max((hit.score for hit in hits), default=0.0)
@@ -92,8 +98,8 @@ def ranked(
 ) -> RankedEntries:
     """Return the entries for an answer: the best entries in `scores`, then the additional decisions and fixes.
 
-    If the best match is good, at most `_CITED` entries of `scores` are returned. All but the best of these must share a
-    word with the question. If the best match is weak, all entries of `scores` are returned, because any of them can be
+    If the best match is certain, at most `_CITED` entries of `scores` are returned. All but the best of these must
+    share a word with the question. If it is uncertain, all entries of `scores` are returned, because any of them can be
     the answer.
 
     Exchanges that only repeat a prompt are left out, unless all entries of `scores` are like this. Documents come after
@@ -104,17 +110,19 @@ def ranked(
     stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
     scored = [one for one in stating if one.id in matches] or [one for one in details if one.id in matches]
     if not scored:  # another process has just removed the entries
-        return RankedEntries((), is_weak=False)
+        return RankedEntries((), is_certain=False)
 
     def place(detail: Detail) -> tuple[bool, bool, float]:
         match = matches[detail.id]
         return match < _WEAK, detail.kind in {HitKind.DOCUMENT, HitKind.CODE}, -match
 
     best, *others = sorted(scored, key=place)
-    is_weak = matches[best.id] < _WEAK
-    related = others if is_weak else [one for one in others if shares[one.id]][: _CITED - 1]
+    next_score = max((score for name, score in scores.items() if name != best.id), default=0.0)
+    contained = max(share for one, share in zip(details, shares.values(), strict=True) if one.path == best.path)
+    is_certain = contained >= _CONTAINED and next_score <= _MARGIN * scores[best.id]
+    related = [one for one in others if shares[one.id]][: _CITED - 1] if is_certain else others
     extra = [one for one in stating if one.id not in matches and shares[one.id] >= _WORDS_OF_KIND]
-    return RankedEntries((best, *related, *extra), is_weak)
+    return RankedEntries((best, *related, *extra), is_certain)
 
 
 def _states(claims: Sequence[Claim]) -> bool:

@@ -6,13 +6,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.cited_answer import AnswerLabel
 from ...core.query import Filters, HitKind, Query
 from ...core.results import Detail, Hit, Results
 from ...templates.labels import has_transcript
 from .claims import Claim, claims_of
-from .evidence_ranking import best_hits, only_observations, place_of, ranked, related_passages, scores_of
+from .evidence_ranking import best_hits, only_observations, place_of, ranked, related_passages, scores_of, second_hits
 from .metered_archive import MeteredArchive
-from .question_plan import QuestionPlan, key_words, names_no_topic, plan
+from .question_plan import QuestionPlan, asks_for_newest, key_words, names_no_topic, plan, without_newest
 from .relevance import Relevance
 from .reversals import find_reversals, other_hits
 
@@ -40,8 +41,7 @@ class FoundEvidence(Struct, frozen=True):
         reversals: IDs of entries, each with the ID of the later entry that states the opposite.
         results: Results of the search for the question. Without hits, they contain the explanation.
         absent: Words of the question that no entry of the archive contains.
-        is_weak: True if the best entry is probably about something else.
-        newest: True if the question names only a time or a project, so that its newest entries are the answer.
+        label: Whether the entries contain an answer, or are the newest entries.
         has_user_filters: True if the user restricted the search.
     """
 
@@ -51,13 +51,17 @@ class FoundEvidence(Struct, frozen=True):
     results: Results
     reversals: Mapping[str, str] = {}
     absent: tuple[str, ...] = ()
-    is_weak: bool = False
-    newest: bool = False
+    label: AnswerLabel = AnswerLabel.CLOSEST
     has_user_filters: bool = False
 
 
-def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundEvidence:
+def find_evidence(
+    archive: MeteredArchive, question: str, filters: Filters, here: str, also: Sequence[str] = ()
+) -> FoundEvidence:
     """Return the best entries of different conversations, and the best passages of indexed documents.
+
+    Of the best conversation, a second entry is returned. If the question asks for the latest match, as in "the latest
+    decision about ...", the newest of the best entries comes first. `also` are other wordings of the question.
 
     Documents are searched separately, so that they do not displace conversations. If a later observation replaced an
     entry, that observation is also returned. If the question names a time, such as "last week", only entries of that
@@ -71,19 +75,17 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     """
     documents = archive.archive.store.documents.exist()
     conversations = replace(filters, kinds=_CONVERSATIONS) if documents else filters
-    searches, results, newest = _search(archive, question, conversations, here)
+    searches, results, newest = _search(archive, question, conversations, here, also)
     words, absent = _absent(archive, question, results)
     absent = () if newest else absent
     unknown = not newest and bool(words) and words <= set(absent)
     passages = _passages(archive, searches.question) if documents and not newest else ()
     if not (results.hits or passages) or results.empty_times or unknown:
-        return FoundEvidence(
-            (), {}, Relevance(question, ()), results, absent=absent, newest=newest, has_user_filters=bool(filters)
-        )
+        return FoundEvidence((), {}, Relevance(question, ()), results, absent=absent, has_user_filters=bool(filters))
     scores = scores_of((*results.hits, *passages))
     hits = [*only_observations(results.hits)] if newest else [*best_hits(results.hits, scores)][:_OPENED]
     hits += related_passages(passages, hits)
-    extra = list[Hit]()
+    extra = [] if newest else second_hits(results.hits, hits)
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
     others = [] if newest else other_hits(results.hits, [*hits, *extra])
@@ -93,30 +95,38 @@ def find_evidence(archive: MeteredArchive, question: str, filters: Filters, here
     chosen = [detail for detail in details if detail.id not in unchosen]
     texts = [claim.text for detail in chosen for claim in claims[detail.id]]
     relevance = Relevance(question, [*(detail.observation.title for detail in chosen), *texts])
-    is_weak = False
+    label = AnswerLabel.LATEST
     reversals: Mapping[str, str] = {}
     if not newest:
-        details, is_weak = ranked(chosen, claims, relevance, {hit.id: scores[place_of(hit)] for hit in hits})
+        scores_by_hit = {hit.id: scores[place_of(hit)] for hit in hits}
+        details, is_certain = ranked(chosen, claims, relevance, scores_by_hit)
         reversals = find_reversals([*details, *unchosen.values()], claims, relevance)
+        if asks_for_newest(question):
+            details = tuple(sorted(details, key=lambda detail: -(detail.observation.at or 0)))
+        else:
+            label = AnswerLabel.BEST if is_certain and not absent else AnswerLabel.CLOSEST
         details = _with_reversals(details, reversals, unchosen)
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}
-    return FoundEvidence(details, claims, relevance, results, reversals, absent, is_weak, newest, bool(filters))
+    return FoundEvidence(details, claims, relevance, results, reversals, absent, label, bool(filters))
 
 
-def _search(archive: MeteredArchive, question: str, filters: Filters, here: str) -> tuple[QuestionPlan, Results, bool]:
-    """Search for the question, or list the newest entries if it names only a time or a project of the filters.
+def _search(
+    archive: MeteredArchive, question: str, filters: Filters, here: str, also: Sequence[str]
+) -> tuple[QuestionPlan, Results, bool]:
+    """Search for the question, or list the newest entries if it names only a time, or only what the filters name.
 
     Return the plan, the results, and True if the results are the newest entries.
     """
-    if filters.projects and names_no_topic(question):
+    if (filters or asks_for_newest(question)) and names_no_topic(question, filters.files):
         listed = replace(Query.newest(limit=_LISTED), filters=filters)
         return QuestionPlan(listed), archive.find(listed), True
-    searches = plan(question, filters, here)
+    question = without_newest(question)
+    searches = plan(question, filters, here, also)
     results = archive.find(searches.question)
     if (dated := _with_time(filters, results)) == filters:
         return searches, results, False
-    searches = plan(question, dated, here)
+    searches = plan(question, dated, here, also)
     newest = names_no_topic(question, [each.text for each in results.times])
     listed = replace(Query.newest(limit=_LISTED), filters=dated)
     return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ...core.cited_answer import CitedAnswer, CitedSession, Finding
+from ...core.cited_answer import AnswerLabel, CitedAnswer, CitedSession, CitedSource, Finding, FindingKind
 from ...core.clock import show_day
 from ...core.observation import ObservationType
 from ...core.origin import Origin
@@ -15,10 +15,10 @@ from .command_findings import find_commands
 from .evidence_ranking import texts_of
 from .evidence_search import FoundEvidence, find_evidence, labels_of
 from .finding_conflicts import with_conflicts
-from .finding_text import BEST, OTHER, finding_of
+from .finding_text import BEST, OTHER, finding_of, passage_of
 from .metered_archive import MeteredArchive
-from .named_project import NamedProject, named_project
-from .question_plan import key_words, names_no_topic
+from .named_scope import NamedScope, named_scope
+from .question_plan import asks_for_open_items, key_words, names_no_topic
 from .quotation import quoted_claim
 from .relevance import repeats
 
@@ -32,8 +32,15 @@ _SAME: Final = 0.9
 """A finding is a repetition if an earlier finding contains at least this share of its words."""
 _NEAREST: Final = 3
 """Maximum number of entries of other times that are shown if nothing is from the time in the question."""
+_PASSAGES, _PASSAGE_TOKENS = 3, 200
+"""Maximum number of passages, and of tokens of the whole answer, if no finding is certain to be the answer."""
+_ITEMS: Final = 10
+"""Maximum number of open items and next steps in an answer."""
 _DECIDED: Final = 0.3
-"""Minimum relevance of a decision, as a share of the best entry's relevance, at which the decision comes first."""
+"""Minimum relevance of a decision, as a share of the best entry's relevance, at which the decision comes first.
+
+An entry that is less relevant than this share of another entry of its conversation does not come first.
+"""
 
 
 def extractive_answer(
@@ -43,6 +50,7 @@ def extractive_answer(
     filters: Filters | None = None,
     here: str = "",
     budget: int = ANSWER_TOKENS,
+    also: Sequence[str] = (),
 ) -> CitedAnswer:
     """Return an answer of at most `budget` tokens, as the renderer prints it.
 
@@ -53,72 +61,92 @@ def extractive_answer(
         filters: Only entries that satisfy these filters are used.
         here: The current project, whose entries rank higher.
         budget: Maximum tokens of the answer.
+        also: Other wordings of the question.
 
     Raises:
         InvalidInput: The question or a filter is invalid.
     """
     metered = MeteredArchive(archive, renderer)
     filters = filters or Filters()
-    named = None if filters.projects else named_project(question, [each.name for each in archive.projects()])
-    here = named.name if named else here
+    sessions = archive.store.sessions
+    scope = named_scope(question, filters, [each.name for each in archive.projects()], sessions.branches())
+    here = scope.filters.projects[0] if scope.filters.projects and not filters.projects else here
+    if asks_for_open_items(scope.rest):
+        return renderer.with_answer_tokens(_open_items(metered, question, scope.filters))
     commands = find_commands(metered, question, filters, here)
     if commands.is_whole:
         basis = CitedAnswer(question, suggestions=(commands.advice,))
         labels = labels_of(commands.details)
         return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
-    found = _evidence(metered, question, filters, here, named)
+    found = _evidence(metered, question, filters, here, scope, also)
     if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
     details = (*commands.details, *found.details)
     labels = labels_of(details)
     fixes = commands.findings(labels)
+    label = AnswerLabel.BEST if fixes else found.label
     others = list(_findings(metered, found, labels, fixes)) if found.details else []
-    weak = found.is_weak and not fixes
-    others = _related(found, others, weak=weak)
+    if label is AnswerLabel.BEST:
+        others = [*others[:1], *(each for each in others[1:] if found.relevance.share(each.text))]
+    others = with_conflicts(others, found.details, found.reversals)
+    if label is AnswerLabel.CLOSEST:
+        others, budget = others[:_PASSAGES], min(budget, _PASSAGE_TOKENS)
     basis = CitedAnswer(
         question,
-        weak=weak,
-        newest=found.newest and not fixes,
-        notices=tuple(_notices(question, found, others if weak else ())),
+        label=label,
+        notices=tuple(_notices(question, found, others if label is AnswerLabel.CLOSEST else ())),
         suggestions=(commands.advice,) if fixes else (),
     )
-    return _fitting(basis, [*fixes, *with_conflicts(others, found.details, found.reversals)], details, metered, budget)
+    return _fitting(basis, [*fixes, *others], details, metered, budget)
+
+
+def _open_items(archive: MeteredArchive, question: str, filters: Filters) -> CitedAnswer:
+    """Return the open items and next steps of past sessions as an answer."""
+    items = archive.archive.open_items(filters, _ITEMS)
+    if not items:
+        return CitedAnswer(question, suggestions=("No session has open items or next steps.",))
+    findings = [
+        Finding(
+            FindingKind.OTHER,
+            item.text,
+            (CitedSource("", item.session_id, item.session, item.path, 1, 1),),
+            item.at,
+        )
+        for item in items
+    ]
+    return CitedAnswer(
+        question,
+        tuple(findings),
+        AnswerLabel.OPEN,
+        sources=tuple(source for finding in findings for source in finding.sources),
+        suggestions=("To list all open items: palaver open",),
+        receipt=archive.receipt(),
+    )
 
 
 def _evidence(
-    archive: MeteredArchive, question: str, filters: Filters, here: str, named: NamedProject | None
+    archive: MeteredArchive, question: str, filters: Filters, here: str, scope: NamedScope, also: Sequence[str]
 ) -> FoundEvidence:
-    """Return the evidence from the project that the question names, or from all projects.
+    """Return the evidence within the project, branch and files that the question names, or from all entries.
 
-    If the named project has no good match, all projects are searched and the evidence is marked as weak. The project's
-    name in the question alone raises the scores of entries in other projects.
+    If nothing certain is found there, all entries are searched and no answer is called the best one. A name in the
+    question alone raises the scores of other entries that contain it.
     """
-    if named is None:
-        return find_evidence(archive, question, filters, here)
-    found = find_evidence(archive, named.rest, replace(filters, projects=(named.name,)), "")
-    if found.details and not found.is_weak:
+    if scope.filters == filters:
+        return find_evidence(archive, question, filters, here, also)
+    found = find_evidence(archive, scope.rest, scope.filters, "", also)
+    if found.details:
         return replace(found, has_user_filters=bool(filters))
-    return replace(find_evidence(archive, question, filters, here), is_weak=True)
+    found = find_evidence(archive, question, filters, here, also)
+    return replace(found, label=AnswerLabel.CLOSEST)
 
 
-def _related(found: FoundEvidence, findings: list[Finding], *, weak: bool) -> list[Finding]:
-    """Return the first finding, and the other findings that share a word with the question.
-
-    If the evidence is weak, all findings are returned, because any of them can be the answer. If the user also set
-    filters, only the first one is returned, because few entries compete.
-    """
-    if weak:
-        return findings[:1] if found.has_user_filters else findings
-    related = [each for each in findings[1:] if found.newest or found.relevance.share(each.text)]
-    return [*findings[:1], *related]
-
-
-def _notices(question: str, found: FoundEvidence, weak: Sequence[Finding]) -> Iterator[str]:
-    """Yield notes about words of the question that the archive, or the findings of a weak answer, do not contain."""
+def _notices(question: str, found: FoundEvidence, passages: Sequence[Finding]) -> Iterator[str]:
+    """Yield notes about words of the question that the archive, or all passages of an uncertain answer, lack."""
     if found.absent:
         yield f"Not in the archive: {', '.join(found.absent)}."
-    if weak:
-        unknown = found.relevance.unknown(question, *(finding.text for finding in weak))
+    if passages:
+        unknown = found.relevance.unknown(question, *(finding.text for finding in passages))
         if others := [word for word in unknown if word not in found.absent]:
             yield f"The cited entries do not contain: {', '.join(others)}."
         if found.has_user_filters:
@@ -155,30 +183,37 @@ def _findings(
 ) -> Iterator[Finding]:
     """Yield a finding for each entry, best first. Repetitions of earlier findings and of `fixes` are left out."""
     known, fixed = list[str](), [fix.text for fix in fixes]
-    for place, detail in enumerate(_with_decision_first(found)):
+    is_listed = found.label is AnswerLabel.LATEST
+    for place, detail in enumerate(found.details if is_listed else _with_answer_first(found)):
         given = found.claims[detail.id]
-        if not (place or found.newest) and (quote := quoted_claim(archive, detail, given, found.relevance)):
+        if not (place or is_listed) and (quote := quoted_claim(archive, detail, given, found.relevance)):
             given = [quote, *given]
-        extent = OTHER if place or fixes or found.newest else BEST
-        finding = finding_of(detail, given, found.relevance, labels, extent)
+        if found.label is AnswerLabel.CLOSEST and not fixes:
+            finding = passage_of(detail, given, found.relevance, labels)
+        else:
+            extent = OTHER if place or fixes or is_listed else BEST
+            finding = finding_of(detail, given, found.relevance, labels, extent)
         is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
         if detail.replaced_by or detail.id in found.reversals or not is_known:
             known.append(finding.text)
             yield finding
 
 
-def _with_decision_first(found: FoundEvidence) -> list[Detail]:
-    """Move a relevant decision of the user before the best entry, if both are from the same conversation."""
+def _with_answer_first(found: FoundEvidence) -> list[Detail]:
+    """Move an entry of the best entry's conversation to the front, if it probably contains the answer.
+
+    This is a relevant decision of the user, or an entry of much higher relevance.
+    """
 
     def share(detail: Detail) -> float:
         return found.relevance.share(" ".join(texts_of(detail, found.claims)))
 
     first, *others = found.details
-    if first.path and not _is_decision(first):
-        for detail in others:
-            if detail.path == first.path and _is_decision(detail) and share(detail) >= _DECIDED * share(first):
-                return [detail, *(each for each in found.details if each is not detail)]
-    return [first, *others]
+    near = [detail for detail in others if first.path and detail.path == first.path]
+    decided = [each for each in near if _is_decision(each) and share(each) >= _DECIDED * share(first)]
+    better = [each for each in near if share(first) < _DECIDED * share(each)]
+    answers = better if _is_decision(first) else [*decided, *better]
+    return [*answers[:1], *(each for each in found.details if each not in answers[:1])]
 
 
 def _is_decision(detail: Detail) -> bool:

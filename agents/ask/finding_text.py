@@ -22,6 +22,8 @@ class FindingExtent(NamedTuple):
 
 
 BEST, OTHER = FindingExtent(420, 4, 0), FindingExtent(200, 1, 0.04)
+_PASSAGE: Final = 140
+"""Maximum characters of a passage, of which it is uncertain whether it answers the question."""
 _ASKED: Final = 140
 """Maximum characters of a quoted prompt, which is the title of an exchange without observations."""
 _ANSWER: Final = "? → "
@@ -50,6 +52,16 @@ def finding_of(
     places = [lines_of(title, detail.observation.evidence, detail), *(claim[1:] for claim in chosen)]
     kind = kind_of(detail, text)
     return Finding(kind, text, tuple(_sources(detail, labels, places)), detail.observation.at)
+
+
+def passage_of(detail: Detail, claims: Sequence[Claim], relevance: Relevance, labels: Mapping[str, str]) -> Finding:
+    """Return the most relevant sentence of an entry, or its title if no sentence is more relevant, with its lines."""
+    title = _title(detail, claims) or detail.observation.title
+    texts = [Claim(title, *lines_of(title, detail.observation.evidence, detail)), *claims]
+    best = max(texts, key=lambda claim: relevance.share(claim.text))
+    sources = tuple(_sources(detail, labels, [(best.start_line, best.end_line)]))
+    text = _sentence(shortened(best.text, _PASSAGE))
+    return Finding(kind_of(detail, text), text, sources, detail.observation.at)
 
 
 def _chosen(title: str, claims: Sequence[Claim], relevance: Relevance, extent: FindingExtent) -> list[Claim]:

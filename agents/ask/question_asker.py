@@ -1,6 +1,6 @@
 """Answers to questions, written by the configured language model or else composed by rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,11 +42,12 @@ class QuestionAsker:
         here: str,
         limits: LoopLimits,
         *,
+        also: Sequence[str] = (),
         report: Callable[[str], None] = silent,
         should_stop: Callable[[], bool] = never,
     ) -> CitedAnswer:
         """Return an answer by the language model or else by rules. See `Dispatcher.answer` for the arguments."""
-        rules = partial(extractive_answer, self._archive, self._page, question, filters, here)
+        rules = partial(extractive_answer, self._archive, self._page, question, filters, here, also=also)
         config, off = _within_cost(self._config, limits.cost)
         if self._home.is_read_only:  # The ledger of costs cannot be written.
             off = "the archive is read-only"

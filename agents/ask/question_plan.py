@@ -17,11 +17,23 @@ _EMPTY: Final = frozenset(
     "a an the of to and or nor but for from with without in on at by as into onto over via per is are was were be been"
     " that which who when where why how what while if then than so it its this these those not no do does did has have"
     " had can will would should could must may might both all any each such their our my his her we you they i me us"
-    " there here about again ever get got make made use used using want need way".split()
+    " there here about again ever get got make made use used using want need way s t".split()
 )
 """Words that say nothing about the topic of a question."""
-_ACTIVITY: Final = frozenset("change changed changes day doing done happen happened new work worked working".split())
+_ACTIVITY: Final = frozenset(
+    "change changed changes conversation day doing done happen happened last latest most new newest recent recently"
+    " session sessions task tasks thing things work worked working".split()
+)
 """Words that ask for the activity of a time or project, as in "what did we work on yesterday"."""
+_OPEN: Final = frozenset("left next open outstanding pending remaining todo todos undone unfinished".split())
+"""Words that ask for open items and next steps, as in "what is still open"."""
+_ITEMS: Final = frozenset("item items point points question questions step steps still".split())
+_NEWEST: Final = re.compile(
+    r"\b(?:latest|newest|most recent(?:ly)?"
+    r"|last(?= (?:bug|change|commit|conversation|decision|fix|plan|release|session|time)\b))\s*",
+    re.IGNORECASE,
+)
+"""Words that ask for the newest of several matches. `last` can have other meanings, as in "the last line"."""
 _HITS: Final = 20
 """Number of hits of the search for the question. A second hit of a session raises the session's rank."""
 _FEW: Final = 2
@@ -64,13 +76,13 @@ class QuestionPlan(Struct, frozen=True):
     kinds: tuple[Query, ...] = ()
 
 
-def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
-    """Return the queries for a question. Entries of the project `here` rank higher.
+def plan(question: str, filters: Filters, here: str = "", also: Sequence[str] = ()) -> QuestionPlan:
+    """Return the queries for a question. Entries of the project `here` rank higher. `also` are other wordings.
 
     Raises:
         InvalidInput: The question is too short, or none of its words names a topic.
     """
-    asked = replace(Query.parse(question, limit=_HITS), filters=filters)
+    asked = replace(Query.parse(question, limit=_HITS, also=also), filters=filters)
     words = key_words(question)
     if not words:
         raise InvalidInput("The question names no topic", hint="Name a subject, a file, a command or an error message.")
@@ -84,6 +96,22 @@ def plan(question: str, filters: Filters, here: str = "") -> QuestionPlan:
     return QuestionPlan(
         asked, tuple(replace(asked, limit=_OF_KIND, filters=replace(filters, types=types)) for types in wanted)
     )
+
+
+def without_newest(question: str) -> str:
+    """Return the question without words such as "latest", which ask for the newest match and name no topic."""
+    return _NEWEST.sub("", question)
+
+
+def asks_for_newest(question: str) -> bool:
+    """Return whether a question asks for the newest of several matches, or for what was done last."""
+    return without_newest(question) != question or re.search(r"\blast\W*\Z", question, re.IGNORECASE) is not None
+
+
+def asks_for_open_items(question: str) -> bool:
+    """Return whether a question names no topic, and asks for open items or next steps."""
+    words = {word.lower() for word in key_words(question)}
+    return not words.isdisjoint(_OPEN) and words <= _OPEN | _ITEMS | _ACTIVITY
 
 
 def key_words(question: str) -> list[str]:

@@ -103,6 +103,10 @@ class SessionTable:
             )
         return {(project, cwd) for project, cwd in rows}
 
+    def branches(self) -> list[str]:
+        """Return the distinct git branches of all sessions."""
+        return [branch for (branch,) in self._db.rows("SELECT DISTINCT branch FROM session WHERE branch <> ''")]
+
     def latest(self, places: Collection[tuple[str, str]], limit: int) -> dict[int, Session]:
         """Return up to `limit` main sessions with one of these pairs of project and folder, newest first."""
         rows = self._db.rows(

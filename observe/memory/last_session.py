@@ -8,7 +8,7 @@ from ...core import ids
 from ...core.clock import now
 from ...core.conversation import Milliseconds, Session
 from ...core.digest import DigestLine
-from ...core.observation import SUMMARY
+from ...core.observation import NEXT, OPEN, SUMMARY
 from ...core.origin import Origin, Trust
 from ...core.project import branch_of
 from ...core.tokens import count
@@ -19,7 +19,6 @@ _DAY: Final = 86_400_000
 _CANDIDATES: Final = 20
 """Number of latest sessions of the project that are considered."""
 _TOKENS: Final = 60
-_LABELS: Final = ("Open: ", "Next: ")
 
 
 def last_session(
@@ -56,7 +55,7 @@ def _line(card: StoredObservation) -> DigestLine:
     """Return the title with as many open items and next steps as fit. No item is cut."""
     known = card.observation
     text, notes = known.title.removeprefix(SUMMARY), list[str]()
-    for fact in (fact for label in _LABELS for fact in known.facts if fact.startswith(label)):
+    for fact in (fact for label in (OPEN, NEXT) for fact in known.facts if fact.startswith(label)):
         if count("; ".join((text, *notes, fact))) <= _TOKENS:
             notes.append(fact)
     return DigestLine(ids.show("observation", card.key), text, known.at, known.origin, tuple(notes))

@@ -11,8 +11,10 @@ from ...archiver.copies.exporter import encodable
 from ...archiver.files.clipping import one_line
 from ...archiver.store.session_candidates import ambiguous_session
 from ...core import ids, tokens
-from ...core.observation import DETAIL_TOKENS, SUMMARY, Observation, ObservationType
-from ...core.results import Detail, Hit, SessionEntry, SessionOutline
+from ...core.conversation import SessionKind
+from ...core.observation import DETAIL_TOKENS, NEXT, OPEN, SUMMARY, Observation, ObservationType
+from ...core.results import Detail, Hit, OpenItem, SessionEntry, SessionOutline
+from ..query.tokenizer import terms
 from .details import exchange_observation
 from .session_names import SessionNames
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _ENTRIES = 8
 """Maximum number of observations in the details of a session."""
+_NAMING = 3
+"""Minimum number of distinct words in the title of a session that names an earlier open item."""
 _TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _NO_SUMMARY = 6, 45
@@ -101,7 +105,7 @@ class Sessions:
         source = self._store.sources.by_archived(hit.path)
         if source is None or source.session is None:
             return None  # another process has just removed the session
-        session = self._store.sessions.load(source.session)
+        session, card = self._store.sessions.load(source.session), self._store.summaries.of_session(source.session)
         return SessionOutline(
             id=hit.id,
             title=hit.title,
@@ -114,7 +118,25 @@ class Sessions:
             exchanges=len(self._store.summaries.conversation(source.session)),
             session_id=session.native_id,
             path=hit.path,
+            facts=card.observation.facts if card else (),
         )
+
+
+def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:
+    """Return the open items and next steps of the main sessions, which are sorted from the latest to the first."""
+    items: dict[str, OpenItem] = {}
+    later: list[tuple[str, frozenset[str]]] = []
+    for one in sessions:
+        for fact in one.facts if one.kind is SessionKind.MAIN else ():
+            words = frozenset(terms(fact))
+            if fact.startswith((OPEN, NEXT)) and not any(
+                place == one.project and title <= words for place, title in later
+            ):
+                at = one.ended or one.started
+                items.setdefault(fact, OpenItem(fact, one.id, at, one.project, one.title, one.session_id, one.path))
+        if len(title := frozenset(terms(one.title))) >= _NAMING:
+            later.append((one.project, title))
+    return [*items.values()]
 
 
 def _entry(stored: StoredObservation) -> SessionEntry:

@@ -28,6 +28,12 @@ _LIMITS: Final = LoopLimits()
 @click.option("--anywhere", is_flag=True, help="Do not prefer entries of the current folder's project.")
 @date_option("--after", "--since", "after", help="First date, inclusive.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="TEXT",
+    help="Another wording of QUESTION, searched as part of the same query (up to 4 times).",
+)
 @click.option("--no-model", is_flag=True, help="Do not use a language model.")
 @click.option(
     "--max-turns",
@@ -60,6 +66,7 @@ def ask(
     anywhere: bool,
     after: str | None,
     before: str | None,
+    also: Sequence[str],
     no_model: bool,
     max_turns: int,
     max_tokens: int,
@@ -83,7 +90,7 @@ def ask(
         page, words = renderer(), " ".join(question)
         config = Config.read(home.config)
         if no_model or not _may_use_model(config, max_cost):
-            answer = extractive_answer(layers, page, words, filters, here)
+            answer = extractive_answer(layers, page, words, filters, here, also=also)
         else:
             from palaver.agents.ask.question_asker import QuestionAsker  # slow: it loads the providers
 
@@ -91,7 +98,7 @@ def ask(
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = LoopLimits(max_turns, max_tokens, timeout, max_cost)
             asker = QuestionAsker(layers, home, config, page)
-            answer = asker.ask(words, filters, here, limits, report=print_message)
+            answer = asker.ask(words, filters, here, limits, also=also, report=print_message)
     if as_json:
         print_json(with_tokens(to_json(answer)))
     else:

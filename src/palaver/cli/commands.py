@@ -37,6 +37,7 @@ SECTIONS: Final = {
         "ask": ("ask", "Answer a question with sources."),
         "search": ("search", "Search, with about 30 tokens per hit."),
         "sessions": ("sessions", "List sessions, the latest first."),
+        "open": ("open_items", "List open items and next steps, the newest first."),
         "projects": ("sessions", "List projects with their number of sessions."),
         "show": ("search", "Show all details of hits or sessions."),
         "read": ("search", "Read the conversation of a hit."),
@@ -79,7 +80,7 @@ READING: Final = frozenset({
     "ask", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck", "help",
     "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
     "memories list", "memories review", "memories show", "mnemonics list", "model", "observe --dead-letters",
-    "observe --estimate", "observe --preferences", "projects", "read", "recall", "redact", "search", "sessions",
+    "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "search", "sessions",
     "show", "stats", "status", "timeline", "toolsets",
 })  # fmt: skip
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
@@ -98,8 +99,9 @@ _SYNONYMS: Final = {
     "search": "find grep query",
     "sessions": "history list log ls recent resume",
     "show": "info view",
-    "read": "cat open print transcript",
-    "context": "continue resume task tasks todo todos",
+    "open": "next pending task tasks todo todos",
+    "read": "cat print transcript",
+    "context": "continue resume",
     "remember": "add note save",
     "memories": "memory",
     "forget": "delete remove rm",

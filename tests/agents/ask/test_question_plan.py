@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.agents.ask.question_plan import key_words, names_no_topic, plan
+from palaver.agents.ask.question_plan import asks_for_newest, asks_for_open_items, key_words, names_no_topic, plan
 from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters
 
@@ -61,3 +61,21 @@ def test_filters_apply_to_every_search() -> None:
 def test_names_stay_whole() -> None:
     """Paths, versions and names keep their punctuation."""
     assert key_words("what about src/store.py and v1.2-rc?") == ["src/store.py", "v1.2-rc"]
+
+
+def test_questions_for_open_items_are_recognised() -> None:
+    """A question for open items names no topic. Otherwise its topic is searched."""
+    asking = ("what is still open", "what's next", "what should I do next", "unfinished tasks", "what is left to do")
+    other = ("which pull requests are open", "what did we do last", "how do I open the database")
+
+    assert [one for one in asking if not asks_for_open_items(one)] == []
+    assert [one for one in other if asks_for_open_items(one)] == []
+
+
+def test_questions_for_the_newest_match_are_recognised() -> None:
+    """Words such as "latest" ask for the newest match. "Last" can have other meanings."""
+    asking = ("the latest decision on names", "what did we do last", "most recent release", "last time we used redis")
+    other = ("why is the last line missing", "what lasts longest")
+
+    assert [one for one in asking if not asks_for_newest(one)] == []
+    assert [one for one in other if asks_for_newest(one)] == []
