@@ -198,7 +198,6 @@ class Status(Struct, frozen=True):
         watcher: Background archiver, or None if it is not running.
         verified: Number of raw copies that were verified, all of them at `verified_since` or later.
         damaged: Raw copies that failed verification.
-        given_up: Number of requests to a language model that failed and are not retried automatically.
         projects: Number of projects with a session or a memory.
     """
 
@@ -226,7 +225,6 @@ class Status(Struct, frozen=True):
     verified: int = 0
     verified_since: Milliseconds | None = None
     damaged: list[FileProblem] = field(default_factory=list[FileProblem])
-    given_up: int = 0
     projects: int = 0
 
 
