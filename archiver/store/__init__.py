@@ -9,11 +9,10 @@ from .confirmation_table import Confirmation
 from .document_table import Document, QueuedFile
 from .edit_table import Edit
 from .exchange_table import StoredExchange, StoredPrompt
-from .job_table import Batch, Job, JobKind
-from .lease_table import ARCHIVER, LEARNER, WATCHER, Lease
+from .lease_table import ARCHIVER, LEARNER, MODEL, WATCHER, Lease
 from .ledger_table import PlannedCall
 from .mnemonic_table import MirroredFile
-from .observation_table import MODEL_PREFIX, SUMMARY_PREFIX, StoredObservation
+from .observation_table import FINDING_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX, StoredObservation
 from .repetition_table import Repetition
 from .source_table import Source, SourceLine
 from .sqlite import is_wal_safe, sqlite_version
@@ -22,19 +21,18 @@ from .vector_table import Embedding, StoredVector
 
 __all__ = [
     "ARCHIVER",
+    "FINDING_PREFIX",
     "LEARNER",
+    "MODEL",
     "MODEL_PREFIX",
     "SUMMARY_PREFIX",
     "WATCHER",
-    "Batch",
     "ChangeLog",
     "Confirmation",
     "Document",
     "Edit",
     "Embedding",
     "Entity",
-    "Job",
-    "JobKind",
     "Lease",
     "MirroredFile",
     "PlannedCall",

@@ -1,4 +1,4 @@
-"""Leases: exclusive rights to archive, extract, watch or back up.
+"""Leases: exclusive rights to archive, extract, watch, back up or call a language model for extraction.
 
 Each holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also
 contains the progress of its holder, for other processes to show.
@@ -26,6 +26,8 @@ ARCHIVER: Final = "archiver"
 """Lease for ingesting transcripts and changing raw copies."""
 LEARNER: Final = "learner"
 """Lease for extracting observations and computing vectors."""
+MODEL: Final = "model"
+"""Lease for sending sessions to a language model."""
 WATCHER: Final = "watch"
 """Lease that the background archiver holds while it runs."""
 BACKUP: Final = "backup"

@@ -4,7 +4,6 @@ Amounts are integers in billionths of a dollar, so that sums are exact. A price 
 1,000 units per token.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import orjson
@@ -26,6 +25,22 @@ class PlannedCall(Struct, frozen=True):
     cost: int
 
 
+class Attempts(Struct, frozen=True):
+    """Calls with the same request.
+
+    `failed` counts those that may have cost money and gave no valid reply, and `nothing` the replies that the text
+    contains nothing worth keeping.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    nothing: int = 0
+
+
+INVALID: Final = "invalid"
+"""Outcome of a reply that cannot be used."""
+NOTHING: Final = "nothing"
+"""Outcome of a reply that found nothing worth keeping."""
 _CONVERSATION: Final = frozenset({Kind.PROMPT, Kind.PROSE})
 _TOTALS = "sum(tokens_in), sum(cache_written), sum(cache_read), sum(tokens_out)"
 
@@ -44,29 +59,31 @@ class LedgerTable:
             (run, at, call.model, call.reason, call.exchange, call.digest, call.cost),
         )
 
-    def attach(self, calls: Sequence[int], batch: int) -> None:
-        """Record the batch to which these calls belong."""
-        self._db.run_many("UPDATE call SET batch = ? WHERE id = ?", [(batch, call) for call in calls])
-
-    def settle(self, call: int, usage: Usage, cost: int) -> None:
-        """Record the actual token counts and cost of an answered call."""
+    def settle(self, call: int, usage: Usage, cost: int, outcome: str = "") -> None:
+        """Record the actual token counts and cost of an answered call, and how its reply was used."""
         self._db.run(
             """UPDATE call SET state = 'settled', cost = ?, tokens_in = ?, cache_written = ?, cache_read = ?,
-                   tokens_out = ? WHERE id = ?""",
-            (cost, usage.tokens_in, usage.cache_written, usage.cache_read, usage.tokens_out, call),
+                   tokens_out = ?, outcome = ? WHERE id = ?""",
+            (cost, usage.tokens_in, usage.cache_written, usage.cache_read, usage.tokens_out, outcome, call),
         )
 
-    def release(self, calls: Sequence[int]) -> None:
-        """Record that these calls cost nothing, because they were refused or never made."""
-        self._db.run_many(
-            "UPDATE call SET state = 'released', cost = 0 WHERE id = ? AND state = 'reserved'",
-            [(call,) for call in calls],
-        )
+    def release(self, call: int) -> None:
+        """Record that a call cost nothing, because it was refused or never made."""
+        self._db.run("UPDATE call SET state = 'released', cost = 0 WHERE id = ? AND state = 'reserved'", (call,))
 
-    def of_batch(self, batch: int) -> dict[tuple[int, str], int]:
-        """Map the exchange and purpose of each reserved call of a batch to the ID of its entry."""
-        rows = self._db.rows("SELECT exchange, reason, id FROM call WHERE batch = ? AND state = 'reserved'", (batch,))
-        return {(exchange, reason): call for exchange, reason, call in rows}
+    def attempts(self, digest: str) -> Attempts:
+        """Return how earlier calls with the same request ended."""
+        row = self._db.one(
+            """SELECT count(*), total(state = 'reserved' OR outcome = ?), total(outcome = ?) FROM call
+               WHERE digest = ?""",
+            (INVALID, NOTHING, digest),
+        )
+        return Attempts(*map(int, row or (0, 0, 0)))
+
+    def outcomes(self) -> dict[str, int]:
+        """Count the replies by outcome."""
+        sql = "SELECT outcome, count(*) FROM call WHERE outcome <> '' GROUP BY outcome ORDER BY outcome"
+        return dict(self._db.rows(sql))
 
     def spent_since(self, at: Milliseconds) -> int:
         """Return the cost of all calls that were charged or reserved since `at`."""

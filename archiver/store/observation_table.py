@@ -18,6 +18,8 @@ A new version of the rules does not replace observations of these extractors.
 """
 SUMMARY_PREFIX: Final = "llm-session:"
 """Prefix of the extractor names of session summaries that a language model wrote."""
+FINDING_PREFIX: Final = f"{MODEL_PREFIX}finding:"
+"""Prefix of the extractor names of observations that a language model found while it read the whole session."""
 OPTED_OUT: Final = f"{MODEL_PREFIX}renounced"
 """Extractor name of exchanges that the user excluded from extraction with an earlier version of Palaver."""
 
@@ -198,7 +200,6 @@ class ObservationTable:
                    WHERE c.observation = ? AND e.observed <> ?""",
                 (key, OPTED_OUT),
             )
-            self._db.run_many("DELETE FROM job WHERE exchange = ? AND kind = 'exchange' AND state = 'done'", rows)
             self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", rows)
             self._db.run("DELETE FROM confirmation WHERE observation = ?", (key,))
 

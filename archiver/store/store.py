@@ -23,13 +23,13 @@ from .id_reservation import IdReservation
 from .injection_table import InjectionTable
 from .integrity import Integrity
 from .item_table import ItemTable
-from .job_table import JobTable
 from .lease_table import BACKUP, LeaseTable
 from .ledger_table import LedgerTable
 from .memory_edge_table import MemoryEdgeTable
 from .memory_event_table import MemoryEventTable
 from .memory_table import MemoryTable
 from .mnemonic_table import MnemonicTable
+from .model_queue import ModelQueue
 from .observation_table import ObservationTable
 from .path_seal import PathSeal
 from .project_table import ProjectTable
@@ -84,7 +84,7 @@ class Store(Closing):
         self.publications = PublicationTable(database)
         self.integrity = Integrity(database, self.changes)
         self.stages = StageTable(database)
-        self.jobs = JobTable(database)
+        self.model_queue = ModelQueue(database)
         self.ledger = LedgerTable(database)
         self.reserved_ids = IdReservation(database)
         self.watermark = watermark.Watermark(database, self.changes)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ...core.observation import Observation
 from .database import AMONG, Database, listed
-from .observation_table import COLUMNS, FROM, ObservationTable, StoredObservation, stored_of
+from .observation_table import COLUMNS, FINDING_PREFIX, FROM, ObservationTable, StoredObservation, stored_of
 from .source_table import MAIN_SOURCE
 
 _CONVERSATION: Final = f"""
@@ -96,14 +96,24 @@ class SummaryTable:
     def drop(self, sessions: Collection[int]) -> None:
         """Delete the summaries of these sessions, and schedule new ones.
 
-        Call this after a change to content that the summaries may quote. Jobs that send these sessions to a language
-        model are deleted too.
+        Call this after a change to content that the summaries may quote. The findings of a model, which may quote
+        several exchanges too, are deleted with them.
         """
+        findings = [
+            key
+            for each in sessions
+            for key in self._db.numbers(
+                """SELECT i.key FROM item i JOIN observation o ON o.item = i.key
+                    WHERE i.session = ? AND o.extractor LIKE ?""",
+                (each, f"{FINDING_PREFIX}%"),
+            )
+        ]
         self._db.run(
-            f"""DELETE FROM job WHERE kind = 'session' AND exchange IN (
-                    SELECT key FROM item WHERE session {AMONG})""",
-            (listed(sessions),),
+            f"""UPDATE exchange SET observed = NULL
+                WHERE item IN (SELECT exchange FROM observation WHERE item {AMONG})""",
+            (listed(findings),),
         )
+        self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(findings),))
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
         for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))

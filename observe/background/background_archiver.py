@@ -214,8 +214,8 @@ class BackgroundArchiver:
             self._report_failure("model", result, self._model_schedule.next_in)
             return
         self._failures.pop("model", None)
-        if result.learned:
-            self._listener("extracted", {"exchanges": result.learned, "observations": result.observations})
+        if result.cards:
+            self._listener("extracted", {"sessions": result.cards, "observations": result.observations})
 
     def _report_index(self, store: Store, result: WorkerResult | PalaverError, again_in: float) -> None:
         store.stages.note("learn", [result] if isinstance(result, PalaverError) else [])

@@ -18,7 +18,7 @@ QUIET: Final = 600.0
 _RETRY: Final = (600.0, 6 * 3600.0)
 """Seconds until the first retry after a failure, and the maximum delay of later retries."""
 _UNFINISHED: Final = 3600.0
-"""Seconds until the next process if some requests could not be completed because of a budget or an open batch."""
+"""Seconds until the next process if some requests could not be completed because of a budget."""
 _STOPPING: Final = 5.0
 """Seconds that the process has to end when the archiver ends."""
 _MESSAGE_MAX: Final = 500
@@ -35,9 +35,8 @@ class _Failure(Struct, frozen=True):
 class ModelResult(Struct, frozen=True):
     """Result of one process, as `palaver observe --json` prints it. `error` is set if the extraction did not start."""
 
-    learned: int = 0
+    cards: int = 0
     observations: int = 0
-    pending: int = 0
     waiting: int = 0
     stopped: str | None = None
     off: str | None = None
@@ -120,6 +119,6 @@ class ModelSchedule:
         self._retry = _RETRY[0]
         # The last session with new lines may have been active when the process started.
         unsettled = self._ingested > self._started - QUIET
-        left = not result.off and bool(result.pending or result.waiting)
+        left = not result.off and bool(result.waiting)
         self._due = unsettled or left
         self._not_before = now + (_UNFINISHED if left and not unsettled else QUIET)

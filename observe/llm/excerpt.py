@@ -21,6 +21,8 @@ SESSION_CHARS: Final = 48_000
 """Maximum length of the excerpt of a session."""
 _PASSAGE_CHARS: Final = {"human": 6_000, "task": 6_000, "assistant": 3_000, "call": 160, ERROR: 800}
 """Maximum length of a passage of each speaker."""
+_BEFORE_CHARS: Final = 1_200
+"""Maximum length of the answer before the prompt of an exchange."""
 _SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
 """Maximum lengths of a passage of a session. The first length with which the session fits is used."""
 _MIN_CHARS: Final = 200
@@ -39,30 +41,43 @@ class Passage(Struct, frozen=True):
 class Excerpt(Struct, frozen=True):
     """Excerpt of an exchange: its passages in order.
 
-    `left_out` passages are omitted before the passage with index `gap`.
+    `left_out` passages are omitted before the passage with index `gap`. `root` is the folder of the session with a
+    slash, which is omitted from the paths in the passages.
     """
 
     passages: tuple[Passage, ...]
     gap: int = 0
     left_out: int = 0
+    root: str = ""
 
 
-def shorten(exchange: Exchange) -> Excerpt:
-    """Return the excerpt of an exchange. A long exchange is shortened to its beginning and its end."""
-    return _fit(tuple(_passages(exchange)), EXCERPT_CHARS)
+def shorten(exchange: Exchange, folder: str = "") -> Excerpt:
+    """Return the excerpt of an exchange. A long exchange is shortened to its beginning and its end.
+
+    Paths in `folder` are shown relative to it.
+    """
+    root = _root(folder)
+    return _fit(tuple(_passages(exchange, root)), EXCERPT_CHARS, root)
 
 
-def shorten_session(exchanges: Sequence[Exchange]) -> Excerpt:
-    """Return the excerpt of a session.
+def last_answer(exchange: Exchange) -> str:
+    """Return the last text of the assistant in an exchange, shortened, or an empty text."""
+    answers = [turn for turn in exchange.active_turns if _voice(turn) == "assistant"]
+    return _truncate(visible(answers[-1].text).strip(), _BEFORE_CHARS) if answers else ""
+
+
+def shorten_session(exchanges: Sequence[Exchange], folder: str = "") -> Excerpt:
+    """Return the excerpt of a session. Paths in `folder` are shown relative to it.
 
     A long session has shorter passages, and a very long one is cut in the middle.
     """
-    every = tuple(passage for exchange in exchanges for passage in _session_passages(exchange))
+    root = _root(folder)
+    every = tuple(passage for exchange in exchanges for passage in _session_passages(exchange, root))
     for chars in _SESSION_PASSAGE_CHARS:
         every = tuple(Passage(each.line, each.voice, _truncate(each.text, chars), each.turn) for each in every)
         if sum(len(each.text) for each in every) <= SESSION_CHARS:
             break
-    return _fit(every, SESSION_CHARS)
+    return _fit(every, SESSION_CHARS, root)
 
 
 def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
@@ -71,14 +86,14 @@ def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
     return bool(exchange.writes) or chars >= _MIN_CHARS
 
 
-def _passages(exchange: Exchange) -> Iterator[Passage]:
+def _passages(exchange: Exchange, root: str) -> Iterator[Passage]:
     turns = exchange.active_turns
     failed = {turn.call for turn in turns if turn.kind is Kind.RESULT and turn.failed and turn.call}
     for turn in turns:
         voice = _voice(turn)
         if not voice:
             continue
-        text = visible(turn.text).strip()
+        text = _shown(turn, root)
         if voice == "call":
             text = " ".join(text.split())
         text = _truncate(text, _PASSAGE_CHARS[voice])
@@ -88,7 +103,7 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
             yield Passage(turn.line, voice, text, turn)
 
 
-def _session_passages(exchange: Exchange) -> Iterator[Passage]:
+def _session_passages(exchange: Exchange, root: str) -> Iterator[Passage]:
     turns = exchange.active_turns
     answers = [turn for turn in turns if _voice(turn) == "assistant"]
     for turn in turns:
@@ -96,18 +111,28 @@ def _session_passages(exchange: Exchange) -> Iterator[Passage]:
         is_last_answer = bool(answers) and (turn is answers[-1] or bool(turn.group and turn.group == answers[-1].group))
         voice = "recap" if recap else _voice(turn)
         if recap or voice in {"human", "task"} or (voice == "assistant" and is_last_answer):
-            text = visible(turn.text).strip()
+            text = _shown(turn, root)
             if text:
                 yield Passage(turn.line, voice, text, turn)
 
 
-def _fit(every: tuple[Passage, ...], chars: int) -> Excerpt:
+def _shown(turn: Turn, root: str) -> str:
+    text = visible(turn.text).strip()
+    return text.replace(root, "") if root else text
+
+
+def _root(folder: str) -> str:
+    """Return a folder with a slash at its end, or an empty text for no folder and for the root of all files."""
+    return f"{folder.rstrip('/')}/" if folder.strip("/") else ""
+
+
+def _fit(every: tuple[Passage, ...], chars: int, root: str) -> Excerpt:
     """Return the passages if they fit into a number of characters. Otherwise omit passages in the middle."""
     if sum(len(passage.text) for passage in every) <= chars:
-        return Excerpt(every)
+        return Excerpt(every, root=root)
     head = _count_fitting(every, chars // 3)
     tail = _count_fitting(every[: head - 1 if head else None : -1], chars - chars // 3)
-    return Excerpt(every[:head] + every[len(every) - tail :], head, len(every) - head - tail)
+    return Excerpt(every[:head] + every[len(every) - tail :], head, len(every) - head - tail, root)
 
 
 def _voice(turn: Turn) -> str:

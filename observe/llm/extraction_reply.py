@@ -1,29 +1,34 @@
 """Parser of extraction replies, which keeps only the facts that the conversation proves.
 
 A fact is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not the model, sets
-files, dates and origin.
+files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final, Literal, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ...archiver.store import StoredExchange
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
+from ...core.sentences import TITLE_MAX, headline, truncate
 from ...core.text import visible
-from ..rules.verification import VerifiedObservations, find_quote, includes_external
-from .excerpt import ERROR, Excerpt, Passage
+from ..rules.verification import find_quote, includes_external
+from .excerpt import ERROR, Excerpt
 from .grounding import SourceText
 from .model_errors import ReplyInvalid
-from .model_request import ReplyModel, ReplyT, parse_reply
+from .model_request import ReplyModel, ReplyT, bounded, parse_reply
 
 _QUOTE_MIN: Final = 8
 _QUOTE_MAX: Final = 240
 _OBSERVATIONS_MAX, _FACTS_MAX, _CONCEPTS_MAX = 4, 8, 8
-_TITLE, _SUBTITLE, _NARRATIVE, _FACT, _CONCEPT = 120, 160, 900, 320, 40
+FACT_MAX: Final = 280
+_SUBTITLE, _NARRATIVE, _CONCEPT = 160, 900, 40
 """Maximum characters of each field."""
 _ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
 """Origin of quotes by speaker. All other text counts as the assistant's."""
@@ -37,12 +42,13 @@ TypeName = Literal[
 class ReplyFact(ReplyModel):
     """Fact with the quote that proves it and the line of the quote."""
 
-    text: str
+    text: str = bounded(maxLength=FACT_MAX)
     line: int
-    quote: str
+    quote: str = bounded(maxLength=_QUOTE_MAX)
 
 
 FactT = TypeVar("FactT", bound=ReplyFact)
+ItemT = TypeVar("ItemT")
 
 
 class ReplyObservation(ReplyModel):
@@ -63,22 +69,38 @@ class Reply(ReplyModel):
     observations: list[ReplyObservation]
 
 
-def read_reply(text: str) -> Reply:
-    """Parse a reply.
+class Limits:
+    """Limits of titles and texts. `cut` counts what was left out or shortened.
 
-    Raises:
-        ReplyInvalid: The text is not JSON, has an unexpected structure, or contradicts its own verdict.
+    `root` is the folder of the session, to which paths are made relative.
     """
-    reply = validate(text, Reply)
-    if (reply.verdict == "nothing") != (not reply.observations):
-        raise ReplyInvalid(
-            f"the verdict is `{reply.verdict}`, but the reply has {len(reply.observations)} observations", text
-        )
-    return reply
+
+    def __init__(self, root: str = "") -> None:
+        self._root, self.cut = root, 0
+
+    def first(self, items: Sequence[ItemT], most: int) -> Sequence[ItemT]:
+        """Return the first items."""
+        self.cut += max(0, len(items) - most)
+        return items[:most]
+
+    def title(self, text: str) -> str:
+        """Return a whole title of at most 90 characters."""
+        plain = self.text(text, len(text))
+        if len(plain) <= TITLE_MAX:
+            return plain
+        self.cut += 1
+        return headline(plain) or truncate(plain, TITLE_MAX)
+
+    def text(self, text: str, most: int = FACT_MAX) -> str:
+        """Return a text as a single line, shortened at the end of a sentence or clause."""
+        plain = one_line(text)
+        plain = plain.replace(self._root, "") if self._root else plain
+        self.cut += len(plain) > most
+        return truncate(plain, most)
 
 
-def validate(text: str, model: type[ReplyT]) -> ReplyT:
-    """Parse a reply that must have the structure of `model`.
+def read(text: str, model: type[ReplyT], raw: str) -> ReplyT:
+    """Parse a reply that must have the structure of `model`. `raw` is the whole response of the provider.
 
     Raises:
         ReplyInvalid: The text is not JSON or has an unexpected structure.
@@ -89,37 +111,46 @@ def validate(text: str, model: type[ReplyT]) -> ReplyT:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ReplyInvalid(
-            f"the reply does not have the expected structure: {place or 'JSON'}: {first['msg']}", text
+            f"the reply does not have the expected structure: {place or 'JSON'}: {first['msg']}", raw
         ) from None
 
 
-def verify_reply(
-    reply: Reply, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str
-) -> VerifiedObservations:
-    """Return the observations that have a proven title and at least one proven fact.
+class VerifiedReply(Struct, frozen=True):
+    """Observations with valid evidence, and the numbers of facts without evidence and of texts that were cut."""
+
+    observations: tuple[Observation, ...]
+    rejected: int = 0
+    cut: int = 0
+
+
+def verify_reply(text: str, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str) -> VerifiedReply:
+    """Return the observations of a reply that have a proven title and at least one proven fact.
 
     Raises:
-        ReplyInvalid: The reply has observations, but none of them is proven.
+        ReplyInvalid: The reply has no valid structure, or it has observations, but none of them is proven.
     """
-    exchange = stored.exchange
+    reply, exchange, limits = read(text, Reply, raw), stored.exchange, Limits(excerpt.root)
+    if (reply.verdict == "nothing") != (not reply.observations):
+        found = len(reply.observations)
+        raise ReplyInvalid(f"the verdict is `{reply.verdict}`, but the reply has {found} observations", raw)
     texts = (passage.turn.text for passage in excerpt.passages)
     source = SourceText((*texts, *exchange.reads, *exchange.writes))
     kept: list[Observation] = []
     rejected = 0
-    for extracted in reply.observations[:_OBSERVATIONS_MAX]:
-        facts = extracted.facts[:_FACTS_MAX]
+    for extracted in limits.first(reply.observations, _OBSERVATIONS_MAX):
+        facts = limits.first(extracted.facts, _FACTS_MAX)
         proven = prove_facts(facts, excerpt, source) if source.contains_names_of(extracted.title) else []
         rejected += len(facts) - len(proven)
         if proven and extracted.title.strip():
-            kept.append(_observation(extracted, proven, stored, excerpt, source, extractor))
+            kept.append(_observation(extracted, proven, stored, excerpt, source, limits, extractor))
     if reply.observations and not kept:
         raise ReplyInvalid(f"the conversation proves none of the {rejected} facts in the reply", raw)
-    return VerifiedObservations(tuple(dict.fromkeys(kept)), rejected)
+    return VerifiedReply(tuple(dict.fromkeys(kept)), rejected, limits.cut)
 
 
 def prove_facts(facts: Sequence[FactT], excerpt: Excerpt, source: SourceText) -> list[tuple[FactT, Evidence]]:
     """Return the facts whose quote and names occur in the source, each with its evidence."""
-    proofs = [(fact, _find_evidence(fact, excerpt.passages)) for fact in facts if source.contains_names_of(fact.text)]
+    proofs = [(fact, _find_evidence(fact, excerpt)) for fact in facts if source.contains_names_of(fact.text)]
     return [(fact, evidence) for fact, evidence in proofs if evidence is not None]
 
 
@@ -134,6 +165,7 @@ def _observation(
     stored: StoredExchange,
     excerpt: Excerpt,
     source: SourceText,
+    limits: Limits,
     extractor: str,
 ) -> Observation:
     evidence = tuple(each for _, each in proven)
@@ -141,21 +173,21 @@ def _observation(
     concepts = [word for word in extracted.concepts if source.contains_names_of(word)]
     return Observation(
         type=ObservationType(extracted.type),
-        title=one_line(extracted.title, _TITLE),
-        subtitle=one_line(keep_proven_sentences(extracted.subtitle, source), _SUBTITLE),
-        narrative=one_line(keep_proven_sentences(extracted.narrative, source), _NARRATIVE),
-        facts=tuple(one_line(fact.text, _FACT) for fact, _ in proven),
-        concepts=tuple(dict.fromkeys(one_line(word.lower(), _CONCEPT) for word in concepts[:_CONCEPTS_MAX])),
+        title=limits.title(extracted.title),
+        subtitle=limits.text(keep_proven_sentences(extracted.subtitle, source), _SUBTITLE),
+        narrative=limits.text(keep_proven_sentences(extracted.narrative, source), _NARRATIVE),
+        facts=tuple(limits.text(fact.text) for fact, _ in proven),
+        concepts=tuple(dict.fromkeys(limits.text(word.lower(), _CONCEPT) for word in concepts[:_CONCEPTS_MAX])),
         files_read=stored.exchange.reads,
         files_modified=stored.exchange.writes,
         evidence=evidence,
         at=stored.exchange.ended or stored.exchange.started,
-        origin=_origin([extracted.title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
+        origin=origin_of([extracted.title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
         extractor=extractor,
     )
 
 
-def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
+def origin_of(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
     """Return the least trusted origin of all quotes, or `Origin.EXTERNAL` if `external` is set.
 
     `external` is True if the exchange contains text from outside this machine. The origin is `human` only if all quotes
@@ -179,18 +211,39 @@ def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Exc
     return least(origins)
 
 
-def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | None:
+def _find_evidence(fact: ReplyFact, excerpt: Excerpt) -> Evidence | None:
     """Find the quote on its stated line, or else on the only line that contains it.
 
-    Return the quote as written in the source.
+    Return the quote as written in the source, where paths are absolute.
     """
     quote = " ".join(fact.quote.split())
     if not fact.text.strip() or not _QUOTE_MIN <= len(quote) <= _QUOTE_MAX:
         return None
-    return find_quote(quote, fact.line, [(passage.line, passage.turn.text) for passage in passages])
+    written = [(passage.line, passage.turn.text) for passage in excerpt.passages]
+    if (evidence := find_quote(quote, fact.line, written)) is not None or not excerpt.root:
+        return evidence
+    shown = [(line, text.replace(excerpt.root, "")) for line, text in written if excerpt.root in text]
+    if (evidence := find_quote(quote, fact.line, shown)) is None:
+        return None
+    for line, text in written:
+        if line == evidence.start_line and (whole := _with_root(evidence.quote, text, excerpt.root)):
+            return replace(evidence, quote=whole)
+    return None
 
 
-def one_line(text: str, chars: int) -> str:
-    """Return the text as a single line, truncated to a number of characters."""
-    whole = " ".join(visible(text).split())
-    return whole if len(whole) <= chars else f"{whole[: chars - 1].rstrip()}…"
+def _with_root(quote: str, text: str, root: str) -> str:
+    """Return a quote from a text with relative paths as it stands in the text. Return an empty text if it does not."""
+    start = text.replace(root, "").find(quote)
+    if start < 0:
+        return ""
+    lengths = [len(piece) for piece in text.split(root)]
+    places = list(accumulate(lengths[:-1]))
+    """Positions in the text with relative paths at which the folder was removed."""
+    end = start + len(quote)
+    first = start + len(root) * sum(place <= start for place in places)
+    return text[first : end + len(root) * sum(place < end for place in places)]
+
+
+def one_line(text: str) -> str:
+    """Return the text as a single line without invisible characters."""
+    return " ".join(visible(text).split())

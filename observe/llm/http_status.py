@@ -6,7 +6,7 @@ from typing import Final
 from .model_errors import ExtractionError, ModelBusy, ModelRefused, RequestRefused
 
 TIMEOUT: Final = 180.0
-"""Maximum seconds for the answer of a model. The lease of a job is much longer."""
+"""Maximum seconds for the answer of a model."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _ADDRESS_MAX: Final = 200
 _PERMANENT: Final = {401, 402, 403, 404}

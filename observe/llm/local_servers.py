@@ -1,7 +1,9 @@
-"""Search for servers with a language model on this machine, at the usual ports of known programs."""
+"""Servers with a language model: those on this machine, at the usual ports of known programs, and the models of any."""
 
-from http.client import HTTPConnection, HTTPException
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct, json
 
@@ -10,6 +12,7 @@ from .loopback import LOOPBACK
 PORTS: Final = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 """Default port of each program."""
 _TIMEOUT: Final = 0.5
+_REMOTE_TIMEOUT: Final = 10.0
 _BYTES_MAX: Final = 1_000_000
 
 
@@ -31,15 +34,22 @@ class _Models(Struct):
 
 def local_servers() -> list[LocalServer]:
     """Return the servers that list at least one model."""
-    found = [(name, port, _models(port)) for name, port in PORTS.items()]
-    return [LocalServer(name, f"http://{LOOPBACK}:{port}/v1", models) for name, port, models in found if models]
+    addresses = [(name, f"http://{LOOPBACK}:{port}/v1") for name, port in PORTS.items()]
+    found = [(name, url, models_at(url, timeout=_TIMEOUT)) for name, url in addresses]
+    return [LocalServer(name, url, models) for name, url, models in found if models]
 
 
-def _models(port: int) -> tuple[str, ...]:
-    """Return the models of a server at a port. Return an empty tuple if no such server answers."""
-    connection = HTTPConnection(LOOPBACK, port, timeout=_TIMEOUT)  # Unlike urllib, this client never uses a proxy.
+def models_at(url: str, headers: Mapping[str, str] | None = None, timeout: float = _REMOTE_TIMEOUT) -> tuple[str, ...]:
+    """Return the names of the models of a server. Return an empty tuple if no such server answers, or lists none."""
+    address = urlsplit(url)
+    # Unlike urllib, these clients never use a proxy.
+    client = HTTPSConnection if address.scheme == "https" else HTTPConnection
     try:
-        connection.request("GET", "/v1/models")
+        connection = client(address.hostname or "", address.port, timeout=timeout)
+    except ValueError:  # The port is not a number.
+        return ()
+    try:
+        connection.request("GET", f"{address.path.rstrip('/')}/models", headers=dict(headers or {}))
         content = connection.getresponse().read(_BYTES_MAX)
         return tuple(model.id for model in json.decode(content, type=_Models).data)
     except (OSError, HTTPException, ValueError):  # The port is closed, or another program uses it.

@@ -3,22 +3,20 @@
 Only this module imports the SDK and translates its errors.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
 from ...core.closing import Closing
-from ...core.conversation import Milliseconds
 from ...core.spending import Usage
 from .http_status import TIMEOUT, error_of
 from .loopback import is_loopback
-from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
+from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
 from .model_request import ModelRequest
-from .provider import Answer, BatchResult, RemoteBatch
+from .provider import Answer
 from .tool_turn import Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ ANTHROPIC = "https://api.anthropic.com"
 _CACHEABLE: Final = {"cache_control": {"type": "ephemeral"}}
 _PROXIED = ("http://", "https://", "all://")
 """Prefixes of the URLs for which the SDK uses the proxies that environment variables define."""
-_RECENT = 100
-"""Maximum number of batches that `recent` returns."""
 
 
 class MessagesApi(Closing):
@@ -65,38 +61,6 @@ class MessagesApi(Closing):
         """Return the model's next message in a conversation with tools. Raises `ReplyInvalid` if it is malformed."""
         return _parse_turn(self._send(_tool_body(request)))
 
-    def submit(self, requests: Sequence[tuple[str, ModelRequest]]) -> str:
-        """Send requests, each with its ID, as a batch, and return the name of the batch."""
-        entries: list[Any] = [{"custom_id": name, "params": _body(request)} for name, request in requests]
-        with _translate_errors(self._variable):
-            return self._client.messages.batches.create(requests=entries).id
-
-    def ended(self, name: str) -> bool:
-        """Return whether all results of a batch are available."""
-        with _translate_errors(self._variable):
-            return self._client.messages.batches.retrieve(name).processing_status == "ended"
-
-    def results(self, name: str) -> Generator[BatchResult]:
-        """Yield the results of a completed batch, in any order."""
-        with _translate_errors(self._variable):
-            lines = self._client.messages.batches.results(name)
-            try:
-                for line in lines:
-                    result = _parse_result(line.to_dict())
-                    if result is not None:
-                        yield result
-            finally:
-                lines.close()
-
-    def recent(self) -> list[RemoteBatch]:
-        """Return the newest batches of this API key, including batches of other programs."""
-        with _translate_errors(self._variable):
-            page = self._client.messages.batches.list(limit=_RECENT)
-            return [
-                RemoteBatch(each.id, _milliseconds(each.created_at), each.processing_status == "ended")
-                for each in page.data
-            ]
-
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
@@ -108,13 +72,18 @@ class MessagesApi(Closing):
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:
-    """Return the body of a call, identical for single calls and batches. The system prompt is marked as cacheable."""
+    """Return the body of a call. The system prompt is marked as cacheable.
+
+    The API rejects limits of lengths in a schema, so they become descriptions.
+    """
+    import anthropic
+
     return {
         "model": request.model,
         "max_tokens": request.tokens_out,
         "system": [{"type": "text", "text": request.system, **_CACHEABLE}],
         "messages": [{"role": "user", "content": request.text}],
-        "output_config": {"format": {"type": "json_schema", "schema": request.schema}},
+        "output_config": {"format": {"type": "json_schema", "schema": anthropic.transform_schema(request.schema)}},
     }
 
 
@@ -211,52 +180,6 @@ def _usage(counts: _Counts) -> Usage:
         counts.cache_read_input_tokens or 0,
         counts.output_tokens,
     )
-
-
-class _ErrorDetail(BaseModel):
-    type: str = "error"
-    message: str = ""
-
-
-class _Error(BaseModel):
-    error: _ErrorDetail = _ErrorDetail()
-
-
-class _Result(BaseModel):
-    type: Literal["succeeded", "errored", "canceled", "expired"]
-    message: dict[str, Any] | None = None
-    error: _Error = _Error()
-
-
-class _Line(BaseModel):
-    custom_id: str
-    result: _Result
-
-
-def _parse_result(record: object) -> BatchResult | None:
-    """Parse a line of the results of a batch. For an invalid line, return None: its request counts as unanswered."""
-    try:
-        line = _Line.model_validate(record)
-    except ValidationError:
-        return None
-    try:
-        return BatchResult(line.custom_id, _answer_of(line.result))
-    except ExtractionError as error:
-        return BatchResult(line.custom_id, None, error)
-
-
-def _answer_of(result: _Result) -> Answer:
-    if result.type == "succeeded":
-        return _parse_answer(orjson.dumps(result.message).decode())
-    if result.type != "errored":
-        raise ModelBusy(f"this request was not processed (batch result: {result.type})")
-    inner = result.error.error
-    message = f"{inner.type}: {inner.message}"
-    raise (RequestRefused if inner.type in {"invalid_request_error", "not_found_error"} else ModelBusy)(message)
-
-
-def _milliseconds(at: datetime) -> Milliseconds:
-    return round(at.timestamp() * 1000)
 
 
 @contextmanager

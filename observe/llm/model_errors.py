@@ -55,7 +55,7 @@ class RequestRefused(ExtractionError):
 
     def __init__(self, message: str, status: int = 0, *, maybe_charged: bool = False) -> None:
         self.status, self.maybe_charged = status, maybe_charged
-        super().__init__(message, hint="Run `palaver observe --dead-letters` to see the request.")
+        super().__init__(message, hint="The session is sent again by a later `palaver observe`.")
 
 
 class ReplyInvalid(ExtractionError):
@@ -65,4 +65,4 @@ class ReplyInvalid(ExtractionError):
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply
-        super().__init__(message, hint="Run `palaver observe --dead-letters` to see the request.")
+        super().__init__(message, hint="The session is sent again by a later `palaver observe`.")

@@ -1,50 +1,39 @@
-"""Extraction with a language model: choose exchanges, send requests, and stop when a budget is used up."""
+"""Extraction with a language model: send sessions one after another, and stop when a budget is used up."""
 
 import time
 from collections.abc import Callable, Iterator
-from uuid import uuid4
+from typing import Final
 
-from msgspec import Struct
-
-from ...archiver.store import Job, PlannedCall, Store
+from ...archiver.store import MODEL, Store
+from ...archiver.store.ledger_table import INVALID
 from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
 from ...core.progress import Reporter, silent
 from ...core.spending import Estimate, Extraction, Usage
 from .backoff import Backoff
-from .batch_sender import BatchSender
-from .excerpt import is_worth_asking
-from .extraction_request import TOKENS_OUT, ExtractionRequest, ExtractionTemplates, RequestBuilder
-from .job_queue import JobQueue, reason_of
-from .job_results import JobResults
-from .ledger import Budget, Ledger
-from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
-from .prices import price_of
+from .booked_calls import BookedCalls
+from .extraction_request import ExtractionRequest, ExtractionTemplates
+from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
 from .private_projects import PrivateProjects
-from .provider import BatchProvider, Provider
-from .refused_requests import RefusedRequests
-from .session_summaries import SessionSummaries
+from .provider import Answer, Provider
+from .session_cards import SessionCards
+from .single_exchanges import SingleExchanges
 
-NEWEST = 3
-"""Number of sessions sent immediately, because they may be in progress. Older sessions go into batches."""
-QUIET_MS = 600_000
-"""Milliseconds without activity after which a session counts as finished."""
-_CHUNK = 100
-"""Number of exchanges loaded from the store at a time."""
-_TYPICAL_OUT = 800
-"""Typical tokens of a reply including thinking, for estimates."""
-REASON = "newest"
+_ATTEMPTS_MAX: Final = 3
+"""Number of calls without a valid reply after which a session is not sent again until it or the prompt changes."""
+_REFUSED_MAX: Final = 3
+"""Number of refusals in a row that end a run."""
+_INVALID_MAX: Final = 10
+"""Number of invalid replies in a row that end a run."""
+_TYPICAL_OUT: Final = 1_000
+"""Typical tokens of a reply, for estimates."""
 
-
-class _Selection(Struct):
-    requests: list[ExtractionRequest]
-    skipped: int = 0
-    private: int = 0
+_Queued = tuple[int, ExtractionRequest]
 
 
 class ModelExtractor:
-    """Extractor that asks a language model. Its observations replace those of the rules.
+    """Extractor that asks a language model about whole sessions, or about single exchanges if `exchanges` is set.
 
     `provider` is a function that opens the provider. It is called before the first request.
     """
@@ -56,167 +45,143 @@ class ModelExtractor:
         templates: ExtractionTemplates,
         provider: Callable[[], Provider],
         *,
+        exchanges: bool = False,
         clock: Callable[[], Milliseconds] = now,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._store, self._config, self._open, self._clock, self._sleep = store, config, provider, clock, sleep
-        self._requests = RequestBuilder(templates, config.llm_name)
-        self._price = price_of(config)
-        self._queue = JobQueue(store, clock)
-        self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
-        self._private = PrivateProjects(store, config.private_projects)
-        self._sessions = SessionSummaries(store, templates.of_sessions, config.llm_name, self._private)
+        self._store, self._config, self._open, self._clock = store, config, provider, clock
+        private = PrivateProjects(store, config.private_projects)
+        kind = SingleExchanges if exchanges else SessionCards
+        self._kind: SessionCards | SingleExchanges = kind(store, templates, config.llm_name, private)
+        self._calls = BookedCalls(store, config, kind.reason, clock)
+        self._backoff = Backoff(sleep)
         self._provider: Provider | None = None
 
-    def estimate(self, report: Reporter = silent, *, outdated: bool = False) -> Estimate:
+    def estimate(self, report: Reporter = silent) -> Estimate:
         """Return the expected cost of all outstanding requests, without sending any."""
-        found = _Selection([])
-        exchanges = tokens_in = 0
-        for part in self._select(report, outdated=outdated):
-            exchanges += len(part.requests)
-            tokens_in += sum(request.question().tokens() for request in part.requests)
-            found.skipped += part.skipped
-            found.private += part.private
-        sessions = 0
-        for request in self._sessions.candidates(self._clock() - QUIET_MS, outdated=outdated):
-            sessions += 1
-            tokens_in += request.question().tokens()
-        usage = Usage(tokens_in=tokens_in, tokens_out=(exchanges + sessions) * _TYPICAL_OUT)
+        requests = tokens_in = 0
+        for _, request in self._queue(Extraction(), report):
+            requests += 1
+            tokens_in += request.question.tokens()
+        usage = Usage(tokens_in=tokens_in, tokens_out=requests * _TYPICAL_OUT)
         return Estimate(
             model=self._config.llm_name,
-            exchanges=exchanges,
-            skipped=found.skipped,
-            private=found.private,
+            calls=requests,
+            unit=self._kind.reason,
+            skipped=self._kind.skipped,
+            private=self._kind.private,
             tokens_in=tokens_in,
             tokens_out=usage.tokens_out,
-            cost=self._price.cost(usage),
-            batch=self._price.cost(usage, batch=True),
-            priced=self._price.source,
-            sessions=sessions,
+            cost=self._calls.price.cost(usage),
+            priced=self._calls.price.source,
             calls_day=self._config.llm_calls_day if self._config.llm == "command" else None,
         )
 
-    def run(self, report: Reporter = silent, *, outdated: bool = False, quiet: bool = False) -> Extraction:
-        """Store the results of earlier batches, then send the newest sessions immediately and the others in batches.
+    def run(self, report: Reporter = silent) -> Extraction:
+        """Send every session that needs a card, never-read sessions first, and store the replies.
 
-        With `quiet`, select only sessions without activity in the last ten minutes.
+        A session whose call fails is sent again by a later run. An error that ends the run early is returned in
+        `stopped`.
 
-        An error that ends the run early is returned in `stopped`. A later run continues.
+        Raises:
+            LeaseHeld: Another process is sending sessions.
         """
         result = Extraction()
-        results = JobResults(
-            self._store, self._queue, self._requests, self._price, self._sessions, self._private, result
-        )
-        for part in self._select(report, outdated=outdated, quiet=quiet):
-            self._queue.put({request.exchange: request.digest for request in part.requests})
-        for request in self._sessions.candidates(self._clock() - QUIET_MS, outdated=outdated):
-            self._queue.put({request.exchange: request.digest}, request.kind)
-        try:
-            self._work(results, report)
-        except (ModelRefused, ModelBusy, RequestRefused, BudgetExhausted) as stop:
-            result.stopped = stop
-        states = self._store.jobs.states()
-        result.waiting = states.get("waiting", 0) + states.get("leased", 0)
-        result.pending = states.get("sent", 0)
-        result.cost = self._ledger.spent()
+        with self._store.leases.hold(MODEL):
+            queue = self._queue(result, silent)
+            try:
+                self._send_all(queue, result, report)
+            except (ModelRefused, ModelBusy, BudgetExhausted) as stop:
+                result.stopped = stop
+                result.waiting = 1 + sum(1 for _ in queue)
+        result.cost = self._calls.spent()
         return result
 
-    def _work(self, results: JobResults, report: Reporter) -> None:
-        if self._store.jobs.open_batches() and (batches := self._batches(results)) is not None:
-            batches.collect(lambda done, total: report("Collecting", done, total))
-        refused, result = RefusedRequests(results), results.report
-        try:
-            self._send_each(results, report, refused, self._store.jobs.newest_sessions(NEWEST))
-            if not self._store.jobs.due(self._clock()):
-                return
-            batches = self._batches(results)
-            if batches is None or not batches.submit(lambda done, total: report("Sending", done, total)):
-                self._send_each(results, report, refused, None)
-        finally:
-            if not (result.learned or result.nothing or result.summarised):
-                result.stopped = refused.unanswered
-            refused.finish()
-
-    def _batches(self, results: JobResults) -> BatchSender | None:
-        """Return the sender of batches, or None if the provider does not support batches."""
-        provider = self._connected()
-        if not isinstance(provider, BatchProvider):
-            return None
-        return BatchSender(self._store, self._queue, self._ledger, results, provider, self._clock)
-
-    def _send_each(
-        self, results: JobResults, report: Reporter, refused: RefusedRequests, sessions: set[int] | None
-    ) -> None:
-        """Send one request after another. Repeated failures end the run."""
-        backoff, done = Backoff(self._sleep), 0
-        while claimed := self._queue.claim(1, sessions):
+    def _send_all(self, queue: Iterator[_Queued], result: Extraction, report: Reporter) -> None:
+        refused = invalid = done = 0
+        total = len(self._kind.subjects(self._clock()))
+        for subject, request in queue:
             try:
-                self._send(results, claimed[0], refused)
-                backoff.reset()
+                outcome = self._send(subject, request, result)
+            except RequestRefused as error:
+                refused += 1
+                _note(result, error)
+                if refused == _REFUSED_MAX:
+                    raise _stop(f"{refused} requests in a row were refused: {error}", error.status) from error
+                continue
             except ModelBusy as error:
-                backoff.wait(error)
+                _note(result, error)
+                self._backoff.wait(error)
+                continue
+            except ReplyInvalid as error:
+                _note(result, error)
+                outcome = INVALID
+            self._backoff.reset()
+            refused, invalid = 0, invalid + 1 if outcome == INVALID else 0
+            if invalid == _INVALID_MAX:
+                raise _stop(f"{invalid} replies in a row were not valid. {self._config.llm_name} may be too small.", 0)
             done += 1
-            report("Extracting", done, done + self._store.jobs.due(self._clock()))
+            report("Extracting", done, max(total, done))
 
-    def _send(self, results: JobResults, job: Job, refused: RefusedRequests) -> None:
-        request = results.request(job)
-        if request is None:
-            return
-        call = self._reserve(job, request)
-        try:
-            answer = self._connected().ask(request.question())
-        except RequestRefused as error:
-            refused.add(job, call, error)
-            if (stop := refused.stop()) is not None:
-                raise stop from error
-            return
-        except ModelRefused:
-            with self._store.transaction():
-                self._store.ledger.release([call])
-                self._store.jobs.unclaim([job])
-            raise
-        except ExtractionError as error:
-            results.fail(job, call, error, charged=error.maybe_charged)
-            if isinstance(error, ModelBusy):
-                raise
-            return
-        except KeyboardInterrupt:
-            self._queue.unclaim([job])
-            raise
-        refused.answered()
-        results.report.asked += 1
-        results.settle(job, call, answer)
+    def _send(self, subject: int, request: ExtractionRequest, result: Extraction) -> str:
+        """Make one call and return its outcome."""
+        outcomes: list[str] = []
 
-    def _reserve(self, job: Job, request: ExtractionRequest) -> int:
-        cost = self._price.maximum_cost(request.question().size(), TOKENS_OUT)
-        planned = PlannedCall(request.model, reason_of(job, REASON), job.exchange, job.digest, cost)
+        def keep(answer: Answer) -> str:
+            outcomes.append(self._keep(subject, request, answer, result))
+            return outcomes[0]
+
+        self._calls.make(request.size, lambda: self._connected().ask(request.question), keep)
+        result.asked += 1
+        return outcomes[0]
+
+    def _keep(self, subject: int, request: ExtractionRequest, answer: Answer, result: Extraction) -> str:
         try:
-            with self._store.transaction():
-                return self._ledger.reserve(planned)
-        except BudgetExhausted:
-            self._queue.unclaim([job])
-            raise
+            _check_complete(answer)
+            return self._kind.keep(subject, request, answer, result)
+        except ReplyInvalid as error:
+            _note(result, error)
+            return INVALID
 
     def _connected(self) -> Provider:
         if self._provider is None:
             self._provider = self._open()
         return self._provider
 
-    def _select(self, report: Reporter, *, outdated: bool, quiet: bool = False) -> Iterator[_Selection]:
-        """Yield requests in chunks, each chunk with the number of skipped and of private exchanges."""
-        before = self._clock() - QUIET_MS if quiet else None
-        keys = self._store.jobs.candidates(self._requests.extractor, outdated=outdated, before=before)
-        for start in range(0, len(keys), _CHUNK):
-            report("Selecting", start, len(keys))
-            part = _Selection([])
-            for stored in self._store.exchanges.load(keys[start : start + _CHUNK]).values():
-                if self._private.includes(stored):
-                    part.private += 1
-                    continue
-                request = self._requests.build(stored)
-                if is_worth_asking(stored.exchange, request.excerpt):
-                    part.requests.append(request)
-                else:
-                    part.skipped += 1
-            yield part
-        report("Selecting", len(keys), len(keys))
+    def _queue(self, result: Extraction, report: Reporter) -> Iterator[_Queued]:
+        """Yield the requests to send. Those that failed before come last, so that they cannot block the others."""
+        failed: list[int] = []
+        subjects = self._kind.subjects(self._clock())
+        for number, subject in enumerate(subjects):
+            report("Selecting", number, len(subjects))
+            request = self._kind.request(subject)
+            if request is None:
+                continue
+            before = self._store.ledger.attempts(request.digest)
+            if before.nothing:
+                continue
+            if before.failed >= _ATTEMPTS_MAX:
+                result.given_up += 1
+            elif before.calls:
+                failed.append(subject)
+            else:
+                yield subject, request
+        for subject in failed:
+            if (request := self._kind.request(subject)) is not None:
+                yield subject, request
+
+
+def _check_complete(answer: Answer) -> None:
+    """Raise `ReplyInvalid` if the model reached its limit of tokens, or refused to answer."""
+    if answer.truncated:
+        raise ReplyInvalid(f"the reply was truncated: {answer.truncated}", answer.raw)
+
+
+def _note(result: Extraction, error: ExtractionError) -> None:
+    result.failed += 1
+    result.problem = str(error)
+
+
+def _stop(message: str, status: int) -> ModelRefused:
+    hint = "The sessions are sent again by a later run. Check the llm settings in config.toml, or choose another model."
+    return ModelRefused(message, status, hint=hint)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...core.tokens import count
 
@@ -15,6 +15,14 @@ _FRAME: Final = 400
 """Maximum number of bytes that a provider adds to a request: field names and settings of the call."""
 _STARTS_MAX: Final = 500
 """Maximum number of opening braces in a reply that are tried as the start of a JSON object."""
+
+
+def bounded(**limits: int) -> Any:
+    """Return a field with limits, such as `maxLength`, that the schema states and longer replies may exceed.
+
+    A server that writes by the schema then ends in time. A server that only reads the schema may write a little more.
+    """
+    return Field(json_schema_extra=dict(limits))
 
 
 class ReplyModel(BaseModel):

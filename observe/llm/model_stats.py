@@ -1,10 +1,9 @@
-"""Statistics of language model calls, and the list of failed requests."""
+"""Statistics of language model calls."""
 
-from ...archiver.store import JobKind, Store, StoredExchange
+from ...archiver.store import Store
 from ...core.config import Config
 from ...core.home import Home
-from ...core.ids import show
-from ...core.spending import DeadLetter, Stats
+from ...core.spending import Stats
 from .ledger import Budget, Ledger
 
 _COMPARED = 100
@@ -12,7 +11,7 @@ _COMPARED = 100
 
 
 def load_stats(home: Home, config: Config) -> Stats:
-    """Return costs, budgets, jobs and token savings of a home.
+    """Return costs, budgets, replies and token savings of a home.
 
     Raises:
         StoreMissing: The home has no database.
@@ -23,35 +22,7 @@ def load_stats(home: Home, config: Config) -> Stats:
             spent=store.ledger.by_model(),
             left=ledger.left(),
             calls_left=ledger.calls_left(config.llm_name),
-            requests=store.jobs.states(),
-            refused=store.jobs.refused(),
+            replies=store.ledger.outcomes(),
             reading=store.ledger.reading_costs(_COMPARED),
             injections=store.injections.totals(),
         )
-
-
-def load_dead_letters(store: Store) -> list[DeadLetter]:
-    """Return all failed requests with their transcript lines."""
-    dead = store.jobs.dead()
-    exchanges = store.exchanges.load([job.exchange for job in dead])
-    return [
-        DeadLetter(
-            id=show("exchange", job.exchange),
-            path=store.sources.load(stored.source).archived,
-            start_line=stored.exchange.span.start_line,
-            end_line=_end_line(store, stored, job.kind),
-            attempts=job.attempts,
-            reason=job.reason,
-            reply=job.reply,
-        )
-        for job in dead
-        if (stored := exchanges.get(job.exchange)) is not None
-    ]
-
-
-def _end_line(store: Store, stored: StoredExchange, kind: JobKind) -> int:
-    """Return the last line of an exchange, or of the session that starts with it."""
-    if kind is JobKind.EXCHANGE:
-        return stored.exchange.span.end_line
-    last = store.summaries.newest_exchanges(stored.session)[-1]
-    return store.exchanges.load([last])[last].exchange.span.end_line

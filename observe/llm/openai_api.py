@@ -16,9 +16,10 @@ from pydantic import BaseModel, ValidationError
 
 from ...core.spending import Usage
 from ...core.tokens import count
+from .event_stream import assembled
 from .http_status import TIMEOUT, error_of
 from .loopback import is_loopback
-from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
+from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 from .model_request import ModelRequest
 from .provider import Answer
 from .reply_limits import limited
@@ -37,10 +38,18 @@ class OpenAIApi:
     def __init__(self, key: str = "", url: str | None = None, seconds: float = TIMEOUT, variable: str = "") -> None:
         """Prepare a client. `variable` is the environment variable with the key, for error messages."""
         self._key, self._url, self._seconds, self._variable = key, (url or OPENAI).rstrip("/"), seconds, variable
+        self._takes_schema = True
 
     def ask(self, request: ModelRequest) -> Answer:
-        """Return the reply to one request. Raises `ReplyInvalid` if it is not a chat completion."""
-        raw = self._send(_body(request, self._url))
+        """Return the reply to one request. Raises `ReplyInvalid` if it is not a chat completion, or repeats itself."""
+        try:
+            raw = self._send(_body(request, self._url, schema=self._takes_schema))
+        except RequestRefused as error:
+            # Some servers know no JSON schema. The prompt describes the reply as well.
+            if not self._takes_schema or "response_format" not in str(error):
+                raise
+            self._takes_schema = False
+            raw = self._send(_body(request, self._url, schema=False))
         choice, usage = _parse_choice(raw, request.tokens)
         return Answer(choice.message.content or "", _truncated(choice), usage, raw)
 
@@ -77,8 +86,10 @@ class OpenAIApi:
             raise ModelBusy(f"the answer could not be read: {error}", maybe_charged=True) from error
 
     def _read(self, response: HTTPResponse) -> str:
-        chunks = iter(partial(response.read1, _CHUNK), b"")
-        content = b"".join(limited(chunks, self._seconds))
+        chunks = limited(iter(partial(response.read1, _CHUNK), b""), self._seconds)
+        if response.getheader("content-type", "").startswith("text/event-stream"):
+            return assembled(chunks)
+        content = b"".join(chunks)
         if response.length:  # `read1` does not report a connection that was interrupted.
             raise IncompleteRead(content, response.length)
         return content.decode("utf-8", "replace")
@@ -100,15 +111,18 @@ class _NoRedirects(HTTPRedirectHandler):
         """Return no request, so that the redirect becomes an error."""
 
 
-def _body(request: ModelRequest, url: str) -> dict[str, Any]:
+def _body(request: ModelRequest, url: str, *, schema: bool) -> dict[str, Any]:
+    wanted = {"type": "json_schema", "json_schema": {"name": "reply", "schema": request.schema}}
     return {
         "model": request.model,
         **_limit(request.tokens_out, url),
+        "stream": True,
+        "stream_options": {"include_usage": True},
         "messages": [
             {"role": "system", "content": request.system},
             {"role": "user", "content": request.text},
         ],
-        "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": request.schema}},
+        **({"response_format": wanted} if schema else {}),
     }
 
 

@@ -26,21 +26,19 @@ class Price(Struct, frozen=True):
     cache_read: int
     source: str
 
-    def cost(self, usage: Usage, *, batch: bool = False) -> int:
-        """Return the cost of these tokens in billionths of a dollar. A batch costs half, rounded up."""
-        whole = (
+    def cost(self, usage: Usage) -> int:
+        """Return the cost of these tokens in billionths of a dollar."""
+        return (
             usage.tokens_in * self.tokens_in
             + usage.cache_written * self.cache_written
             + usage.cache_read * self.cache_read
             + usage.tokens_out * self.tokens_out
         )
-        return -(-whole // 2) if batch else whole
 
-    def maximum_cost(self, size: int, tokens_out: int, *, batch: bool = False) -> int:
+    def maximum_cost(self, size: int, tokens_out: int) -> int:
         """Return the highest possible cost of a request of `size` bytes. A token has at least one byte."""
         highest = max(self.tokens_in, self.cache_written, self.cache_read)
-        whole = size * highest + tokens_out * self.tokens_out
-        return -(-whole // 2) if batch else whole
+        return size * highest + tokens_out * self.tokens_out
 
 
 def price_of(config: Config) -> Price:

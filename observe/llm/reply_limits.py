@@ -11,7 +11,7 @@ from typing import Final
 from .model_errors import ModelBusy
 
 BYTES_MAX: Final = 32_000_000
-"""Maximum size of a reply, which is larger than the results of a full batch."""
+"""Maximum size of a reply, far above that of any valid one."""
 
 
 def limited(chunks: Iterable[bytes], seconds: float) -> Iterator[bytes]:

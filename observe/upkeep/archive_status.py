@@ -63,7 +63,6 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         verified=verified,
         verified_since=since,
         damaged=[FileProblem(*row) for row in store.sources.damaged()],
-        given_up=store.jobs.states().get("dead", 0),
         projects=len(_projects(store)),
     )
 

@@ -30,7 +30,6 @@ CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (
     pipeline_checks.background,
     archive_checks.agents,
     environment_checks.language_model,
-    pipeline_checks.failed_requests,
 )
 """All checks, in display order."""
 

@@ -57,10 +57,3 @@ def background(context: HealthContext) -> Findings:
     watcher = context.status.watcher
     since = f"running since {show_minute(watcher.since)}" if watcher else ""
     yield "watcher", since or "not running (start it with `palaver install service`)"
-
-
-def failed_requests(context: HealthContext) -> Findings:
-    """Check that no request to a language model failed permanently."""
-    if failed := len(context.store.jobs.dead()):
-        remedy = "Run `palaver observe --dead-letters` to see them, and `palaver observe --revive` to retry."
-        yield HealthProblem("language model", f"{many(failed, 'request')} failed permanently", remedy)

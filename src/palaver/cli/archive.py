@@ -68,7 +68,8 @@ def up(*, as_json: bool) -> None:
     if first and not as_json:
         click.echo()
         about = _DEMO_QUERY if demo else _suggested_query(home)
-        print_page(renderer().render("next_steps", command=command_of(home), about=about, own=own))
+        model = "" if demo else _usable_model(home)
+        print_page(renderer().render("next_steps", command=command_of(home), about=about, own=own, model=model))
     if not complete:
         sys.exit(1)
 
@@ -97,6 +98,13 @@ def _suggested_query(home: Home) -> str:
         if len(words) > 1:
             return f'"{" ".join(words[:_WORDS])}"'
     return ""
+
+
+def _usable_model(home: Home) -> str:
+    """Return a coding agent or a local server that could write session cards, if no model is configured."""
+    from .observe_use import suggestion
+
+    return suggestion(home, Config.read(home.config))
 
 
 @click.command()

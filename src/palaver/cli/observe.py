@@ -5,19 +5,18 @@ import sys
 from functools import partial
 
 import click
-from msgspec.structs import asdict
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
-from palaver.core.progress import Reporter
+from palaver.core.progress import Reporter, silent
 from palaver.core.spending import Extraction
 from palaver.observe.extraction.preferences import preference_candidates
 from palaver.observe.llm.configured_model import provider_of, why_off
 from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.model_extractor import ModelExtractor
-from palaver.observe.llm.model_stats import load_dead_letters, load_stats
+from palaver.observe.llm.model_stats import load_stats
 from palaver.observe.observe_pending import observe_pending
 from palaver.observe.pipeline import Pipeline
 from palaver.templates.json_output import to_json
@@ -25,6 +24,7 @@ from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.quote import line
 
 from .observe_setup import set_up
+from .observe_use import set_up_unasked
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer
 from .review import preference_fields
@@ -32,44 +32,41 @@ from .review import preference_fields
 
 @click.command()
 @click.option("--estimate", is_flag=True, help="Estimate the cost without sending anything.")
-@click.option("--only-outdated", is_flag=True, help="Send only exchanges processed with an older prompt or model.")
-@click.option("--only-quiet", is_flag=True, help="Send only sessions that have had no new lines for ten minutes.")
-@click.option("--dead-letters", is_flag=True, help="List requests that failed permanently, with reasons.")
-@click.option("--revive", is_flag=True, help="Retry requests that failed permanently.")
+@click.option("--exchanges", is_flag=True, help="Send single exchanges instead of whole sessions. This costs more.")
+@click.option("--only-quiet", is_flag=True, hidden=True, help="Do not index the results, because the caller does.")
 @click.option("--setup", is_flag=True, help="Choose the language model: find, compare and configure.")
+@click.option("--use", metavar="WHAT", help="With --setup: claude, codex, gemini, ollama, anthropic, or an address.")
+@click.option("--model", metavar="NAME", help="With --use: the name of the model.")
+@click.option("--yes", is_flag=True, help="With --use: ask no question.")
 @click.option("--preferences", is_flag=True, help="List preferences that you stated, without storing them.")
 @as_json
 def observe(
     *,
     estimate: bool,
-    only_outdated: bool,
+    exchanges: bool,
     only_quiet: bool,
-    dead_letters: bool,
-    revive: bool,
     setup: bool,
+    use: str | None,
+    model: str | None,
+    yes: bool,
     preferences: bool,
     as_json: bool,
 ) -> None:
     """Extract observations from archived conversations.
 
     Extraction by rules is free and works offline. A language model is called only if config.toml has a budget, such as
-    `budget_month = 5.00` (dollars), your own server, or your own agent. A budget also needs an API key. With
-    Anthropic's API, older sessions are sent in batches at half the price. You can interrupt the command at any time.
+    `budget_month = 5.00` (dollars), your own server, or your own agent. A budget also needs an API key. One call for
+    each session returns its card and up to five findings. You can interrupt the command at any time.
     """
-    given = {
-        "--estimate": estimate,
-        "--dead-letters": dead_letters,
-        "--revive": revive,
-        "--setup": setup,
-        "--preferences": preferences,
-    }
+    given = {"--estimate": estimate, "--setup": setup, "--preferences": preferences}
     asked = [name for name, wanted in given.items() if wanted]
     if len(asked) > 1:
         raise click.UsageError(f"{' and '.join(asked)} cannot be combined.")
-    if only_outdated and (dead_letters or setup or preferences):
-        raise click.UsageError(f"--only-outdated cannot be combined with {asked[0]}.")
-    if only_quiet and asked and not revive:
-        raise click.UsageError(f"--only-quiet cannot be combined with {asked[0]}.")
+    for name, wanted in {"--exchanges": exchanges, "--only-quiet": only_quiet}.items():
+        if wanted and asked and (name, *asked) != ("--exchanges", "--estimate"):
+            raise click.UsageError(f"{name} cannot be combined with {asked[0]}.")
+    if (use or model or yes) and not (setup and use):
+        raise click.UsageError("--use, --model and --yes need --setup --use WHAT.")
 
     # SIGTERM stops the run like Ctrl-C, so that no agent is left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -78,14 +75,14 @@ def observe(
     with Store.of(home) as store:
         if preferences:
             _show_preferences(store, as_json=as_json)
+        elif use is not None:
+            set_up_unasked(home, store, config, use, model, yes=yes, as_json=as_json)
         elif setup:
             _set_up(home, store, config, as_json=as_json)
-        elif dead_letters:
-            _show_dead(store, as_json=as_json)
         elif estimate:
-            _show_estimate(store, config, outdated=only_outdated, as_json=as_json)
+            _show_estimate(store, config, exchanges=exchanges, as_json=as_json)
         else:
-            _run(home, store, config, outdated=only_outdated, quiet=only_quiet, revive=revive, as_json=as_json)
+            _run(home, store, config, exchanges=exchanges, publish=not only_quiet, as_json=as_json)
 
 
 @click.command()
@@ -100,17 +97,15 @@ def stats(*, as_json: bool) -> None:
         print_page(renderer().render("stats", stats=found))
 
 
-def _run(home: Home, store: Store, config: Config, *, outdated: bool, quiet: bool, revive: bool, as_json: bool) -> None:
+def _run(home: Home, store: Store, config: Config, *, exchanges: bool, publish: bool, as_json: bool) -> None:
     off, result = why_off(config), Extraction()
     with progress_bars() as report:
         observed = observe_pending(store, partial(report, "Observing"))
-        if revive:
-            with store.transaction():
-                store.jobs.revive()
         if not off:
-            result = _extractor(store, config).run(report, outdated=outdated, quiet=quiet)
-        # `palaver watch` runs this command for finished sessions, and publishes the results itself.
-        if not quiet and (observed or result.learned or result.nothing):
+            result = _extractor(store, config, exchanges=exchanges).run(report)
+            observed += observe_pending(store, silent)  # exchanges that an outdated finding left without observations
+        # `palaver watch` publishes the results itself.
+        if publish and (observed or result.asked):
             _publish(home, config, report)
     if as_json:
         print_json({**to_json(result), "observed": observed, "off": off or None})
@@ -146,9 +141,9 @@ def _publish(home: Home, config: Config, report: Reporter) -> None:
         return
 
 
-def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: bool) -> None:
+def _show_estimate(store: Store, config: Config, *, exchanges: bool, as_json: bool) -> None:
     with progress_bars() as report:
-        found = _extractor(store, config).estimate(report, outdated=outdated)
+        found = _extractor(store, config, exchanges=exchanges).estimate(report)
     off = why_off(config)
     if as_json:
         print_json({**to_json(found), "off": off or None})
@@ -162,13 +157,5 @@ def _set_up(home: Home, store: Store, config: Config, *, as_json: bool) -> None:
     set_up(home, config, found, as_json=as_json)
 
 
-def _show_dead(store: Store, *, as_json: bool) -> None:
-    letters = load_dead_letters(store)
-    if as_json:
-        print_json({"dead_letters": [asdict(letter) for letter in letters]})
-    else:
-        print_page(renderer().render("dead_letters", letters=letters))
-
-
-def _extractor(store: Store, config: Config) -> ModelExtractor:
-    return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config))
+def _extractor(store: Store, config: Config, *, exchanges: bool = False) -> ModelExtractor:
+    return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config), exchanges=exchanges)

@@ -1,13 +1,13 @@
 """`palaver observe --setup`: choose the language model among those that this machine can use."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 from msgspec import Struct
 
-from palaver.core.amount import dollars
+from palaver.core.amount import dollars, many
 from palaver.core.config import Config, Setting, write_settings
 from palaver.core.durability import replacing
 from palaver.core.home import Home
@@ -22,7 +22,7 @@ from palaver.templates.quote import line
 from .output import print_json
 
 _URLS = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1"}
-_SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
+SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
 
 
 class ModelChoice(Struct, frozen=True):
@@ -42,13 +42,13 @@ class ModelChoice(Struct, frozen=True):
 
 
 def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> None:
-    """Show the cost of each available model for the pending exchanges, ask for a choice, and write the settings.
+    """Show the cost of each available model for the pending sessions, ask for a choice, and write the settings.
 
     `estimate` contains the costs of Anthropic's API. With `as_json`, only print the choices.
     """
     choices = _choices(home, config, estimate)
     if as_json:
-        print_json({"exchanges": estimate.exchanges, "choices": [_fields(choice) for choice in choices]})
+        print_json({"sessions": estimate.calls, "choices": [_fields(choice) for choice in choices]})
         return
     if not choices:
         click.echo(
@@ -57,9 +57,11 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
             " To use a model, install an agent or a local server such as Ollama, or set ANTHROPIC_API_KEY."
         )
         return
-    click.echo(f"{estimate.exchanges:,} exchanges and {estimate.sessions:,} sessions can be sent to a language model:")
-    click.echo("prompts, answers, calls, and errors of failed calls, with secrets redacted. `palaver watch` sends old")
-    click.echo("and new sessions after ten minutes without activity, within the same limits.")
+    click.echo(f"{many(estimate.calls, 'session')} can be sent to a language model, in one call each: prompts and the")
+    click.echo(
+        "last answer to each, with secrets redacted. `palaver watch` sends old and new sessions after ten minutes"
+    )
+    click.echo("without activity, within the same limits.")
     click.echo("These models can be used on this machine:\n")
     for number, choice in enumerate(choices, start=1):
         click.echo(f"{number}. {line(choice.name)}: {line(choice.use)}")
@@ -97,7 +99,7 @@ def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice
 
 def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
     """Return a choice for each server whose API key is set."""
-    cost = f"{dollars(estimate.cost)}, or {dollars(estimate.batch)} in batches ({estimate.priced})"
+    cost = f"{dollars(estimate.cost)} ({estimate.priced})"
     tokens = f"the price of about {estimate.tokens_in:,} input and {estimate.tokens_out:,} output tokens"
     found = list[ModelChoice]()
     for host, key in KEYS.items():
@@ -114,7 +116,7 @@ def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
 
 def _write(home: Home, config: Config, choice: ModelChoice) -> None:
     """Ask for missing values, and write the settings. Lines of other settings are kept."""
-    settings: dict[str, Setting] = dict.fromkeys(_SETTINGS) | choice.settings
+    settings: dict[str, Setting] = dict.fromkeys(SETTINGS) | choice.settings
     if choice.settings["llm"] == "openai":
         shown = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"
         settings["llm_model"] = click.prompt(shown, default=choice.models[0] if choice.models else None)
@@ -124,12 +126,17 @@ def _write(home: Home, config: Config, choice: ModelChoice) -> None:
         settings["llm_price"] = (tokens_in, click.prompt("Dollars per million output tokens", type=amount))
     if not choice.free and not Budget.of(config).limits:
         settings["budget_month"] = click.prompt("Maximum dollars per month", type=click.FloatRange(0, 1e6), default=5.0)
-    if choice.needs_policy:
+    save(home, settings, policy=choice.needs_policy)
+    click.echo(f"Saved {home.config}. Run `palaver observe` to start now. `palaver watch` sends later sessions.")
+
+
+def save(home: Home, settings: Mapping[str, Setting], *, policy: bool) -> None:
+    """Write the settings, and with `policy` the file that forbids an agent all tools. Other lines are kept."""
+    if policy:
         with replacing(home.root / "no-tools.toml") as file:
             file.write(NO_TOOLS.encode())
     write_settings(home.config, settings)
     Config.read(home.config)
-    click.echo(f"Saved {home.config}. Run `palaver observe` to start now. `palaver watch` sends later sessions.")
 
 
 def _fields(choice: ModelChoice) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.core.conversation import Session
 from palaver.core.errors import StoreError, StoreFromFuture
 
+from ...search.history import History, Said, learned
+
 
 def version(store: Store) -> int:
     return store._database.number("PRAGMA user_version")
@@ -60,3 +62,33 @@ def test_an_archive_of_a_newer_palaver_is_refused(path: Path) -> None:
         assert "Upgrade Palaver" in newer.value.hint
 
     assert apsw.Connection(str(path)).execute("PRAGMA user_version").fetchall() == [(len(MIGRATIONS) + 7,)]
+
+
+def test_an_archive_with_a_queue_of_requests_keeps_its_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of the former queue of model requests are dropped with their rows. Costs and observations remain."""
+    [queue] = [place for place, step in enumerate(MIGRATIONS) if "DROP TABLE batch" in step]
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", MIGRATIONS[:queue])
+        history = History(tmp_path)
+        [key] = history.say("one", Said("Repair the pump.", "The pump is repaired."))
+        run = history.store._database.run
+        with history.store.transaction():
+            history.store.observations.replace(key, 1, [learned("Pump repaired")], "llm:m:1")
+            run("INSERT INTO batch (id, token, at, state) VALUES (1, 't', 5, 'sent')")
+            run("INSERT INTO job (exchange, digest, state, due, batch) VALUES (?, 'd', 'sent', 0, 1)", (key,))
+            run(
+                """INSERT INTO call (run, at, model, reason, exchange, digest, batch, state, cost)
+                   VALUES ('r', 5, 'm', 'backfill', ?, 'd', 1, 'reserved', 700)""",
+                (key,),
+            )
+        history.store.close()
+
+    with Store.open(tmp_path / "palaver.db") as store:
+        names = {name for (name,) in store._database.rows("SELECT name FROM sqlite_master")}
+        assert names.isdisjoint({"job", "batch", "job_state", "call_batch"})
+        [row] = store.ledger.by_model()
+        assert (row.model, row.reason, row.calls, row.unanswered, row.cost) == ("m", "backfill", 1, 1, 700)
+        assert [each.observation.title for each in store.observations.of_exchange(key)] == ["Pump repaired"]
+        with store.transaction():
+            store.exchanges.delete([key])
+        assert store.exchanges.load([key]) == {}

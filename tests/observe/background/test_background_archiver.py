@@ -465,4 +465,4 @@ def test_quiet_sessions_are_sent_to_the_model(
 
     assert "failed" not in run_with_agent(projects, place, log, "claude", "extracted")
     with Store.open(place.database) as store:
-        assert store.jobs.states()["learned"] == 1
+        assert store.ledger.outcomes() == {"card": 1}

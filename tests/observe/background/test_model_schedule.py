@@ -26,7 +26,7 @@ class Harness:
     """Schedule with a clock and a command that a test sets."""
 
     def __init__(self) -> None:
-        self.time, self.command = Clock(), printing(learned=2, observations=3)
+        self.time, self.command = Clock(), printing(cards=2, observations=3)
         self.asked = 0
         self.schedule = ModelSchedule(self._words, self.time)
 
@@ -66,7 +66,7 @@ def until(what: Callable[[], bool]) -> None:
 def test_start_ten_minutes_after_the_archiver(harness: Harness) -> None:
     """The first process starts ten minutes after the archiver, and no other without new lines."""
     assert harness.after(599) is None
-    assert harness.after(1) == ModelResult(learned=2, observations=3)
+    assert harness.after(1) == ModelResult(cards=2, observations=3)
     assert [harness.after(3_600) for _ in range(5)] == [None] * 5
 
 
@@ -82,7 +82,7 @@ def test_new_lines_are_sent_when_they_are_quiet(harness: Harness) -> None:
     assert [harness.after(3_600) for _ in range(3)] == [None] * 3
 
 
-@pytest.mark.parametrize("left", [{"pending": 1}, {"waiting": 4, "stopped": "budget_day has $0.00 left"}])
+@pytest.mark.parametrize("left", [{"waiting": 1}, {"waiting": 4, "stopped": "budget_day has $0.00 left"}])
 def test_remaining_requests_are_tried_every_hour(harness: Harness, left: dict[str, object]) -> None:
     """If a batch is not answered yet, or a limit is reached, the next process starts an hour later."""
     harness.command = printing(**left)
@@ -128,10 +128,10 @@ def test_error_before_the_extraction_is_reported(harness: Harness) -> None:
 
 def test_warnings_do_not_hide_the_result(harness: Harness) -> None:
     """Text on standard error does not change the result on standard output."""
-    code = "import sys; print('a warning', file=sys.stderr); print('{\"learned\": 2}')"
+    code = "import sys; print('a warning', file=sys.stderr); print('{\"cards\": 2}')"
     harness.command = [sys.executable, "-c", code]
 
-    assert harness.after(600) == ModelResult(learned=2)
+    assert harness.after(600) == ModelResult(cards=2)
 
 
 def test_no_process_without_a_model(harness: Harness) -> None:
@@ -141,9 +141,9 @@ def test_no_process_without_a_model(harness: Harness) -> None:
     assert harness.after(36_000) is None
     assert harness.asked == 1
 
-    harness.command = printing(learned=1)
+    harness.command = printing(cards=1)
     harness.schedule.note_ingest()
-    assert harness.after(600) == ModelResult(learned=1)
+    assert harness.after(600) == ModelResult(cards=1)
 
 
 def test_one_process_at_a_time_that_ends_with_the_archiver(harness: Harness, tmp_path: Path) -> None:

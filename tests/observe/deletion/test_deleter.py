@@ -101,9 +101,6 @@ def canary_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [key] = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
         learned = Observation(ObservationType.GENERAL, "The LearnedCanary", "", "It was learned", (), (), (), ())
         store.observations.replace(key, store.items.load([key])[key].session, [learned], "llm:test")
-        store.jobs.put(key, "digest-of-canary")
-        [job] = store.jobs.claim(now(), now() + 60_000, 1, None)
-        store.jobs.fail(job, "no JSON", "LetterCanary in a raw reply")
         store.ledger.reserve("run", now(), PlannedCall("model", "first", key, "digest-of-canary", 1))
     home.log.write_text("failed problem=LogCanary\n")
     return root

@@ -161,9 +161,6 @@ def test_model_confirmations_are_requested_again(history: History, gone: str) ->
         learn(history, key, preference(1), extractor="llm:model:1")
     assert history.store.observations.of_exchange(two) == []
     with history.store.transaction():
-        history.store.jobs.put(two, "digest")
-        [job] = history.store.jobs.claim(0, 1, 9, None)
-        history.store.jobs.finish(job, "learned", 0)
         history.store.observations.replace(three, 3, [], OPTED_OUT)
 
     if gone == "forgotten":
@@ -174,7 +171,6 @@ def test_model_confirmations_are_requested_again(history: History, gone: str) ->
         learn(history, one, *observations, extractor="llm:model:2")
 
     assert [stored.key for stored in history.store.exchanges.unobserved(rules.VERSION, 9)] == [two]
-    assert history.store.jobs.states() == {}
 
 
 def grown(history: History, count: int) -> None:

@@ -17,15 +17,14 @@ PASSAGE = re.compile(r"^\[line (\d+), (\w+)\]\n((?:    .*\n|\n)+)", re.MULTILINE
 
 
 def reply(prompt: str) -> str:
-    """Return the reply of a good model: quote the last passage."""
-    line, voice, text = PASSAGE.findall(prompt)[-1]
+    """Return the reply of a good model: quote the last passage that is long enough."""
+    every = PASSAGE.findall(prompt)
+    line, voice, text = [each for each in every if len(each[2].strip()) > 8][-1]
     quote = text.strip().splitlines()[0][:80]
     fact = {"text": f"The {voice} said so.", "line": int(line), "quote": quote}
     if "<session-" in prompt:
         facts = [fact | {"kind": "outcome"}]
-        return json.dumps(
-            {"verdict": "summary", "title": "The agent's title", "narrative": "", "facts": facts, "concepts": []}
-        )
+        return json.dumps({"verdict": "card", "title": "The agent's title", "facts": facts, "findings": []})
     observation: dict[str, Any] = {"type": "learning", "title": "The agent's title", "subtitle": ""}
     observation |= {"narrative": "It went well.", "facts": [fact], "concepts": []}
     return json.dumps({"verdict": "learned", "observations": [observation]})

@@ -55,19 +55,20 @@ class Stage:
         values: dict[str, object] = {"budget_month": 10.0, "llm_url": self.provider.url} | settings
         return Config(**values)  # type: ignore[arg-type]
 
-    def extractor(self, **settings: object) -> ModelExtractor:
+    def extractor(self, *, exchanges: bool = False, **settings: object) -> ModelExtractor:
         return ModelExtractor(
             self.store,
             self.config(**settings),
             PROMPTS,
             lambda: self.opened.enter_context(MessagesApi("test-key", self.provider.url, self.seconds)),
+            exchanges=exchanges,
             clock=lambda: self.now,
             sleep=self.slept.append,
         )
 
-    def run(self, *, outdated: bool = False, **settings: object) -> Extraction:
-        """Run the extractor once."""
-        return self.extractor(**settings).run(outdated=outdated)
+    def run(self, *, exchanges: bool = False, **settings: object) -> Extraction:
+        """Run the extractor once, about sessions or about single exchanges."""
+        return self.extractor(exchanges=exchanges, **settings).run()
 
     def say(self, session: str, *exchanges: Said) -> list[int]:
         """Archive an exchange and extract its observations by rules."""

@@ -1,4 +1,4 @@
-"""Fake provider on a local socket that implements the Messages and batch APIs with scripted replies.
+"""Fake provider on a local socket that implements the Messages API with scripted replies.
 
 Tests start the provider in a thread with `serving()`.
 """
@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,15 +100,21 @@ def learned(*observations: JSON) -> str:
     return json.dumps({"verdict": "learned" if observations else "nothing", "observations": observations})
 
 
-def summarised(*facts: tuple[str, str, int, str], title: str = "The model's summary", narrative: str = "") -> str:
+def finding(kind: str, title: str, *facts: tuple[str, int, str]) -> JSON:
+    """Return a finding as a model writes it. Each fact is a tuple of text, line and quote."""
+    stated = [{"text": text, "line": line, "quote": quote} for text, line, quote in facts]
+    return {"type": kind, "title": title, "facts": stated}
+
+
+def carded(*facts: tuple[str, str, int, str], title: str = "The model's card", findings: Sequence[JSON] = ()) -> str:
     """Return a reply about a session. Each fact is a tuple of kind, text, line and quote."""
     named = [{"kind": kind, "text": text, "line": line, "quote": quote} for kind, text, line, quote in facts]
-    verdict = "summary" if facts else "nothing"
-    return json.dumps({"verdict": verdict, "title": title, "narrative": narrative, "facts": named, "concepts": []})
+    verdict = "card" if facts else "nothing"
+    return json.dumps({"verdict": verdict, "title": title, "facts": named, "findings": list(findings)})
 
 
 def is_about_session(params: JSON) -> bool:
-    """Return whether a request asks for the summary of a session."""
+    """Return whether a request asks for the card of a session."""
     return "<session-" in params["messages"][0]["content"]
 
 
@@ -117,7 +123,7 @@ def honest(params: JSON) -> Sent:
     line, voice, text = passages(params)[-1]
     quote = text.splitlines()[0][:80]
     if is_about_session(params):
-        return Sent(body=message(summarised(("outcome", f"The {voice} said so.", line, quote))))
+        return Sent(body=message(carded(("outcome", f"The {voice} said so.", line, quote))))
     return Sent(body=message(learned(observation((f"The {voice} said so.", line, quote)))))
 
 
@@ -138,47 +144,11 @@ class FakeProvider:
     models: list[str] = field(default_factory=list[str])
     keys: list[str] = field(default_factory=list[str])
     gets: list[str] = field(default_factory=list[str])
-    batch_sender: dict[str, JSON] = field(default_factory=dict[str, JSON])
-    results: dict[str, list[JSON]] = field(default_factory=dict[str, list[JSON]])
-    supports_batches: bool = True
-    ends_batches: bool = True
-    on_batch: Reaction | None = None
 
     def react(self, params: JSON) -> Sent:
         self.calls.append(params)
         reaction = self.script.pop(0) if self.script else self.default
         return reaction if isinstance(reaction, Sent) else reaction(params)
-
-    def take_batch(self, body: JSON) -> Sent:
-        """Store and process a batch. A scripted failure may still replace the reply."""
-        name = f"msgbatch_{len(self.results) + 1}"
-        counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
-        self.batch_sender[name] = {
-            "id": name,
-            "type": "message_batch",
-            "processing_status": "in_progress",
-            "request_counts": counts,
-            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "expires_at": "2999-01-01T00:00:00Z",
-        }
-        # Results arrive in a different order than the requests.
-        self.results[name] = [self._result(request) for request in reversed(body["requests"])]
-        return Sent(body=self.show(name)) if self.on_batch is None else self.on_batch(body)
-
-    def show(self, name: str) -> JSON:
-        ended = self.ends_batches
-        shown = self.batch_sender[name] | {"processing_status": "ended" if ended else "in_progress"}
-        return shown | ({"results_url": f"{self.url}/v1/messages/batches/{name}/results"} if ended else {})
-
-    def _result(self, request: JSON) -> JSON:
-        sent = self.react(request["params"])
-        if sent.status == 200:
-            result: JSON = {"type": "succeeded", "message": sent.body}
-        elif sent.status == 599:
-            result = {"type": "expired"}
-        else:
-            result = {"type": "errored", "error": sent.body}
-        return {"custom_id": request["custom_id"], "result": result}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -187,28 +157,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.provider.keys.append(self.headers["x-api-key"] or self.headers["authorization"])
-        if self.path.startswith("/v1/messages/batches"):
-            self._send(
-                self.provider.take_batch(body) if self.provider.supports_batches else failing(404, "not_found_error")
-            )
-        else:
-            self._send(self.provider.react(body))
+        self._send(self.provider.react(body))
 
     def do_GET(self) -> None:
         self.provider.gets.append(self.path)
-        if self.path == "/v1/models":
-            self._send(Sent(body={"data": [{"id": name, "object": "model"} for name in self.provider.models]}))
-            return
-        parts = self.path.partition("?")[0].strip("/").split("/")[3:]
-        if parts[-1:] == ["results"]:
-            lines = [json.dumps(result) for result in self.provider.results[parts[0]]]
-            self._send(Sent(body="\n".join(lines).encode() + b"\n"))
-        elif parts:
-            known = parts[0] in self.provider.batch_sender
-            self._send(Sent(body=self.provider.show(parts[0])) if known else failing(404, "not_found_error"))
-        else:
-            data = [self.provider.show(name) for name in self.provider.batch_sender]
-            self._send(Sent(body={"data": data, "has_more": False, "first_id": None, "last_id": None}))
+        models = [{"id": name, "object": "model"} for name in self.provider.models]
+        listed = self.path in {"/models", "/v1/models"}
+        self._send(Sent(body={"data": models}) if listed else failing(404, "not_found_error"))
 
     def _send(self, sent: Sent) -> None:
         time.sleep(sent.delay)

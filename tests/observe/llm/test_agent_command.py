@@ -18,7 +18,6 @@ from palaver.core.recursion import OWN_PROMPT_MARK, is_own_folder
 from palaver.core.spending import Extraction
 from palaver.observe.llm.agent_command import AgentCommand
 from palaver.observe.llm.api_keys import KEYS
-from palaver.observe.llm.job_queue import ATTEMPTS_MAX
 from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.model_request import ModelRequest
@@ -49,6 +48,7 @@ class AgentRunner:
             self.stage.config(**values),
             PROMPTS,
             lambda: AgentCommand(words, seconds),
+            exchanges=True,
             clock=lambda: self.stage.now,
             sleep=self.stage.slept.append,
         ).run()
@@ -129,19 +129,14 @@ def test_prompt_of_a_changed_template_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("behaviour", ["refusing", "malformed"])
-def test_useless_answers_become_dead_letters(runner: AgentRunner, behaviour: str) -> None:
-    """An answer without valid JSON is retried, changes nothing, and becomes a dead letter."""
+def test_useless_answers_are_not_asked_for_without_end(runner: AgentRunner, behaviour: str) -> None:
+    """An answer without valid JSON changes nothing. The exchange is sent by three runs, then no more."""
     runner.stage.say("one", changing_exchange(1))
 
-    for attempt in range(ATTEMPTS_MAX):
-        result = runner.run(behaviour)
-        assert (result.failed, result.given_up, result.stopped) == (1, attempt == ATTEMPTS_MAX - 1, None)
-        runner.stage.later(3_600)
+    failures = [runner.run(behaviour).failed for _ in range(4)]
 
-    assert runner.run(behaviour).asked == 0
+    assert failures == [1, 1, 1, 0]
     assert runner.stage.extractors() == [VERSION]
-    [dead] = runner.stage.store.jobs.dead()
-    assert json.loads(dead.reply)["type"] == "result"
 
 
 @pytest.mark.parametrize(
@@ -153,14 +148,14 @@ def test_useless_answers_become_dead_letters(runner: AgentRunner, behaviour: str
     ],
 )
 def test_failing_agent_ends_the_run(runner: AgentRunner, behaviour: str, message: str) -> None:
-    """An agent that always fails is called three times in a run, and no exchange is given up."""
+    """An agent that always fails is called three times in a run."""
     runner.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
 
     result = runner.run(behaviour)
 
     assert isinstance(result.stopped, ModelRefused)
     assert message in str(result.stopped)
-    assert (len(runner.calls()), result.given_up, result.waiting) == (3, 0, 5)
+    assert (len(runner.calls()), result.given_up, result.waiting) == (3, 0, 3)
     runner.stage.later(3_600)
     assert runner.run("claude").learned == 5
 
@@ -171,7 +166,7 @@ def test_slow_agent_is_killed_with_its_children(runner: AgentRunner) -> None:
 
     result = runner.run("slow", seconds=3.0)
 
-    assert (result.failed, result.waiting) == (1, 1)
+    assert result.failed == 1
     [call] = runner.calls()
     child = int(runner.log.with_suffix(".child").read_text())
     until(lambda: not is_running(call["pid"]) and not is_running(child))
@@ -212,7 +207,7 @@ def test_repeated_timeouts_end_the_run(runner: AgentRunner) -> None:
     result = runner.run("slow", seconds=0.5)
 
     assert isinstance(result.stopped, ModelBusy)
-    assert (result.failed, result.given_up, result.waiting) == (3, 0, 5)
+    assert (result.failed, result.given_up, result.waiting) == (3, 0, 3)
 
 
 def test_missing_program_ends_the_run(stage: Stage) -> None:
@@ -221,7 +216,10 @@ def test_missing_program_ends_the_run(stage: Stage) -> None:
     words = ("no-such-agent-of-palaver",)
     config = stage.config(llm="command", llm_command=words, llm_calls_day=1)
 
-    results = [ModelExtractor(stage.store, config, PROMPTS, lambda: AgentCommand(words)).run() for _ in range(2)]
+    results = [
+        ModelExtractor(stage.store, config, PROMPTS, lambda: AgentCommand(words), exchanges=True).run()
+        for _ in range(2)
+    ]
 
     for result in results:
         assert isinstance(result.stopped, ModelRefused)

@@ -14,7 +14,7 @@ from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_errors import ExtractionError, ModelBusy, ModelRefused, RequestRefused
 from palaver.observe.llm.model_request import ModelRequest
 from palaver.observe.llm.openai_api import OpenAIApi
-from palaver.observe.llm.provider import BatchProvider, Provider
+from palaver.observe.llm.provider import Provider
 
 from . import agent
 from .server import FakeProvider, Sent, failing, message, serving
@@ -165,10 +165,3 @@ def test_no_redirect_is_followed(server: FakeProvider, status: int) -> None:
             assert not caught.value.maybe_charged
 
         assert (other.calls, other.gets) == ([], [])
-
-
-def test_only_the_messages_api_has_batches() -> None:
-    """Batches are part of the Messages API only."""
-    assert isinstance(MessagesApi("key"), BatchProvider)
-    assert not isinstance(OpenAIApi("key"), BatchProvider)
-    assert not isinstance(AgentCommand(("x",)), BatchProvider)

@@ -54,7 +54,7 @@ def test_budget_holds_to_the_last_token(cap: int, calls: list[tuple[int, str, in
                 store.ledger.settle(call, Usage(), min(real, most))
                 spent += min(real, most) - most
             if end == "release":
-                store.ledger.release([call])
+                store.ledger.release(call)
                 spent -= most
 
         assert ledger.left() == {"month": cap - spent}
@@ -125,24 +125,21 @@ def test_budgets_are_set_in_dollars() -> None:
 
 
 def test_prices_are_exact() -> None:
-    """The cost is tokens times price, with separate prices for cached tokens. A batch costs half, rounded up."""
+    """The cost is tokens times price, with separate prices for cached tokens."""
     price = Price(1_000, 5_000, 1_250, 100, "test")
     usage = Usage(tokens_in=3, cache_written=2, cache_read=1, tokens_out=7)
 
     assert price.cost(usage) == 3_000 + 2_500 + 100 + 35_000
-    assert Price(3, 0, 0, 0, "test").cost(Usage(tokens_in=1), batch=True) == 2
 
 
-@given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000), batch=st.booleans())
-def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int, batch: bool) -> None:
+@given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000))
+def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int) -> None:
     """A reply never costs more than its reservation, whichever of its tokens are cached."""
     price = price_of(Config(llm_model="claude-sonnet-5-5"))
     parts = [0, 0, 0]
     parts[share] = size
 
-    assert price.cost(Usage(parts[0], parts[1], parts[2], out), batch=batch) <= price.maximum_cost(
-        size, 4_000, batch=batch
-    )
+    assert price.cost(Usage(parts[0], parts[1], parts[2], out)) <= price.maximum_cost(size, 4_000)
 
 
 def test_dated_names_have_the_price_of_their_model() -> None:

@@ -67,10 +67,9 @@ def test_everything_else_works(demo: Home) -> None:
     demo.config.write_text(BUDGET)
 
     estimate = json.loads(palaver(demo, "observe", "--estimate", "--json"))
-    assert estimate["exchanges"] > 0
-    assert 0 < estimate["batch"] < estimate["cost"] < 1
+    assert estimate["calls"] > 0
+    assert 0 < estimate["cost"] < 1
     assert "No model was called." in palaver(demo, "stats")
-    assert palaver(demo, "observe", "--dead-letters") == "No failed requests.\n"
     assert "obs-" in palaver(demo, "search", "cache")
 
 

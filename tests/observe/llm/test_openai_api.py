@@ -15,7 +15,7 @@ from palaver.observe.llm.openai_api import OpenAIApi
 
 from .agent import reply
 from .conftest import PROMPTS, SESSIONS, Stage, changing_exchange
-from .server import FakeProvider, Sent, serving
+from .server import JSON, FakeProvider, Sent, serving
 
 REQUEST = ModelRequest("qwen3:8b", 4000, "Say it.", "The text.", {"type": "object"})
 
@@ -45,7 +45,13 @@ def run(stage: Stage, server: FakeProvider, key: str = "", **settings: object) -
     config = stage.config(llm_url=f"{server.url}/v1", **values)
     provider = OpenAIApi(key, config.llm_url, 5.0, "OPENAI_API_KEY")
     extractor = ModelExtractor(
-        stage.store, config, PROMPTS, lambda: provider, clock=lambda: stage.now, sleep=stage.slept.append
+        stage.store,
+        config,
+        PROMPTS,
+        lambda: provider,
+        exchanges=True,
+        clock=lambda: stage.now,
+        sleep=stage.slept.append,
     )
     return extractor.run()
 
@@ -58,18 +64,18 @@ def failure(server: FakeProvider, sent: Sent, **settings: Any) -> ExtractionErro
     return caught.value
 
 
-def test_a_server_without_key_and_batches(stage: Stage, server: FakeProvider) -> None:
+def test_a_server_without_key(stage: Stage, server: FakeProvider) -> None:
     """A local server gets single requests without a key, and observations replace those of the rules."""
     for number, session in enumerate(SESSIONS):
         stage.say(session, changing_exchange(number + 1))
 
     result = run(stage, server, budget_month=None)
 
-    assert (result.asked, result.learned, result.sent, result.cost) == (5, 5, 0, 0)
+    assert (result.asked, result.learned, result.cost) == (5, 5, 0)
     assert stage.extractors() == ["llm"] * 5
     assert server.keys == [None] * 5
     body = server.calls[0]
-    assert (body["model"], body["max_tokens"]) == ("qwen3:8b", 4000)
+    assert (body["model"], 500 < body["max_tokens"] < 1_600) == ("qwen3:8b", True)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert all(message["content"].startswith(OWN_PROMPT_MARK) for message in body["messages"])
     assert body["response_format"]["json_schema"]["schema"]["additionalProperties"] is False
@@ -79,7 +85,7 @@ def test_a_stated_price_is_charged(stage: Stage, server: FakeProvider) -> None:
     """With a key and a price, tokens are charged, and a budget ends the run before it is exceeded."""
     stage.say("one", changing_exchange(1), changing_exchange(2))
 
-    result = run(stage, server, key="test-key", llm_price=(1, 10), budget_month=0.045)
+    result = run(stage, server, key="test-key", llm_price=(1, 10), budget_month=0.015)
 
     assert server.keys == ["Bearer test-key"]
     assert (result.learned, result.cost) == (1, (900 + 1000) * 1_000 + 200 * 10_000)
@@ -130,3 +136,44 @@ def test_broken_connections_may_be_charged(server: FakeProvider) -> None:
     assert failure(server, Sent(body=completion("x"), delay=1.0), seconds=0.2).maybe_charged
     server.url = "http://127.0.0.1:9"
     assert not failure(server, Sent()).maybe_charged
+
+
+def events(*texts: str, usage: bool = True) -> Sent:
+    """Return a reply in pieces, as servers stream it."""
+    sent: list[JSON] = [{"choices": [{"delta": {"content": text}}]} for text in texts]
+    sent.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    if usage:
+        sent.append({"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 7}})
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in sent) + "data: [DONE]\n\n"
+    return Sent(body=body.encode(), headers={"content-type": "text/event-stream"})
+
+
+def test_a_reply_in_pieces_is_put_together(server: FakeProvider) -> None:
+    """A streamed reply gives the same answer, with the tokens that the server counted or an estimate."""
+    for usage in (True, False):
+        server.script = [events('{"ver', 'dict": ', '"nothing"}', usage=usage)]
+        answer = OpenAIApi("", f"{server.url}/v1").ask(REQUEST)
+        assert (answer.text, answer.truncated) == ('{"verdict": "nothing"}', "")
+        assert (answer.usage.tokens_in == 30) == usage
+
+
+def test_a_reply_that_repeats_itself_ends_early(server: FakeProvider) -> None:
+    """A reply that only repeats a sentence or white space is not read to its end. It counts as invalid and charged."""
+    for piece in ("\n", "The cache is warm. ", '{"text": "The cache is warm and it stays so.", "line": 3}, '):
+        server.script = [events('{"facts": [', *[piece] * 2_000, usage=False)]
+        with pytest.raises(ReplyInvalid, match="repeats itself") as caught:
+            OpenAIApi("", f"{server.url}/v1").ask(REQUEST)
+        assert caught.value.maybe_charged
+        assert len(caught.value.reply) < 1_000
+    facts = [f'{{"text": "Fact {number}", "line": {number}, "quote": "words {number * 7}"}}, ' for number in range(99)]
+    server.script = [events(*facts)]
+    assert OpenAIApi("", f"{server.url}/v1").ask(REQUEST).text == "".join(facts)
+
+
+def test_a_server_without_schemas_gets_the_prompt_alone(server: FakeProvider) -> None:
+    """If a server rejects the schema, the request is sent without it, and so are later ones."""
+    server.script = [Sent(400, {"error": "unknown field response_format"}), events("{}"), events("{}")]
+    provider = OpenAIApi("", f"{server.url}/v1")
+
+    assert [provider.ask(REQUEST).text for _ in range(2)] == ["{}", "{}"]
+    assert ["response_format" in call for call in server.calls] == [True, False, False]

@@ -13,6 +13,8 @@ import pytest
 from palaver.core.query import Query
 from palaver.core.recursion import OWN_RUN, is_own_folder
 from palaver.observe.llm.agent_command import AgentCommand
+from palaver.observe.llm.private_projects import PrivateProjects
+from palaver.observe.llm.single_exchanges import SingleExchanges
 from palaver.search.archive_search import ArchiveSearch
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
@@ -82,9 +84,10 @@ def test_session_of_an_own_run_is_not_indexed(
 ) -> None:
     """The transcript of an agent that Palaver started is copied, but nothing of it is indexed."""
     [key] = stage.say("one", changing_exchange(1, "The zephyr was it."))
-    request = stage.extractor()._requests.build(stage.store.exchanges.load([key])[key])  # pyright: ignore[reportPrivateUsage]
+    request = SingleExchanges(stage.store, PROMPTS, "m", PrivateProjects(stage.store, ())).request(key)
+    assert request is not None
     log = tmp_path / "log"
-    answer = AgentCommand((sys.executable, str(AGENT), "claude", str(log))).ask(request.question())
+    answer = AgentCommand((sys.executable, str(AGENT), "claude", str(log))).ask(request.question)
     call = json.loads(log.read_text())
     assert "zephyr" in call["prompt"]
     assert PROMPTS.system() in call["prompt"]
