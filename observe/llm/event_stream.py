@@ -22,13 +22,17 @@ def assembled(chunks: Iterable[bytes]) -> str:
         ModelBusy: The stream ended before the reply.
         ReplyInvalid: The text repeats itself. The rest was not read, so the server stops writing it.
     """
-    text, reason, usage, checked = "", None, None, 0
+    text, checked = "", 0
+    reason: str | None = None
+    usage: dict[str, Any] | None = None
     for event in _events(chunks):
         if event.get("error"):
             raise ModelBusy(f"the model failed: {str(event['error'])[:300]}", maybe_charged=True)
         usage = event.get("usage") or usage
-        for choice in event.get("choices") or ():
-            text += (choice.get("delta") or {}).get("content") or ""
+        choices: list[dict[str, Any]] = event.get("choices") or []
+        for choice in choices:
+            delta: dict[str, Any] = choice.get("delta") or {}
+            text += str(delta.get("content") or "")
             reason = choice.get("finish_reason") or reason
         if len(text) - checked >= _STEP:
             checked = len(text)
@@ -36,7 +40,7 @@ def assembled(chunks: Iterable[bytes]) -> str:
                 raise ReplyInvalid("the reply repeats itself", text)
     if reason is None:
         raise ModelBusy("the answer could not be read: it ended early", maybe_charged=True)
-    completion = {"choices": [{"message": {"content": text}, "finish_reason": reason}], "usage": usage}
+    completion: dict[str, Any] = {"choices": [{"message": {"content": text}, "finish_reason": reason}], "usage": usage}
     return orjson.dumps(completion).decode()
 
 

@@ -58,7 +58,11 @@ def _note(exchange: Exchange, path: str, call: Turn) -> Observation | None:
     rules = lines[:_LINES_MAX]
     if _MEMORY.search(path) is None:
         rules = [line for line in lines if RULE.search(line)][:_LINES_MAX] if is_edit else []
-    title = headline(described[1].strip("\"'")) if described else next(filter(None, map(headline, rules)), "")
+    title = (
+        headline(described[1].strip("\"'"))
+        if described
+        else next((short for rule in rules if (short := headline(rule))), "")
+    )
     if not title or not rules:
         return None
     return Observation(

@@ -145,7 +145,7 @@ def _title(
     verdicts = [part.title for part in parts if part.type in _FINDINGS]
     specific = [order for order in orders if stands_alone(order)]
     candidates = (*plans, *subjects, *changes[:1], *specific[:1], *verdicts[:1], *specific[1:], *orders)
-    return next(filter(None, map(headline, candidates)), "")
+    return next((short for candidate in candidates if (short := headline(candidate))), "")
 
 
 def _with_ending(title: str, ending: str) -> str:

@@ -79,7 +79,7 @@ SECTIONS: Final = {
 READING: Final = frozenset({
     "ask", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck", "help",
     "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
-    "memories list", "memories review", "memories show", "mnemonics list", "model", 
+    "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "search", "sessions",
     "show", "stats", "status", "timeline", "toolsets",
 })  # fmt: skip

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -158,5 +158,9 @@ def _named(program: str) -> str:
 def _with_settings(config: Config, settings: dict[str, Setting]) -> Config:
     """Return the configuration with these settings, where None is the default."""
     default = Config()
-    values = {name: getattr(default, name) if value is None else value for name, value in settings.items()}
-    return replace(config, **{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    values: dict[str, Any] = {}
+    for name, setting in settings.items():
+        value: Any = getattr(default, name) if setting is None else setting
+        is_list = name in {"llm_command", "llm_price"} and value is not None
+        values[name] = tuple(value) if is_list else value
+    return replace(config, **values)

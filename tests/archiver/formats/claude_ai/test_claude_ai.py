@@ -70,7 +70,7 @@ def test_edited_prompts_and_regenerated_answers_are_branches(tmp_path: Path) -> 
         sender = "assistant" if name.startswith("re:") else "human"
         return message(sender, name, uuid=name, parent_message_uuid=parent)
 
-    cases = {
+    cases: dict[str, tuple[list[dict[str, Any]], list[tuple[int, str]]]] = {
         "no branch": ([said("a", "root"), said("re:a", "a"), said("b", "re:a"), said("re:b", "b")], []),
         "edited": (
             [said("a", "root"), said("re:a", "a"), said("b", "re:a"), said("re:b", "b"), said("c", "re:a")],
