@@ -161,6 +161,7 @@ def _with_settings(config: Config, settings: dict[str, Setting]) -> Config:
     values: dict[str, Any] = {}
     for name, setting in settings.items():
         value: Any = getattr(default, name) if setting is None else setting
-        is_list = name in {"llm_command", "llm_price"} and value is not None
-        values[name] = tuple(value) if is_list else value
+        values[name] = tuple(value or ()) or None if name == "llm_price" else value
+    if "llm_command" in values:
+        values["llm_command"] = tuple(values["llm_command"])
     return replace(config, **values)
