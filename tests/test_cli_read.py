@@ -131,7 +131,8 @@ def at_a_terminal(*arguments: str, lines: int, pager: str) -> str:
     """Return what a command prints at a terminal of 80 columns, without styles."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (lines, 80))
-    environment = {**os.environ, "PAGER": pager, "TERM": "xterm"}
+    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    environment |= {"PAGER": pager, "TERM": "xterm"}
     command = [sys.executable, "-m", "palaver", *arguments]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=environment) as process:
         os.close(theirs)

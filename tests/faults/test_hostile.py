@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from click.testing import CliRunner
 from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.redaction.redactor import normal_form
 from palaver.archiver.store import Store
 from palaver.cli import main
-from palaver.core.errors import InvalidInput, PathOutsideArchive, QueryTooShort
+from palaver.core.errors import InvalidInput, PathOutsideArchive, QueryTooShort, UnknownProject
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
@@ -134,7 +136,9 @@ def test_every_string_as_a_query(hostile_home: Home, mode: str) -> None:
                 continue
             if number % 8 == MODES.index(mode):
                 asked.find(Query.parse([string, "answered1"], mode=mode))
-                asked.find(Query.parse("answered1", mode=mode, projects=[string], files=[string], concepts=[string]))
+                with suppress(UnknownProject):
+                    asked.find(Query.parse("answered1", mode=mode, projects=[string]))
+                asked.find(Query.parse("answered1", mode=mode, files=[string], concepts=[string]))
 
 
 def test_every_string_as_a_memory(tmp_path: Path) -> None:
@@ -144,9 +148,9 @@ def test_every_string_as_a_memory(tmp_path: Path) -> None:
             try:
                 done = core.remember(Memory(string, "fact", string[:80], tags=(string,)))
             except InvalidInput:
-                assert not string.strip(), string
+                assert not normal_form(string).strip(), string
                 continue
-            assert done.duplicate or core.get(done.stored.id).memory.content == string
+            assert done.duplicate or core.get(done.stored.id).memory.content == normal_form(string)
             core.recall(string)
 
 

@@ -312,8 +312,8 @@ def test_snippets_are_optional() -> None:
 
 def test_next_steps_fit_the_archive() -> None:
     """Next steps differ between the user's archive and demo data."""
-    real = RENDERER.render("next_steps", command="palaver", about='"the newest"', own="")
-    tried = RENDERER.render("next_steps", command="PALAVER_HOME=/x palaver", about="", own="palaver")
+    real = RENDERER.render("next_steps", command="palaver", about='"the newest"', own="", model="")
+    tried = RENDERER.render("next_steps", command="PALAVER_HOME=/x palaver", about="", own="palaver", model="")
 
     assert '\n  palaver search "the newest"\n' in real
     assert "\n  PALAVER_HOME=/x palaver search WORDS\n" in tried
