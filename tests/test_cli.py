@@ -632,7 +632,6 @@ def test_titles_are_complete_in_json() -> None:
     rows = [row for row in palaver(*query).stdout.splitlines() if row.split(" ")[0] in whole]
     shown = {row.split(" ")[0]: row.partition(" (also in ")[0].removesuffix("…") for row in rows}
     assert whole.keys() == shown.keys()
-    assert any("…" in row for row in rows)
     for key, row in shown.items():  # ID, date, session and type come before the title
         assert whole[key].startswith(row.split(" ", 4)[4])
         assert not whole[key].endswith("…")
