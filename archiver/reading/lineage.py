@@ -203,9 +203,12 @@ class Lineage:
         self._later = sources.of_sessions(sessions.descendants(session))
         """Sources of forks and sub-agents."""
         own = sessions.find(session.agent, session.native_id, session.scope)
+        own_sources = sources.of_sessions([own]) if own is not None else []
         begun = sessions.begun_at(session, began) if began is not None else []
-        related = {*self._earlier, *self._later, self._source.id}
-        others = {*self._sharing, *sources.of_sessions([*begun, *([own] if own is not None else [])])} - related
+        others = {*self._sharing, *sources.of_sessions(begun), *own_sources}
+        others -= {*self._earlier, *self._later, self._source.id}
+        # The files of a session contain less detail than its database. `stored_twice` compares them.
+        others -= {number for number in own_sources if sources.load(number).is_contained != self._source.is_contained}
         if not is_extracted(self._source.path):
             self._others = sorted(others - {*sources.extracted(others)})
         """Sources of other files of this session, and of sessions that name no common origin."""

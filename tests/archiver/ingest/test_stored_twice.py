@@ -35,15 +35,15 @@ class Twice:
         self.editor = root / "globalStorage" / "state.vscdb"
         self.program: apsw.Connection = database(self.editor, TABLE)
 
-    def write_file(self, prompts: Sequence[str]) -> None:
-        texts = [(role, text) for prompt in prompts for role, text in (("user", prompt), ("assistant", "Done"))]
+    def write_file(self, prompts: Sequence[str], reply: str = "Done") -> None:
+        texts = [(role, text) for prompt in prompts for role, text in (("user", prompt), ("assistant", reply))]
         rows = [{"role": role, "message": {"content": [{"type": "text", "text": text}]}} for role, text in texts]
         self.file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    def write_database(self, prompts: Sequence[str]) -> None:
+    def write_database(self, prompts: Sequence[str], reply: str = "Done in full: ") -> None:
         self.program.execute(PUT, (f"composerData:{NAME}", json.dumps({"name": "Shop"})))
         for number, prompt in enumerate(prompts):
-            for kind, text in ((1, prompt), (2, f"Done in full: {prompt}")):
+            for kind, text in ((1, prompt), (2, f"{reply}{prompt}")):
                 bubble = {"type": kind, "text": text, "createdAt": f"2026-05-04T09:0{number}:0{kind}Z"}
                 self.program.execute(PUT, (f"bubbleId:{NAME}:b{number}{kind}", json.dumps(bubble)))
 
@@ -98,6 +98,21 @@ def test_the_database_is_preferred_whichever_is_archived_first(twice: Twice) -> 
     assert sorted(twice.replies()) == [
         *("Done in full: One?", "Done in full: Only here?", "Done in full: Two?", "Done in full: Two?"),
     ]
+    assert twice.store.sources.unaccounted() == []
+
+
+def test_the_database_is_preferred_if_the_file_has_the_same_replies(twice: Twice) -> None:
+    """The file is never the original of the database, so the exchanges have the times of the database."""
+    twice.write_file(["One?", "Two?"], reply="On it: One?")
+    twice.write_database(["One?", "Two?"], reply="On it: ")
+    for path in (twice.file, twice.editor, twice.file):
+        twice.ingest(path)
+        twice.store.sources.outdate()
+    twice.ingest(twice.file, twice.editor)
+    stored = twice.store.exchanges.load(twice.store.items.all_keys()).values()
+
+    assert sorted(each.exchange.prompt for each in stored) == ["One?", "Two?"]
+    assert None not in {each.exchange.started for each in stored}
     assert twice.store.sources.unaccounted() == []
 
 
