@@ -357,7 +357,7 @@ class Database:
             with closing(Database.open_read_only(path)) as database:
                 found = [str(row[0]) for row in database.rows("PRAGMA integrity_check")]
         except StoreCorrupt as error:
-            return [str(error)]
+            return [str(error).removeprefix(f"{path}: ")]
         return [] if found == ["ok"] else found
 
     @staticmethod

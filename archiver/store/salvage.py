@@ -438,7 +438,7 @@ def _repair_references(target: apsw.Connection) -> None:
                 nulls = ", ".join("NULL" for _ in str(columns).split(", "))
                 try:
                     target.execute(f"UPDATE {table} SET ({columns}) = (SELECT {nulls}) WHERE {lost}")
-                except apsw.ConstraintError:
+                except (apsw.ConstraintError, apsw.MismatchError):  # NULL is not allowed, or is no row ID.
                     target.execute(f"DELETE FROM {table} WHERE {lost}")
 
 

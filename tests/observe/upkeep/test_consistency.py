@@ -12,6 +12,7 @@ from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import ARCHIVER, Store
+from palaver.archiver.store.salvage import salvage
 from palaver.core.errors import LeaseHeld, StoreMissing
 from palaver.core.home import Home
 from palaver.core.memory import Memory
@@ -261,6 +262,24 @@ def test_only_a_repair_salvages_a_damaged_database(home: Home, offset: int) -> N
     [kept] = home.backups.glob("damaged-*.db")
     assert kept.read_bytes() == before
     assert [each for each in check_consistency(home).problems if each.part == "database"] == []
+
+
+def test_exchanges_whose_item_is_lost_are_read_again(pristine: Path, home: Home) -> None:
+    """If the items of exchanges are lost, salvage deletes the exchanges, and the next run reads them again."""
+    connection = apsw.Connection(str(home.database))
+    connection.execute("DELETE FROM item WHERE kind = 'exchange'").fetchall()
+    connection.close()
+    shutil.rmtree(home.backups)
+    with Store.open(home.database) as store:
+        count = store.exchanges.count()
+
+    salvage(home)
+    ingest_again(home, pristine / "projects")
+    check_consistency(home, repair=True)
+
+    with Store.open(home.database) as store:
+        assert store.exchanges.count() == count
+    assert check_consistency(home).problems == []
 
 
 def test_a_running_ingest_stops_the_check(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
