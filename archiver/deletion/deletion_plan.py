@@ -7,6 +7,7 @@ loses an exchange, undo restores the exchange under a new ID.
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
@@ -93,7 +94,7 @@ class Planner:
             CopyDamaged: Only some lines of a damaged copy are selected. Damaged copies can only be deleted completely.
         """
         seq, unreadable = self._store.changes.last(), set(selection.unreadable)
-        hashes, kept, repeated = set[int](), 0, RepeatFilter()
+        hashes, kept, repeat_filter = set[int](), 0, RepeatFilter()
         for number in selection.sources | selection.lines.keys():
             source, whole = selector.sources[number], number in selection.sources
             try:
@@ -104,24 +105,25 @@ class Planner:
                 found, others = self._hashes_of_damaged(source, selection, unreadable, erase=erase)
             hashes |= found
             kept += others if whole else 0
-            self._add_lines(repeated, source, selector, selection)
-        if self._add_copies(selector, selection, hashes):
-            repeated.excludes_nothing = True
-        repeats = self._repeats(selector, selection, hashes, repeated, unreadable, progress)
+            self._add_lines(repeat_filter, source, selector, partial(selection.has, number))
+        self._add_copies(selector, selection, hashes, repeat_filter)
+        repeats = self._repeats(selector, selection, hashes, repeat_filter, unreadable, progress)
         return DeletionPlan(
             selector, selection, frozenset(hashes), repeats, tuple(sorted(unreadable)), kept, seq, erase
         )
 
-    def _add_lines(self, repeated: RepeatFilter, source: Source, selector: Selector, selection: Selection) -> None:
+    def _add_lines(
+        self, repeat_filter: RepeatFilter, source: Source, selector: Selector, is_selected: Callable[[int], bool]
+    ) -> None:
         """Add the selected lines of a copy to a filter."""
         session = selector.sessions.get(source.session or 0)
         try:
             with self._copies.reading(source) as file:
-                lines = (line for line in split(file) if selection.has(source.id or 0, line.number))
+                lines = (line for line in split(file) if is_selected(line.number))
                 paths = source.path, self._raw.root / source.archived
-                repeated.add(paths, session.native_id if session else "", lines)
+                repeat_filter.add(paths, session.native_id if session else "", lines)
         except CopyDamaged:
-            repeated.excludes_nothing = True
+            repeat_filter.excludes_nothing = True
 
     def _hashes(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
@@ -143,28 +145,27 @@ class Planner:
         return hashes | self._contents(source, ownership, is_deleted), len(others)
 
     def _contents(self, source: Source, ownership: Ownership, is_deleted: Callable[[int], bool]) -> set[int]:
-        """Return keyed hashes of the deleted exchanges, except hashes that an exchange that stays has too."""
+        """Return keyed hashes of the contents of deleted exchanges that no remaining exchange shares."""
         name = self._store.sources.native_id(source.id or 0)
-        found: dict[bool, set[int]] = {True: set(), False: set()}
+        deleted, remaining = set[int](), set[int]()
         for content, lines in self._suppression.contents(ownership.exchanges(source), [name]):
-            found[all(map(is_deleted, lines))].add(content)
-        return found[True] - found[False]
+            (deleted if all(map(is_deleted, lines)) else remaining).add(content)
+        return deleted - remaining
 
-    def _add_copies(self, selector: Selector, selection: Selection, hashes: set[int]) -> bool:
-        """Add keyed hashes of the lines of forks that repeat deleted content under other IDs or times.
-
-        Return whether there are such lines.
-        """
-        before = len(hashes)
+    def _add_copies(
+        self, selector: Selector, selection: Selection, hashes: set[int], repeat_filter: RepeatFilter
+    ) -> None:
+        """Add keyed hashes of the lines of forks that repeat deleted content under other IDs or times."""
         touched = selection.sources | selection.lines.keys()
         for source in self._forks(selector, touched):
             if source.id not in selection.sources and source.session is not None:
                 names = origins(self._store, self._store.sessions.load(source.session))
                 with suppress(CopyDamaged):
                     contents = self._suppression.contents(self._copies.exchanges(source), names)
-                    lines = {line for content, its in contents if content in hashes for line in its}
-                    hashes |= self._hashes_of_lines(source, lines) if lines else set()
-        return len(hashes) > before
+                    lines = {number for content, numbers in contents if content in hashes for number in numbers}
+                    if lines:
+                        hashes |= self._hashes_of_lines(source, lines)
+                        self._add_lines(repeat_filter, source, selector, lines.__contains__)
 
     def _forks(self, selector: Selector, touched: AbstractSet[int]) -> list[Source]:
         """Return the sources that repeat content of these sources, or repeated it before it was deleted."""
@@ -200,13 +201,13 @@ class Planner:
         selector: Selector,
         selection: Selection,
         hashes: AbstractSet[int],
-        repeated: RepeatFilter,
+        repeat_filter: RepeatFilter,
         unreadable: set[str],
         progress: Progress,
     ) -> dict[int, set[int]]:
         """Return the lines with these hashes in other copies of the same agents. Add damaged copies to `unreadable`.
 
-        Copies that `repeated` excludes are not hashed.
+        Copies that `repeat_filter` excludes are not hashed.
         """
         agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
         others = [
@@ -220,7 +221,7 @@ class Planner:
             try:
                 if not repeats_others(source):
                     with self._copies.reading(source) as file:
-                        if not repeated.may_match(source.path, file):
+                        if not repeat_filter.may_match(source.path, file):
                             continue
                 lines = {line for line, line_hash in self._copies.hashes(source) if line_hash in hashes}
                 records = (self._copies.records(source) | self._copies.extracted_records(source)).items()
