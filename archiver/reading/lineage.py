@@ -59,10 +59,11 @@ class Copies(Struct):
     later: set[int] = field(default_factory=set[int])
     """Sources of these later sessions."""
 
-    def add_earlier(self, source: int, found: Match) -> None:
-        """Add an exchange that repeats an exchange of an earlier source."""
-        self.earlier += [Repetition(source, original.line, copy.line) for original, copy in found.pairs]
-        self.lines |= found.lines
+    def add_earlier(self, source: int, matches: Iterable[Match]) -> None:
+        """Add exchanges that repeat exchanges of an earlier source."""
+        for copied in matches:
+            self.earlier += [Repetition(source, original.line, copy.line) for original, copy in copied.pairs]
+            self.lines |= copied.lines
 
 
 def compared(exchange: Exchange) -> list[Turn]:
@@ -83,7 +84,7 @@ def start_of(exchanges: Iterable[Exchange]) -> Milliseconds | None:
 
 def begin_alike(one: Sequence[Exchange], other: Sequence[Exchange]) -> bool:
     """Return whether two files may begin with the same prompt. Turns may precede the first prompt."""
-    return not {each.prompt for each in one[:2]}.isdisjoint(each.prompt for each in other[:2])
+    return not {exchange.prompt for exchange in one[:2]}.isdisjoint(exchange.prompt for exchange in other[:2])
 
 
 def match(copy: Iterable[Exchange], original: Iterable[Exchange]) -> list[Match]:
@@ -91,35 +92,35 @@ def match(copy: Iterable[Exchange], original: Iterable[Exchange]) -> list[Match]
 
     Abandoned exchanges of the original may be missing in the copy. Only the last match can be a part of an exchange.
     """
-    found = list[Match]()
-    waiting = deque(filter(_begins_with_prompt, copy))
-    for theirs in filter(_begins_with_prompt, original):
-        if not waiting:
+    matches = list[Match]()
+    remaining = deque(filter(_begins_with_prompt, copy))
+    for candidate in filter(_begins_with_prompt, original):
+        if not remaining:
             break
-        ours, turns = waiting[0], compared(theirs)
-        pairs = _equal_start(compared(ours), turns)
-        whole = len(pairs) == len(turns) == len(compared(ours))
-        if not _is_copy(pairs, whole=whole, last=len(waiting) == 1):
-            if any(turn.active for turn in theirs.turns):
+        copied, turns = remaining[0], compared(candidate)
+        pairs = _equal_start(turns, compared(copied))
+        whole = len(pairs) == len(turns) == len(compared(copied))
+        if not _is_copy(pairs, whole=whole, last=len(remaining) == 1):
+            if any(turn.active for turn in candidate.turns):
                 break
             continue
-        found.append(Match(ours, theirs, pairs, whole))
-        waiting.popleft()
+        matches.append(Match(copied, candidate, pairs, whole))
+        remaining.popleft()
         if not whole:
             break
-    return found
+    return matches
 
 
 def _begins_with_prompt(exchange: Exchange) -> bool:
     return any(turn.kind is Kind.PROMPT for turn in compared(exchange)[:1])
 
 
-def _equal_start(ours: Sequence[Turn], theirs: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
+def _equal_start(originals: Sequence[Turn], copies: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
     pairs = list[tuple[Turn, Turn]]()
-    for mine, other in zip(ours, theirs, strict=False):
-        if (mine.kind, mine.text) != (other.kind, other.text):
+    for original, copy in zip(originals, copies, strict=False):
+        if (original.kind, original.text) != (copy.kind, copy.text):
             break
-        pairs.append((other, mine))
+        pairs.append((original, copy))
     return pairs
 
 
@@ -157,7 +158,7 @@ def beginnings(exchanges: Iterable[Exchange]) -> Iterator[Beginning]:
         for count, turn in enumerate(turns, 1):
             digest.update(f"{turn.kind} {len(turn.text)} {turn.text}".encode("utf-8", "surrogatepass"))
             end = turns[count].line if count < len(turns) else exchange.span.end_line + 1
-            lines = {each.line for each in exchange.turns if each.line < end}
+            lines = {turn.line for turn in exchange.turns if turn.line < end}
             if count > 1:
                 yield Beginning(digest.digest(), turns[0].at, lines)
             elif len(turns) == 1:
@@ -169,7 +170,7 @@ def beginnings(exchanges: Iterable[Exchange]) -> Iterator[Beginning]:
 def origins(store: Store, session: Session) -> set[str]:
     """Return the IDs of a session and of the sessions from which it was started or forked."""
     related = [session, *store.sessions.several(store.sessions.ancestors(session)).values()]
-    return {name for each in related for name in (each.native_id, each.parent_id) if name}
+    return {name for relative in related for name in (relative.native_id, relative.parent_id) if name}
 
 
 class Lineage:
@@ -189,7 +190,12 @@ class Lineage:
         """
         self._session, self._source, self._sharing = session, source, sharing
         self._sources, self._exchanges = store.sources, store.exchanges
-        self._earlier, self._later, self._others = list[int](), list[int](), list[int]()
+        self._earlier = list[int]()
+        """Sources of the sessions from which this session was forked, oldest first."""
+        self._later = list[int]()
+        """Sources of forks and sub-agents."""
+        self._others = list[int]()
+        """Sources of other files of this session, and of sessions that name no common origin."""
         if sharing or session.parent_id or store.sessions.has_relatives(session, began):
             self._find_relatives(store.sessions, began)
 
@@ -199,9 +205,7 @@ class Lineage:
     def _find_relatives(self, sessions: SessionTable, began: Milliseconds | None) -> None:
         session, sources = self._session, self._sources
         self._earlier = sources.of_sessions(sessions.ancestors(session))
-        """Sources of the sessions from which this session was forked, oldest first."""
         self._later = sources.of_sessions(sessions.descendants(session))
-        """Sources of forks and sub-agents."""
         own = sessions.find(session.agent, session.native_id, session.scope)
         own_sources = sources.of_sessions([own]) if own is not None else []
         begun = sessions.begun_at(session, began) if began is not None else []
@@ -211,24 +215,24 @@ class Lineage:
         others -= {number for number in own_sources if sources.load(number).is_contained != self._source.is_contained}
         if not is_extracted(self._source.path):
             self._others = sorted(others - {*sources.extracted(others)})
-        """Sources of other files of this session, and of sessions that name no common origin."""
 
     def copies(self, exchanges: Sequence[Exchange], *, whole: bool) -> Copies:
         """Return the lines of the file that repeat other files, and the lines of other files that repeat this file.
 
         `exchanges` are the exchanges of the file as they would be stored. `whole` is true if they begin at its start.
         """
-        found = Copies()
-        rest = self._find_earlier(exchanges, found) if whole else []
-        copied = set(self._exchanges.beginning_with(self._later, [each.prompt for each in exchanges[:2]]))
+        copies = Copies()
+        rest = self._find_earlier(exchanges, copies) if whole else []
+        prompts = [exchange.prompt for exchange in exchanges[:2]]
+        copying = {*self._exchanges.beginning_with(self._later, prompts), *self._sharing}
         for source in self._later:
-            if source in copied or source in self._sharing:
-                self._find_later(exchanges, source, found)
+            if source in copying:
+                self._find_later(exchanges, source, copies)
         for source in self._others if rest else ():
-            self._compare(rest, source, found)
-        return found
+            self._compare(rest, source, copies)
+        return copies
 
-    def _find_earlier(self, exchanges: Sequence[Exchange], found: Copies) -> list[Exchange]:
+    def _find_earlier(self, exchanges: Sequence[Exchange], copies: Copies) -> list[Exchange]:
         """Find lines that the file copied from its origins. Return the exchanges that follow the copied exchanges.
 
         Each origin contains only what follows the part that it copied itself.
@@ -236,47 +240,50 @@ class Lineage:
         rest = list(exchanges)
         for source in self._earlier:
             matches = match(rest, self._exchanges.beginning(source)) if rest else []
-            for each in matches:
-                found.add_earlier(source, each)
+            copies.add_earlier(source, matches)
             if matches:
                 rest = rest[rest.index(matches[-1].copy) + 1 :] if matches[-1].whole else []
         return rest
 
-    def _find_later(self, exchanges: Sequence[Exchange], source: int, found: Copies) -> None:
+    def _find_later(self, exchanges: Sequence[Exchange], source: int, copies: Copies) -> None:
         """Find lines that a later file copied. If only the end of this file is read, its first exchange was copied."""
-        theirs = list(self._exchanges.beginning(source))
-        found.later.add(source)
-        for each in match(theirs, exchanges) or match(theirs, exchanges[1:]):
-            found.moved += [Repetition(source, copy.line, mine.line) for mine, copy in each.pairs]
+        stored = list(self._exchanges.beginning(source))
+        copies.later.add(source)
+        for copied in match(stored, exchanges) or match(stored, exchanges[1:]):
+            copies.moved += [Repetition(source, copy.line, original.line) for original, copy in copied.pairs]
 
-    def _compare(self, exchanges: Sequence[Exchange], source: int, found: Copies) -> None:
+    def _compare(self, exchanges: Sequence[Exchange], source: int, copies: Copies) -> None:
         """Compare the file with a file that does not name it as its origin, nor is named by it.
 
         The original has the earlier times. If the times are equal, the original is the session that continues first
         after the shared exchanges. If one of them does not continue, the original is the file that was changed first.
         Lines that were assigned to a file before stay there when the other file is read again.
         """
-        theirs, native_id = list(self._exchanges.beginning(source)), self._sources.native_id(source)
-        matches = match(exchanges, theirs)
+        stored, native_id = list(self._exchanges.beginning(source)), self._sources.native_id(source)
+        matches = match(exchanges, stored)
         is_related = source in self._sharing or native_id == self._session.native_id
         if not matches or not (is_related or _same_start(matches[0])):
             return
         original, copy = matches[0].pairs[0]
-        mine, other = _continued_at(exchanges, matches[-1].copy), _continued_at(theirs, matches[-1].original)
-        if mine is None or other is None:
-            mine, other = self._source.mtime, self._sources.load(source).mtime
-        is_first = (copy.at or 0, mine, self._session.native_id) < (original.at or 0, other, native_id)
+        continued, stored_continued = (
+            _continued_at(exchanges, matches[-1].copy),
+            _continued_at(stored, matches[-1].original),
+        )
+        if continued is None or stored_continued is None:
+            continued, stored_continued = self._source.mtime, self._sources.load(source).mtime
+        is_first = (copy.at or 0, continued, self._session.native_id) < (original.at or 0, stored_continued, native_id)
         if is_first and (source not in self._sharing or self._source.id is None):
-            self._find_later(exchanges, source, found)
+            self._find_later(exchanges, source, copies)
         else:
-            for each in matches:
-                found.add_earlier(source, each)
+            copies.add_earlier(source, matches)
 
 
 def _same_start(first: Match) -> bool:
     """Return whether two sessions began at the same time with the same prompt, the same reply and no other results."""
     original, copy = first.pairs[0]
-    results = [{turn.text for turn in each.turns if turn.kind is Kind.RESULT} for each in (first.original, first.copy)]
+    results = [
+        {turn.text for turn in exchange.turns if turn.kind is Kind.RESULT} for exchange in (first.original, first.copy)
+    ]
     is_same = results[0] <= results[1] or results[1] <= results[0]
     return len(first.pairs) > 1 and original.at is not None and original.at == copy.at and is_same
 
@@ -284,4 +291,4 @@ def _same_start(first: Match) -> bool:
 def _continued_at(exchanges: Sequence[Exchange], last: Exchange) -> Milliseconds | None:
     """Return the start of the first exchange after `last`, or None if there is none or if its time is unknown."""
     rest = exchanges[[*exchanges].index(last) + 1 :]
-    return next((each.started for each in rest if each.started is not None), None)
+    return next((exchange.started for exchange in rest if exchange.started is not None), None)

@@ -81,7 +81,7 @@ def deletions_of(home: Home, projects: Collection[str] = ()) -> str:
 
     Raises `StoreMissing`.
     """
-    with Store.open(home.database, read_only=home.read_only) as store:
+    with Store.of(home) as store:
         return explain_deletions(store, projects)
 
 

@@ -45,7 +45,7 @@ def stages(context: HealthContext) -> Findings:
     """Check that the last run of every stage succeeded."""
     status = context.status
     times = [f"{stage.name} {show_minute(stage.succeeded)}" for stage in status.stages if stage.succeeded]
-    yield "last success", f"{', '.join(times)}" if times else "none yet"
+    yield "last success", ", ".join(times) if times else "none yet"
     for stage in status.stages:
         if stage.fails:
             problem = f"{stage.name} failed at {show_minute(stage.failed)}: {stage.problem}"
