@@ -29,7 +29,7 @@ def seoul(home: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Archive one prompt of 2026-05-04T20:30Z, and change the time zone of the system to that of Seoul."""
     monkeypatch.setenv("TZ", "Asia/Seoul")
     time.tzset()
-    said = {"sessionId": "4a1b0000-0000-4000-8000-000000000001", "cwd": "/work/quay", "version": "2.1.0"}
+    said = {"sessionId": "4a1b0000-0000-4000-8000-000000000001", "cwd": "/code/quay", "version": "2.1.0"}
     prompt = {"type": "user", "message": {"role": "user", "content": "Moor the heron barge"}, "uuid": "1"}
     reply = {
         "type": "assistant",

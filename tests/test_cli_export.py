@@ -32,7 +32,7 @@ def _archived(tmp_path: Path) -> None:
             "type": "user",
             "uuid": f"u{number}",
             "sessionId": SESSION,
-            "cwd": "/work/kiln",
+            "cwd": "/code/kiln",
             "timestamp": f"2026-03-01T10:0{number}:00Z",
             "message": {"role": "user", "content": f"Use this key for the kiln:\n{KEY}"},
         }

@@ -52,7 +52,7 @@ def queue(operation: str, content: str = "") -> dict[str, Any]:
 def progress(message: dict[str, Any], *, agent: str, task: str = "", **fields: Any) -> dict[str, Any]:
     """Return a record of a running sub-agent that contains one of its messages."""
     data = {"message": message, "type": "agent_progress", "prompt": task, "agentId": agent}
-    place = {"sessionId": SESSION, "cwd": "/work/app", "gitBranch": "main", "version": "2.1.40", "isSidechain": False}
+    place = {"sessionId": SESSION, "cwd": "/code/app", "gitBranch": "main", "version": "2.1.40", "isSidechain": False}
     return {**place, "type": "progress", "data": data, "parentToolUseID": "toolu_1", "timestamp": TIME, **fields}
 
 

@@ -12,7 +12,7 @@ FIRST, SECOND, THIRD = (f"aaaaaaaa-0000-4000-8000-00000000000{number}" for numbe
 def records() -> list[object]:
     """Return the progress records of one sub-agent."""
     call = assistant(
-        tool("Edit", {"file_path": "/work/app/ferry.py", "old_string": "1", "new_string": "2"}), uuid=SECOND
+        tool("Edit", {"file_path": "/code/app/ferry.py", "old_string": "1", "new_string": "2"}), uuid=SECOND
     )
     call["message"]["usage"] = {"input_tokens": 40, "cache_read_input_tokens": 2, "output_tokens": 1}
     return [
@@ -37,7 +37,7 @@ def test_progress_records_are_the_conversation_of_a_subagent() -> None:
         (3, Speaker.TOOL, Kind.RESULT, THIRD),
     ]
     assert found[0].text == TASK
-    assert found[2].writes == ("/work/app/ferry.py",)
+    assert found[2].writes == ("/code/app/ferry.py",)
 
 
 def test_only_the_input_tokens_of_a_progress_record_are_counted() -> None:
