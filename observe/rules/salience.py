@@ -19,19 +19,11 @@ _STATUS = phrases("salience.status")
 _REPORTED = phrases("salience.reported")
 _BRANCHES = phrases("salience.branches")
 """Pattern for statements about branches, remotes and pull requests, which are soon outdated."""
-_CAUSAL = "root cause | because | caused by | due to | turns? out | silently"
 CAUSE = phrases("salience.cause")
 FINDING = phrases("salience.finding")
 RULE = phrases("salience.rule")
 CHOICE = phrases("salience.choice")
 CHANGE = phrases("salience.change")
-_DONE = r"""(?:adapted|added|addressed|adjusted|aligned|applied|bumped|changed|cleaned|cleared|consolidated|converted
-    |copied|corrected|created|deduplicated|deferred|deleted|disabled|dropped|enabled|excluded|expanded|exported|exposed
-    |extended|extracted|filtered|fixed|gated|generali[sz]ed|grouped|guarded|hardened|hidden|implemented|improved|increased
-    |inserted|installed|integrated|introduced|made|merged|migrated|moved|optimi[sz]ed|patched|pinned|ported|raised|redesigned
-    |reduced|refactored|regenerated|removed|renamed|replaced|restored|restructured|reverted|reworked|rewritten|rewrote
-    |set up|shortened|simplified|sorted|split|stripped|swapped|switched|tightened|unified|updated|upgraded|wired|wrapped
-    |written|wrote)"""
 CHANGED = phrases("salience.changed")
 """Pattern for a completed change: `added …`, `… is now hidden`, `the list now shows …`, `roadmap updated`."""
 HOUSEKEEPING = phrases("salience.housekeeping")

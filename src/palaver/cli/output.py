@@ -21,7 +21,7 @@ from palaver.templates.quote import clean, line
 from palaver.templates.render import Renderer
 
 from .common_options import is_plain
-from .word_wrap import screen_width, unwrapped, wrapped
+from .word_wrap import STYLE, screen_width, unwrapped, wrapped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -38,7 +38,6 @@ _ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
 _SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
 _STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
 _ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
-_STYLE: Final = re.compile("\x1b\\[\\d*m")
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
@@ -64,7 +63,7 @@ def print_page(page: str) -> None:
     At a terminal, a page that is longer than the screen opens in a pager (`PAGER`, by default `less`).
     """
     if is_plain():
-        click.echo(_STYLE.sub("", styled(page)), nl=False)
+        click.echo(STYLE.sub("", styled(page)), nl=False)
     elif not sys.stdout.isatty():
         click.echo(page, nl=False)
     else:
@@ -80,7 +79,7 @@ def print_page(page: str) -> None:
 def styled(page: str) -> str:
     """Return a page with terminal styles instead of Markdown. If NO_COLOR is set, omit all styles (no-color.org)."""
     rows = "\n".join(map(_styled_row, _MARKER.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
-    return _STYLE.sub("", rows) if os.environ.get("NO_COLOR") else rows
+    return STYLE.sub("", rows) if os.environ.get("NO_COLOR") else rows
 
 
 def _styled_row(row: str) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import BinaryIO, Final, TextIO, cast
 
-_STYLE: Final = re.compile(r"\x1b\[[\d;]*m")
+STYLE: Final = re.compile(r"\x1b\[[\d;]*m")
 _CONTROL: Final = re.compile(r"\r|\x1b(?!\[[\d;]*m)")
 """Pattern for text that moves the cursor, such as that of progress bars."""
 _COMMAND: Final = re.compile(r"\s*(?:[A-Z_]+=\S+ )*\S*palaver ")
@@ -81,7 +81,7 @@ def _wrapped_row(row: str, width: int) -> Iterator[str]:
     if (len(row) <= width and row.isascii()) or _columns(row) <= width or _COMMAND.match(row):
         yield row
         return
-    indent = " " * min(_indent(_STYLE.sub("", row)), width // 3)
+    indent = " " * min(_indent(STYLE.sub("", row)), width // 3)
     line = ""
     for piece in _pieces(row, width - len(indent)):
         if not (_LEAD.fullmatch(line) or piece.isspace()) and _columns(line + piece) > width:
@@ -107,7 +107,7 @@ def _indent(row: str) -> int:
 
 def _columns(text: str) -> int:
     """Return the number of columns of a text at a terminal."""
-    plain = _STYLE.sub("", text)
+    plain = STYLE.sub("", text)
     return len(plain) if plain.isascii() else sum(map(_column, plain))
 
 
