@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 from msgspec import Struct
 
@@ -25,7 +25,8 @@ from .rewriting import new_content
 
 _PROBE = 4096
 """Bytes compared at the beginning and at the end of a file to distinguish an append from a rewrite."""
-_PIECE, _LINES_PIECE = 1 << 20, 1 << 16
+_PIECE: Final = 1 << 20
+_LINES_PIECE: Final = 1 << 16
 Result = TypeVar("Result")
 _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
 _log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import os
 import shlex
 from pathlib import Path
 
-import palaver.agents
+from palaver import agents
 from palaver.agents.clients.hook_setup import has_claude_plugin
 from palaver.core.home import Home
 
@@ -13,7 +13,7 @@ from .program import command_of
 
 def marketplace() -> Path:
     """Return the plugin marketplace for Claude Code: the folder of the installed package, or the checkout."""
-    return Path(palaver.agents.__file__).parents[1]
+    return Path(agents.__file__).parents[1]
 
 
 def plugin_hint(home: Home) -> str:

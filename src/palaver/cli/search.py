@@ -212,12 +212,13 @@ def _print_exact(
     place: str, symbol: str | None, text: str, options: dict[str, Any], *, context: int, budget: int, as_json: bool
 ) -> None:
     """Print the code units named `symbol`, or the matches of an exact text in `output` or `code`."""
-    from . import code, tool_output
+    from .code import print_code_lines, print_symbols
+    from .tool_output import print_output
 
     if symbol is not None:
-        code.print_symbols(symbol, options, budget=budget, as_json=as_json)
+        print_symbols(symbol, options, budget=budget, as_json=as_json)
     else:
-        answer = code.print_code_lines if place == "code" else tool_output.print_output
+        answer = print_code_lines if place == "code" else print_output
         answer(text, options, context=context, budget=budget, as_json=as_json)
 
 
