@@ -93,6 +93,11 @@ class Fact(StrEnum):
     The title with the highest rank is used. Among equal ranks, the latest title is used.
     """
     CONTINUES = "continues"
+    SUBAGENT = "subagent"
+    """ID of a sub-agent's session that this session started: `about` is the ID of the tool call that started it.
+
+    One session starts several sub-agents, so every note counts.
+    """
     PULL_REQUEST = "pull-request"
     USAGE = "usage"
     """Token usage: `value` is "<message id> <input tokens> <output tokens>". The last note for each message ID counts.
@@ -112,7 +117,10 @@ class Note(Struct, frozen=True):
     value: str
     rank: int = 0
     about: str = ""
-    """ID of the record to which a title belongs, or an empty string. The record may be in another file."""
+    """ID of the record to which a title belongs, or of the call that started a sub-agent. Otherwise empty.
+
+    The record may be in another file.
+    """
 
 
 class Skipped(Struct, frozen=True):

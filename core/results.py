@@ -1,5 +1,6 @@
 """Results of the three layers of search: hits, details and transcripts."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -349,6 +350,14 @@ Part: TypeAlias = tuple[str, int, int | None]
 """Part of a session: an archive path with its first and last line, or None up to the end of the file."""
 
 
+class StartedSubagent(Struct, frozen=True):
+    """Sub-agent that a tool call started, with the ID, the archive path and the number of lines of its transcript."""
+
+    session_id: str
+    path: str
+    lines: int
+
+
 class TranscriptExcerpt(Struct, frozen=True):
     """Result of layer 3 (transcript): the exchanges within a range of lines.
 
@@ -359,6 +368,7 @@ class TranscriptExcerpt(Struct, frozen=True):
             exchanges.
         next_line: First line of the next excerpt if this excerpt was truncated.
         also_in: IDs of other sessions with some of the same text.
+        subagents: Archived sub-agents that tool calls of this session started, by the ID of the call.
     """
 
     path: str
@@ -380,6 +390,7 @@ class TranscriptExcerpt(Struct, frozen=True):
     tokens: int
     next_line: int | None = None
     also_in: tuple[str, ...] = ()
+    subagents: Mapping[str, tuple[StartedSubagent, ...]] = {}
 
     def shown(self, span: Span) -> tuple[int, int]:
         """Return the first and last line that the span and this excerpt have in common."""

@@ -1,12 +1,13 @@
 """Dialogue: the turns of an exchange as a list of steps, with each tool result beside its call."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 from ..core.read_cost import ASIDE_MAX
+from ..core.results import StartedSubagent
 
 
 class TurnText(Struct, frozen=True):
@@ -24,6 +25,7 @@ class Step(Struct, frozen=True):
     `form` is prose, call, result or aside (thinking or injected text).
     `label` is the name of the speaker, set only where the speaker changes.
     `rewound` is True on a branch that the user abandoned by rewinding.
+    `subagents` are the sub-agents that a call started.
     """
 
     form: str
@@ -32,6 +34,7 @@ class Step(Struct, frozen=True):
     tool: str = ""
     result: TurnText | None = None
     rewound: bool = False
+    subagents: tuple[StartedSubagent, ...] = ()
 
 
 _LABELS = {
@@ -48,11 +51,13 @@ def count_results(exchanges: Iterable[Exchange]) -> int:
     return sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
 
 
-def dialogues(exchanges: Sequence[Exchange], limit: int | None) -> list[tuple[Exchange, tuple[Step, ...]]]:
+def dialogues(
+    exchanges: Sequence[Exchange], limit: int | None, subagents: Mapping[str, tuple[StartedSubagent, ...]]
+) -> list[tuple[Exchange, tuple[Step, ...]]]:
     """Return each exchange with its steps in order.
 
     A result is shown beside its call, even if it was recorded in a later exchange. Tool results have at most `limit`
-    characters. With None, their length is not limited.
+    characters. With None, their length is not limited. `subagents` are the sub-agents by the ID of their call.
     """
     own = [
         _results(exchange, {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}) for exchange in exchanges
@@ -67,10 +72,11 @@ def dialogues(exchanges: Sequence[Exchange], limit: int | None) -> list[tuple[Ex
         waiting |= {
             turn.call: answers for turn in exchange.turns if turn.kind is Kind.CALL and turn.call not in answers
         }
-    return [
-        (exchange, tuple(_labelled(_step(turn, answers, limit) for turn in _shown(exchange, answers.keys() | apart))))
+    shown = [
+        [_step(turn, answers, limit, subagents) for turn in _shown(exchange, answers.keys() | apart)]
         for exchange, answers, apart in zip(exchanges, own, late, strict=True)
     ]
+    return [(exchange, tuple(_labelled(steps))) for exchange, steps in zip(exchanges, shown, strict=True)]
 
 
 def _results(exchange: Exchange, calls: Collection[str]) -> dict[str, Turn]:
@@ -83,7 +89,12 @@ def _shown(exchange: Exchange, apart: Collection[str]) -> Iterator[Turn]:
     return (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in apart)
 
 
-def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:
+def _step(
+    turn: Turn,
+    answers: dict[str, Turn],
+    limit: int | None,
+    subagents: Mapping[str, tuple[StartedSubagent, ...]],
+) -> Step:
     form = _FORMS.get(turn.kind, "aside")
     most = {"call": limit, "result": limit, "aside": limit and ASIDE_MAX}.get(form)
     answer = answers.get(turn.call) if form == "call" else None
@@ -94,6 +105,7 @@ def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:
         tool=turn.tool,
         result=None if answer is None else _text(answer, limit),
         rewound=not turn.active,
+        subagents=subagents.get(turn.call, ()),
     )
 
 

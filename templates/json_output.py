@@ -93,6 +93,15 @@ def _other_sessions(value: Detail | TranscriptExcerpt) -> Object:
     return also_in(value.also_in)
 
 
+def _exchanges(transcript: TranscriptExcerpt) -> list[Object]:
+    """Return the exchanges. The call that started a sub-agent, or its result if the call is not shown, names it."""
+    exchanges, subagents = to_json(transcript.exchanges), to_json(transcript.subagents)
+    for turn in (turn for exchange in exchanges for turn in exchange["turns"]):
+        if turn["call"] in subagents:
+            turn["subagents"] = subagents.pop(turn["call"])
+    return cast("list[Object]", exchanges)
+
+
 def _number(exchange: Exchange) -> int:
     return exchange.ordinal + 1
 
@@ -118,7 +127,7 @@ _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     ),
     ZeroResultExplanation: ObjectFormat({"weak", "no_known_term"}, computed={"without": _without}),
     Detail: ObjectFormat({"left_out"}, {"observation"}, computed={"also_in": _other_sessions}),
-    TranscriptExcerpt: ObjectFormat(computed={"also_in": _other_sessions}),
+    TranscriptExcerpt: ObjectFormat({"subagents"}, computed={"also_in": _other_sessions, "exchanges": _exchanges}),
     Exchange: ObjectFormat({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
     Turn: ObjectFormat({"at", "record", "group", "reads", "writes"}),
     StoredMemory: ObjectFormat({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),

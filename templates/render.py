@@ -211,7 +211,7 @@ class Renderer:
 
     def _transcript(self, transcript: TranscriptExcerpt, rest: TruncatedLine | None, *, single: bool) -> str:
         limit = None if single else result_limit(count_results(transcript.exchanges), self._budget)
-        dialogue = dialogues(transcript.exchanges, limit)
+        dialogue = dialogues(transcript.exchanges, limit, transcript.subagents)
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
         # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.
         program = (

@@ -25,7 +25,8 @@ class FormatReader(Protocol):
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of each line before reading the next line.
 
-        Each line yields turns and notes, or exactly one `Skipped`. If the meaning of a line depends on later lines, a
+        Each line yields turns and notes, or exactly one `Skipped`. Only a note about a sub-agent may accompany a
+        `Skipped`. If the meaning of a line depends on later lines, a
         reader can delay its events. It then yields the events before the turn that opens the next exchange, or after
         the last line of the transcript.
         """

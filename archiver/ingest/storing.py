@@ -49,6 +49,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
         store.exchanges.set_session(number_of_source, before, number)
         store.sessions.update_dates(before)
     store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
+    store.subagent_calls.record(number_of_source, reading.subagents, replace=reading.is_whole)
     changed = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
     if changed:
         store.sources.outdate(reading.later_sources)

@@ -139,6 +139,11 @@ class SourceReader:
         """Line numbers of the new records, by record ID."""
         return self._found.records
 
+    @property
+    def subagents(self) -> list[tuple[str, str]]:
+        """Sub-agents that were started, each as the ID of the call and the ID of the sub-agent's session."""
+        return [(note.about, note.value) for note in self._found.notes if note.fact is Fact.SUBAGENT]
+
     def run(self, file: BinaryIO, parsed: ParsedLines | None = None) -> None:
         """Read from the source's resume point to the end of the file, or use the lines in `parsed`."""
         self._found = parsed or self._parse(file, self._source.resume)

@@ -157,6 +157,15 @@ class SessionTable:
         )
         return {row[0]: _short_id(*row[1:]) for row in rows}
 
+    def distinct_id(self, number: int) -> str:
+        """Return the agent's ID of a session, after its scope if it occurs in several scopes: `<scope>/<ID>`."""
+        row = self._db.one(
+            """SELECT iif((SELECT count(DISTINCT scope) FROM session n WHERE n.native_id = s.native_id) > 1,
+                   scope || '/', '') || native_id FROM session s WHERE id = ?""",
+            (number,),
+        )
+        return row[0] if row else ""
+
     def titled(self, numbers: Iterable[int], title: str) -> set[int]:
         """Return the given sessions whose own title or summary title equals `title`, ignoring case."""
         rows = self._db.rows(

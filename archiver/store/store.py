@@ -39,6 +39,7 @@ from .session_table import SessionTable
 from .source_table import ContainerTable, SourceTable
 from .sqlite import REPAIR_HINT
 from .stage_table import StageTable
+from .subagent_call_table import SubagentCallTable
 from .summary_table import SummaryTable
 from .symbol_table import SymbolTable
 from .tombstone_table import TombstoneTable
@@ -58,6 +59,7 @@ class Store(Closing):
         self.sources = SourceTable(database)
         self.containers = ContainerTable(database)
         self.repetitions = RepetitionTable(database)
+        self.subagent_calls = SubagentCallTable(database)
         self.sessions = SessionTable(database)
         self.items = ItemTable(database)
         self.observations = ObservationTable(database)

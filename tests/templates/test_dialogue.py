@@ -11,7 +11,7 @@ from .samples import exchange
 
 def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:
     """Return the steps of an exchange that is shown alone."""
-    [(_, shown)] = dialogues([exchange], limit)
+    [(_, shown)] = dialogues([exchange], limit, {})
     return shown
 
 
@@ -96,7 +96,7 @@ def test_a_late_result_is_shown_beside_its_call() -> None:
         Turn(3, Speaker.HUMAN, Kind.PROMPT, "And?"),
         Turn(4, Speaker.TOOL, Kind.RESULT, "40 a minute", tool="Agent", call="c1"),
     )
-    (_, before), (_, after) = dialogues([first, second], None)
+    (_, before), (_, after) = dialogues([first, second], None, {})
 
     result = before[1].result
     assert result is not None

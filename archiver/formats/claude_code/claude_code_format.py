@@ -56,8 +56,8 @@ class ClaudeCode(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session of a transcript, with the ID from the file name or from the first records.
 
-        The parent of a sub-agent is the session whose folder contains the folder `subagents`. Without such a folder,
-        the `sessionId` in the records is the ID of the parent.
+        The parent of a sub-agent is the session whose folder contains the folder `subagents`. The name of a session's
+        folder is a UUID. Without such a folder, the `sessionId` in the records is the ID of the parent.
         """
         path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # File names may contain any bytes.
         session_id = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
@@ -65,8 +65,9 @@ class ClaudeCode(FolderFormat):
         if not agent_id:
             return Session(self.agent, path.stem if re.fullmatch(UUID, path.stem) else session_id or path.stem)
         native_id = f"agent-{agent_id}"
-        folder = next((folder.parent.name for folder in path.parents if folder.name == "subagents"), "")
-        parent = folder or ("" if session_id == native_id else session_id)
+        owners = (folder.parent.name for folder in path.parents if folder.name == "subagents")
+        owner = next((name for name in owners if re.fullmatch(UUID, name)), "")
+        parent = owner or ("" if session_id == native_id else session_id)
         return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, scope=parent)
 
     def extracted(

@@ -49,8 +49,18 @@ def undecoded_reason(data: bytes) -> str:
 def subagent_of(record: Record) -> str:
     """Return the session ID of the sub-agent whose message a progress record contains, or an empty string."""
     data = mapping(record.get("data")) if record.get("type") == "progress" else {}
-    agent = string(data.get("agentId"))
-    return f"agent-{agent}" if agent and mapping(data.get("message")) else ""
+    return subagent_session(data) if mapping(data.get("message")) else ""
+
+
+def subagent_session(fields: Record) -> str:
+    """Return the session ID of the sub-agent that these fields of a record name, or an empty string."""
+    agent = string(fields.get("agentId"))
+    return f"agent-{agent}" if agent else ""
+
+
+def starting_call(record: Record) -> str:
+    """Return the ID of the call that started the sub-agent whose message a progress record contains."""
+    return string(record.get("parentToolUseID"))
 
 
 def unwrapped(record: Record) -> Record:

@@ -12,7 +12,14 @@ from ..record_reader import RecordHandler, RecordReader
 from ..rewinds import PromptParents
 from ..tool_calls import INPUT_LIMIT, UNKNOWN_CALL
 from ..transcript_format import Event
-from .claude_code_progress import progress_reason, subagent_of, undecoded_reason, unwrapped
+from .claude_code_progress import (
+    progress_reason,
+    starting_call,
+    subagent_of,
+    subagent_session,
+    undecoded_reason,
+    unwrapped,
+)
 from .claude_code_prompts import AttributedText, attribute, team_task
 from .claude_code_queue import PromptQueue
 from .claude_code_tools import block_text, call_of, content_text, result_of
@@ -61,6 +68,8 @@ class ClaudeCodeReader(RecordReader):
         self._parents = PromptParents()
         self._has_task = False
         """True after the first message of a sub-agent."""
+        self._started: set[tuple[str, str]] = set()
+        """Sub-agents that were reported, each as the ID of the call that started it and the ID of its session."""
         self._handlers: dict[str, RecordHandler] = {
             "user": self._user,
             "assistant": self._assistant,
@@ -162,6 +171,7 @@ class ClaudeCodeReader(RecordReader):
             *(self._result(stamp, block, extra) for block in results),
             *self._injected(content_text(others), stamp),
             *self._envelope_notes(record, stamp.line),
+            *self._subagent(string(results[0].get("tool_use_id")), subagent_session(mapping(extra)), stamp),
         ]
 
     def _result(self, stamp: RecordStamp, block: Record, extra: object) -> Turn:
@@ -207,7 +217,11 @@ class ClaudeCodeReader(RecordReader):
     def _progress(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         """Return the events of a message from a running sub-agent, if this is the conversation of that sub-agent."""
         if not self._is_own_progress(record):
-            return SkipReason.SUBAGENT if subagent_of(record) else progress_reason(record)
+            subagent = subagent_of(record)
+            if not subagent:
+                return progress_reason(record)
+            self._released += self._subagent(starting_call(record), subagent, stamp)
+            return SkipReason.SUBAGENT
         message = unwrapped(record)
         kind = string(message.get("type"))
         handler = {"user": self._user, "assistant": self._assistant}.get(kind)
@@ -216,6 +230,13 @@ class ClaudeCodeReader(RecordReader):
         own = RecordStamp(stamp.line, instant(message.get("timestamp")) or stamp.at, own_id(message))
         task, events = self._task(record, message, own), handler(message, own)
         return task or events if isinstance(events, str) else [*task, *events]
+
+    def _subagent(self, call: str, native_id: str, stamp: RecordStamp) -> list[Note]:
+        """Return a list with a note about the sub-agent that a call started. It is empty if the note is known."""
+        if not call or not native_id or (call, native_id) in self._started:
+            return []
+        self._started.add((call, native_id))
+        return [Note(stamp.line, Fact.SUBAGENT, native_id, about=call)]
 
     def _task(self, record: Record, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
         """Return the task of a sub-agent whose first message is missing. Every message repeats the task."""

@@ -55,10 +55,14 @@ def skipped(found: Sequence[Event]) -> list[tuple[int, str]]:
 
 
 def unaccounted(known: TranscriptFormat, data: bytes) -> dict[int, list[Event]]:
-    """Return the lines that yield neither turns or notes nor exactly one skip."""
+    """Return the lines that yield neither turns or notes nor exactly one skip.
+
+    A note about a sub-agent may accompany a skip.
+    """
     given: dict[int, list[Event]] = {line.number: [] for line in lines(data)}
     for event in known.reader(session(known, data)).read(lines(data)):
-        given[event.line].append(event)
+        if not (isinstance(event, Note) and event.fact is Fact.SUBAGENT):
+            given[event.line].append(event)
     return {
         line: found
         for line, found in given.items()
