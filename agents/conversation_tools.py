@@ -192,7 +192,7 @@ def _lines(
         InvalidInput: The ID is unknown, or does not belong to a conversation.
     """
     first = 1 if start is None else start
-    if "/" in path:
+    if path.count("/") > 1:  # An ID that several sessions have contains one slash, after its scope.
         return path, first, end
     try:
         [hit] = conversation.index.details([path])

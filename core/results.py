@@ -309,6 +309,14 @@ class OpenItem(Struct, frozen=True):
     path: str
 
 
+class StartedSubagent(Struct, frozen=True):
+    """Sub-agent that a tool call started, with the ID, the archive path and the number of lines of its transcript."""
+
+    session_id: str
+    path: str
+    lines: int
+
+
 class Detail(Struct, frozen=True):
     """Result of layer 2 (details). An exchange without observations is described by an observation of type `general`.
 
@@ -322,6 +330,7 @@ class Detail(Struct, frozen=True):
         units: Indexed units of code that the exchange edited, if the detail describes an exchange or observation.
         edits: Exchanges that edited the unit, newest first, if the detail describes a unit of code.
         short_session_id: First characters of `session_id` that identify the session in this archive.
+        subagents: Sub-agents that the session started, if the detail describes a session.
     """
 
     id: str
@@ -344,18 +353,11 @@ class Detail(Struct, frozen=True):
     units: tuple[EditedUnit, ...] = ()
     edits: tuple[UnitEdit, ...] = ()
     short_session_id: str = ""
+    subagents: tuple[StartedSubagent, ...] = ()
 
 
 Part: TypeAlias = tuple[str, int, int | None]
 """Part of a session: an archive path with its first and last line, or None up to the end of the file."""
-
-
-class StartedSubagent(Struct, frozen=True):
-    """Sub-agent that a tool call started, with the ID, the archive path and the number of lines of its transcript."""
-
-    session_id: str
-    path: str
-    lines: int
 
 
 class TranscriptExcerpt(Struct, frozen=True):

@@ -241,6 +241,14 @@ class SessionTable:
         before = set(self.ancestors(session)) if found else set[int]()
         return [number for number in found if number not in before]
 
+    def subagents(self, session: Session) -> list[int]:
+        """Return the sessions of the sub-agents that this session started, oldest first."""
+        return self._db.numbers(
+            """SELECT id FROM session WHERE parent_id = ? AND agent = ? AND kind = ? AND native_id <> ?
+               ORDER BY started, id""",
+            (session.native_id, session.agent, SessionKind.SUBAGENT, session.native_id),
+        )
+
     def has_relatives(self, session: Session, began: Milliseconds | None) -> bool:
         """Return whether the session itself, a fork of it, or a session of its agent that began at `began` is stored.
 

@@ -17,6 +17,7 @@ from ...core.results import Detail, Hit, OpenItem, SessionEntry, SessionOutline
 from ..query.tokenizer import terms
 from .details import exchange_observation
 from .session_names import SessionNames
+from .subagents import Subagents
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
@@ -69,6 +70,7 @@ class Sessions:
             end_line=last.end_line if last.path == source.archived else source.lines,
             tokens=sum(cost.tokens for cost in self._store.exchanges.costs_of(keys)),
             entries=entries,
+            subagents=Subagents(self._store).of_session(session),
         )
 
     def tokens(self, number: int) -> int:

@@ -29,8 +29,9 @@ from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.read_cost import COUNTED, EXCERPT_BUDGET
-from ...core.results import Part, StartedSubagent, TranscriptExcerpt
+from ...core.results import Part, TranscriptExcerpt
 from .session_names import SessionNames
+from .subagents import Subagents
 
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""
@@ -119,7 +120,7 @@ class TranscriptReader:
             tokens=_tokens(exchanges),
             next_line=next_line,
             also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
-            subagents=self._subagents(source, session, exchanges),
+            subagents=Subagents(self._store).of_calls(source, session, exchanges),
         )
 
     def read_parts(self, parts: Iterable[Part], budget: int = 0) -> list[TranscriptExcerpt]:
@@ -149,21 +150,6 @@ class TranscriptReader:
         rows = self._raw.lines(source.archived, start, last, (known.start_line, known.start_byte))
         deleted = self._deleted_lines(self._excerpt(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in deleted) if deleted else rows
-
-    def _subagents(
-        self, source: Source, session: Session, exchanges: Iterable[Exchange]
-    ) -> dict[str, tuple[StartedSubagent, ...]]:
-        """Return the archived sub-agents that calls in these exchanges started, by the ID of the call."""
-        calls = {turn.call for exchange in exchanges for turn in exchange.turns if turn.call}
-        ancestors = self._store.sessions.several(self._store.sessions.ancestors(session)).values()
-        scopes = {session.native_id, session.scope, *(ancestor.native_id for ancestor in ancestors)} - {""}
-        started: dict[str, tuple[StartedSubagent, ...]] = {}
-        for call, number in self._store.subagent_calls.started(source.id or 0, calls, scopes) if calls else ():
-            main = self._store.sources.main(number)
-            if main is not None:
-                subagent = StartedSubagent(self._store.sessions.distinct_id(number), main.archived, main.lines)
-                started[call] = (*started.get(call, ()), subagent)
-        return started
 
     def _deleted_lines(self, excerpt: _Excerpt) -> set[int]:
         """Return the numbers of the deleted lines within an excerpt."""
