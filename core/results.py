@@ -330,7 +330,8 @@ class Detail(Struct, frozen=True):
         units: Indexed units of code that the exchange edited, if the detail describes an exchange or observation.
         edits: Exchanges that edited the unit, newest first, if the detail describes a unit of code.
         short_session_id: First characters of `session_id` that identify the session in this archive.
-        subagents: Sub-agents that the session started, if the detail describes a session.
+        subagents: First sub-agents that the session started, if the detail describes a session.
+        subagents_total: Number of all sub-agents that the session started.
     """
 
     id: str
@@ -354,6 +355,7 @@ class Detail(Struct, frozen=True):
     edits: tuple[UnitEdit, ...] = ()
     short_session_id: str = ""
     subagents: tuple[StartedSubagent, ...] = ()
+    subagents_total: int = 0
 
 
 Part: TypeAlias = tuple[str, int, int | None]

@@ -25,6 +25,8 @@ COMMANDS = {
     "search --symbol": ("search", "--symbol", "heat_kiln"),
     "show": ("show", "HIT"),
     "read": ("read", "PATH", "13-15"),
+    "show, for a session with a sub-agent": ("show", "3a17e5d0"),
+    "read, for a session with a sub-agent": ("read", "3a17e5d0"),
     "timeline": ("timeline", "HIT"),
     "sessions": ("sessions",),
     "projects": ("projects",),

@@ -242,11 +242,11 @@ class SessionTable:
         return [number for number in found if number not in before]
 
     def subagents(self, session: Session) -> list[int]:
-        """Return the sessions of the sub-agents that this session started, oldest first."""
+        """Return the sub-agents with exchanges that this session started, oldest first."""
         return self._db.numbers(
-            """SELECT id FROM session WHERE parent_id = ? AND agent = ? AND kind = ? AND native_id <> ?
-               ORDER BY started, id""",
-            (session.native_id, session.agent, SessionKind.SUBAGENT, session.native_id),
+            """SELECT id FROM session WHERE parent_id = ? AND agent = ? AND kind = ?
+               AND id IN (SELECT session FROM item) ORDER BY started, id""",
+            (session.native_id, session.agent, SessionKind.SUBAGENT),
         )
 
     def has_relatives(self, session: Session, began: Milliseconds | None) -> bool:

@@ -57,6 +57,7 @@ class Sessions:
         session, places = self._store.sessions.load(number), self._store.exchanges.locations([keys[0], keys[-1]])
         first, last = places[keys[0]], places[keys[-1]]
         observation, entries = self._content(number, keys)
+        subagents, subagents_total = Subagents(self._store).of_session(session)
         return Detail(
             id=self._store.sessions.short_ids([number])[number],
             kind="session",
@@ -70,7 +71,8 @@ class Sessions:
             end_line=last.end_line if last.path == source.archived else source.lines,
             tokens=sum(cost.tokens for cost in self._store.exchanges.costs_of(keys)),
             entries=entries,
-            subagents=Subagents(self._store).of_session(session),
+            subagents=subagents,
+            subagents_total=subagents_total,
         )
 
     def tokens(self, number: int) -> int:

@@ -6,6 +6,9 @@ from ...archiver.store import Source, Store
 from ...core.conversation import Exchange, Session
 from ...core.results import StartedSubagent
 
+_LISTED = 12
+"""Maximum number of sub-agents in the details of a session. The transcript of the session names all of them."""
+
 
 class Subagents:
     """Lookup of archived sub-agents. A sub-agent without a transcript is omitted."""
@@ -13,9 +16,10 @@ class Subagents:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def of_session(self, session: Session) -> tuple[StartedSubagent, ...]:
-        """Return the sub-agents that a session started, oldest first."""
-        return self._started(self._store.sessions.subagents(session))
+    def of_session(self, session: Session) -> tuple[tuple[StartedSubagent, ...], int]:
+        """Return the first `_LISTED` sub-agents that a session started, oldest first, and the number of all."""
+        numbers = self._store.sessions.subagents(session)
+        return self._started(numbers[:_LISTED]), len(numbers)
 
     def of_calls(
         self, source: Source, session: Session, exchanges: Iterable[Exchange]

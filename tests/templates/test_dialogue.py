@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.read_cost import RESULT_MIN, RESULTS_MAX, result_limit
+from palaver.core.results import StartedSubagent
 from palaver.templates.dialogue import Step, count_results, dialogues
 
 from .samples import exchange
@@ -27,6 +28,17 @@ def test_results_follow_their_calls() -> None:
     calls = {step.said.text: step.result and step.result.text for step in shown if step.form == "call"}
     assert calls == {"pytest -q": "2 passed", "src/auth.ts": "no such file"}
     assert [step.said.text for step in shown if step.form == "result"] == ["left over"]
+
+
+def test_subagents_are_beside_the_call_that_started_them() -> None:
+    """If the call is not shown, they are beside its result."""
+    call = Turn(1, Speaker.ASSISTANT, Kind.CALL, "Task: count", tool="Task", call="c1")
+    answer = Turn(4, Speaker.TOOL, Kind.RESULT, "seven", tool="Task", call="c1")
+    subagents = {"c1": (StartedSubagent("agent-a1", "claude-code/x/agent-a1.jsonl", 9),)}
+
+    for turns in ((call, answer), (call,), (answer,)):
+        [(_, shown)] = dialogues([of(*turns)], None, subagents)
+        assert [step.subagents for step in shown] == [subagents["c1"]]
 
 
 def test_tool_name_is_not_repeated() -> None:

@@ -5,10 +5,9 @@ CREATE TABLE subagent_call (
     native_id TEXT NOT NULL,
     PRIMARY KEY (source, call, native_id)
 ) WITHOUT ROWID;
--- Transcripts with sub-agents are read again for these calls: those of the parents, of their forks, and of the sub-agents,
--- which can start others.
-UPDATE source SET rules = '' WHERE agent = 'claude-code' AND session IN (
+-- Transcripts are read again for these calls: those of parents, of their forks, and of sub-agents, which can start others.
+UPDATE source SET rules = '' WHERE agent = 'claude-code' AND (coverage ->> '$.subagent' > 0 OR session IN (
     SELECT s.id FROM session s WHERE s.kind = 'subagent'
         OR s.native_id IN (SELECT parent_id FROM session WHERE kind = 'subagent')
         OR s.parent_id IN (SELECT parent_id FROM session WHERE kind = 'subagent' AND parent_id <> '')
-);
+));

@@ -64,6 +64,7 @@ def test_a_sub_agent_belongs_to_its_parent() -> None:
     assert identify("/p/agent-1a2b3c4d.jsonl") == ("agent-1a2b3c4d", agent, SESSION)
     assert identify("/p/copied.jsonl") == ("agent-1a2b3c4d", agent, SESSION)
     assert identify(f"/p/{parent}/subagents/agent-9.jsonl") == ("agent-9", agent, parent)
+    assert identify("/home/subagents/p/agent-9.jsonl") == ("agent-9", agent, SESSION)
     assert identify(f"/p/{parent}/subagents/workflows/wf_1/agent-9.jsonl") == ("agent-9", agent, parent)
 
 

@@ -1,6 +1,9 @@
 """Messages of sub-agents in the progress records of their parent's transcript."""
 
-from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
+from typing import TypeGuard
+
+from palaver.archiver.formats import Event
+from palaver.core.conversation import Fact, Kind, Note, SessionKind, Skipped, Speaker, Turn
 
 from .claude_lines import HOST, PROMPT, assistant, jsonl, notes, progress, read, result, text, tool, user
 
@@ -22,6 +25,10 @@ def records() -> list[object]:
     ]
 
 
+def _names_subagent(event: Event) -> TypeGuard[Note]:
+    return isinstance(event, Note) and event.fact is Fact.SUBAGENT
+
+
 def turns(*lines: object, agent: str = AGENT) -> list[Turn]:
     found = read(*lines, kind=SessionKind.SUBAGENT, session=f"agent-{agent}")
     return [event for event in found if isinstance(event, Turn)]
@@ -38,6 +45,17 @@ def test_progress_records_are_the_conversation_of_a_subagent() -> None:
     ]
     assert found[0].text == TASK
     assert found[2].writes == ("/code/app/ferry.py",)
+
+
+def test_the_parent_names_the_call_of_each_subagent_once() -> None:
+    """The call is in every progress record, and the sub-agent in the result of the call. The lines stay skipped."""
+    done = result("seven routes", {"agentId": AGENT}, id="toolu_9")
+    events = read(*records(), done, result("other", {"agentId": "b7"}, id="toolu_8"), result("no sub-agent"))
+
+    started = [(note.line, note.about, note.value) for note in events if _names_subagent(note)]
+    assert started == [(1, "toolu_1", "agent-a1b2c3d"), (4, "toolu_9", "agent-a1b2c3d"), (5, "toolu_8", "agent-b7")]
+    assert [event.line for event in events if isinstance(event, Skipped)] == [1, 2, 3]
+    assert not any(map(_names_subagent, read(*records(), kind=SessionKind.SUBAGENT, session=f"agent-{AGENT}")))
 
 
 def test_only_the_input_tokens_of_a_progress_record_are_counted() -> None:
