@@ -158,10 +158,13 @@ class SessionTable:
         return {row[0]: _short_id(*row[1:]) for row in rows}
 
     def distinct_id(self, number: int) -> str:
-        """Return the agent's ID of a session, after its scope if it occurs in several scopes: `<scope>/<ID>`."""
+        """Return the agent's ID of a session, after its scope if it occurs in several scopes: `<scope>/<ID>`.
+
+        Sessions without a source are ignored.
+        """
         row = self._db.one(
-            """SELECT iif((SELECT count(DISTINCT scope) FROM session n WHERE n.native_id = s.native_id) > 1,
-                   scope || '/', '') || native_id FROM session s WHERE id = ?""",
+            """SELECT iif((SELECT count(DISTINCT n.scope) FROM session n JOIN source t ON t.session = n.id
+                   WHERE n.native_id = s.native_id) > 1, scope || '/', '') || native_id FROM session s WHERE id = ?""",
             (number,),
         )
         return row[0] if row else ""
