@@ -1,5 +1,6 @@
 """Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
@@ -43,6 +44,8 @@ Concept: TypeAlias = Annotated[str, Field(min_length=2)]
 _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
 """Maximum tokens of a JSON reply without its notice."""
+_SCOPED_ID = re.compile(r"[\w-]+/[\w-]+")
+"""Pattern for an ID that several sessions have, after its scope or its agent."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
 """Maximum tokens of an ID, of a path and of a whole error message, which repeat the caller's input."""
 _PROJECTS, _NAME = 60, 12
@@ -192,7 +195,7 @@ def _lines(
         InvalidInput: The ID is unknown, or does not belong to a conversation.
     """
     first = 1 if start is None else start
-    if path.count("/") > 1:  # An ID that several sessions have contains one slash, after its scope.
+    if "/" in path and not _SCOPED_ID.fullmatch(path):
         return path, first, end
     try:
         [hit] = conversation.index.details([path])
