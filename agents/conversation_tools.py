@@ -26,14 +26,13 @@ from ..core.query import ALSO_MAX, IDS_MAX, LIMIT_MAX, Filters, Query
 from ..core.results import BUDGET, OutputMatches, Results
 from ..core.text import is_one_word
 from ..core.tokens import count
-from ..search.search_index import SearchIndex
+from ..search.archive_search import SearchIndex
+from ..templates.environment import has_transcript
 from ..templates.json_output import details_json, output_json, results_json, transcript_json
-from ..templates.labels import has_transcript
 from ..templates.quote import brief
 from ..templates.render import Renderer
 from ..templates.truncation import largest_fitting
-from .json_reply import NOTICE, json_reply
-from .toolset import ServerConfig, Tool, ToolReply, Toolset, WholeNumber
+from .toolset import NOTICE, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, json_reply
 
 if TYPE_CHECKING:
     from ..search.archive_search import ArchiveSearch
@@ -131,7 +130,7 @@ def search(
 
 def _newest_first(results: Results) -> Results:
     """Return the results with each reversed hit after the hit that reverses it."""
-    from .ask.reversals import newest_first  # loads tantivy
+    from .ask.relevance import newest_first  # loads tantivy
 
     return newest_first(results)
 

@@ -1,25 +1,105 @@
-"""Historian toolset: memories as Markdown files in the project. Replies are JSON objects without other text."""
+"""Fields of historian's replies. The output schemas are derived from these structs, with names in camel case.
+
+Fields with a default are optional: a reply leaves them out if they have this value.
+
+Historian toolset: memories as Markdown files in the project. Replies are JSON objects without other text.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, TypeAlias
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from pydantic import Field
 
-from ..archiver.reading.secrets_report import kinds_of
+from ..archiver.reading.parsing import kinds_of
+from ..core.conversation import Trust
 from ..core.errors import InvalidInput, PalaverError
 from ..core.memory import StoredMemory
-from ..core.origin import Trust
 from ..observe.memory import RecalledMemory
 from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMemories
-from ..templates.memory_changes import supersession_fields, undo_command
+from ..templates.environment import supersession_fields, undo_command
 from ..templates.quote import clean, line
-from .delete_question import delete_question, forget_question
-from .historian_data import CompoundReply, ForgetReply, HistorianRecallReply, HistorianReply, RememberReply, TypesReply
-from .json_reply import NOTICE, Rows, error_fields, error_reply, json_reply
-from .toolset import Effect, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, open_component
+from .tool_calls import delete_question, forget_question
+from .toolset import (
+    NOTICE,
+    Effect,
+    Rows,
+    ServerConfig,
+    Tool,
+    ToolReply,
+    Toolset,
+    WholeNumber,
+    error_fields,
+    error_reply,
+    json_reply,
+    open_component,
+)
+
+
+class HistorianReply(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """Base class of the replies. `problems` lists the memory files that could not be read."""
+
+    problems: Rows = []
+
+
+class TypesReply(HistorianReply, frozen=True, kw_only=True):
+    """Types of memories."""
+
+    types: Rows
+    fallback_type: str
+    fallback_description: str
+
+
+class RememberReply(HistorianReply, frozen=True, kw_only=True):
+    """File of a new memory."""
+
+    success: bool
+    file_path: str
+    memory_type: str
+    tags: list[str]
+    already_existed: bool = False
+    superseded: list[str] = []
+    secrets_removed: list[str] = []
+
+
+class HistorianRecallReply(HistorianReply, frozen=True, kw_only=True):
+    """Recalled memories, best first. `weak` contains the nearest memories if none is relevant."""
+
+    memories: Rows
+    notice: str = ""
+    message: str = ""
+    weak: Rows = []
+    error: str = ""
+    hint: str = ""
+
+
+class CompoundReply(HistorianReply, frozen=True, kw_only=True):
+    """Reply of `memory_compound`: the file of the updated or new memory."""
+
+    success: bool
+    file_path: str
+    memory_type: str
+    created_new: bool
+    undo: str = ""
+    secrets_removed: list[str] = []
+
+
+class ForgetReply(HistorianReply, frozen=True, kw_only=True):
+    """Reply of `memory_forget`: the candidates of the first call, or the result of the confirmed call."""
+
+    confirm_required: bool = False
+    candidates: Rows | None = None
+    protected: Rows = []
+    message: str = ""
+    success: bool | None = None
+    deleted_files: int | None = None
+    files: list[str] | None = None
+    deleted_ids: list[str] = []
+    undo: str = ""
+    kept: Rows = []
+
 
 _RESULTS_MAX = 50
 _SHOWN = 4_000

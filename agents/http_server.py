@@ -1,24 +1,179 @@
-"""MCP over streamable HTTP, for clients on this machine only, in all protocol versions.
+"""Bearer token of the HTTP server: storage of the token in a file, and authentication of every request.
+
+HTTP protocol that closes connections on which the headers of a request stay incomplete.
+
+Without this limit, a program on this machine could keep any number of connections open without a token.
+
+MCP over streamable HTTP, for clients on this machine only, in all protocol versions.
 
 Three checks protect the archive from web pages and other users. The server listens on the loopback address only. The
 headers Host and Origin must name this address, so a page that rebinds its DNS name is refused. Every request needs the
 bearer token. Requests must send their headers within a time limit (`timed_http.py`).
 """
 
+import asyncio
+import fcntl
+import hmac
+import os
+import secrets
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from errno import EADDRINUSE
-from typing import Final
+import stat
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from contextlib import contextmanager, suppress
+from errno import EADDRINUSE, EINVAL
+from pathlib import Path
+from typing import Any, Final, cast
 
+import h11
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..core.errors import InvalidInput
-from .bearer_gate import BearerGate, load_token
+from ..core.config import sync
+from ..core.errors import ConfigInvalid, InvalidInput
+from ..core.home import Home
 from .server import build, log_to_stderr
-from .timed_http import TimedProtocol
 from .toolset import ServedTools, ServerConfig
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_BYTES: Final = 32
+_SHORTEST: Final = 32
+"""Minimum number of characters of a token in the file. A shorter one is replaced."""
+_LONGEST: Final = 4_096
+"""Maximum number of bytes that are read from the file."""
+_REFUSAL: Final = b"Unauthorized: send the header `Authorization: Bearer TOKEN`, as `palaver mcp --http` prints it.\n"
+
+
+def load_token(home: Home) -> str:
+    """Return the token of a Palaver home. Without a token, create one in a file that only the user can read.
+
+    In read-only mode, a new token is valid for this process only and is not stored.
+
+    Raises:
+        ConfigInvalid: The file cannot be read or written.
+    """
+    try:
+        return _stored(home) or _created(home)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or error
+        raise ConfigInvalid(
+            f"The token file {home.http_token} cannot be used: {reason}", hint="Delete the file, and start again."
+        ) from None
+
+
+def _stored(home: Home) -> str:
+    """Return the token in the file, or an empty text if the file has no valid token."""
+    with suppress(FileNotFoundError):
+        token = _read_regular(home.http_token).decode("ascii").strip()
+        if len(token) >= _SHORTEST and token.isprintable() and " " not in token:
+            if not home.is_read_only:
+                home.http_token.chmod(0o600)
+            return token
+    return ""
+
+
+def _read_regular(path: Path) -> bytes:
+    """Return the content of a regular file. Raises `OSError` for another file, such as a pipe, without waiting."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(EINVAL, "it is not a regular file")
+        return file.read(_LONGEST)
+
+
+def _created(home: Home) -> str:
+    """Store a new token and return it, or return the token that another process has just stored.
+
+    A file lock excludes other processes. It also works on file systems without hard links, and the system releases it
+    if this process is killed.
+    """
+    token = secrets.token_urlsafe(_BYTES)
+    if home.is_read_only:
+        return token
+    home.make()
+    descriptor = os.open(home.http_token, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if stored := _stored(home):
+            return stored
+        file.truncate()
+        file.write(f"{token}\n".encode())
+        sync(file)
+    home.http_token.chmod(0o600)  # The file may have existed, with other permissions.
+    return token
+
+
+class BearerGate:
+    """ASGI application that forwards only requests with the token to the wrapped application."""
+
+    def __init__(self, app: App, token: str) -> None:
+        self._app, self._token = app, token.encode("ascii")
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Forward a request with the token, or answer with status 401. Connections other than HTTP are refused."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] not in {"http", "lifespan"}:
+            return
+        if scope["type"] == "http" and not self._is_allowed(scope):
+            headers = [
+                (b"content-type", b"text/plain; charset=utf-8"),
+                (b"www-authenticate", b'Bearer realm="palaver"'),
+            ]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": _REFUSAL})
+            return
+        await self._app(scope, receive, send)
+
+    def _is_allowed(self, scope: Message) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1:
+            return False
+        scheme, _, token = given[0].partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
+
+
+HEADER_SECONDS: Final = 10.0
+"""Maximum seconds for the headers of a request. The body has no limit, because it needs a token."""
+
+
+class TimedProtocol(H11Protocol):
+    """Protocol of one connection."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the time limit of the first request."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._start()
+
+    def data_received(self, data: bytes) -> None:
+        """Process data. Start the time limit of a request with its first byte, and stop it with its last header."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._start()
+        else:
+            self._stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time limit."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _start(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
 
 ADDRESS: Final = "127.0.0.1"
 PATH: Final = "/mcp"

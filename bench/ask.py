@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.conversation_tools import ConversationContext, get_observations, read, search
-from palaver.core.cited_answer import AnswerLabel, CitedAnswer
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.core.results import Hit
+from palaver.core.results import AnswerLabel, CitedAnswer, Hit
 from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer

@@ -19,8 +19,8 @@ from pathlib import Path
 import orjson
 from msgspec import Struct
 
-from palaver.archiver.copies.compressor import CopyCompressor
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.copies.verification import CopyCompressor
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store

@@ -18,19 +18,19 @@ from typing import Final, NamedTuple
 import orjson
 from msgspec import Struct
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core import ids
 from palaver.core.conversation import Exchange, Milliseconds, SessionKind
-from palaver.core.digest import DigestLine
 from palaver.core.home import Home
+from palaver.core.results import DigestLine
 from palaver.core.tokens import count
 from palaver.observe.memory import MemoryCore, SessionContext
-from palaver.observe.memory.project_digest import FILES_TITLE, SESSIONS_TITLE
-from palaver.observe.observe_pending import observe_pending
+from palaver.observe.memory.session_context import FILES_TITLE, SESSIONS_TITLE
+from palaver.observe.pipeline import observe_pending
 from palaver.search.index.generation import Generations
 from palaver.search.model.embedder import DEFAULT_MODEL, load
 from palaver.templates.render import Renderer

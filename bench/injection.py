@@ -24,21 +24,17 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from palaver.agents.hooks.hook_answer import HookPlace
-from palaver.agents.hooks.hook_call import HookCall
-from palaver.agents.hooks.prompt_hook import relevant_hits
-from palaver.agents.hooks.session_start_hook import session_text
+from palaver.agents.hooks.hooks import HookCall, HookPlace, relevant_hits, session_text
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.conversation import Exchange, Kind, Session
-from palaver.core.home import Home
-from palaver.core.injection import HookEvent
-from palaver.core.project import root_of
+from palaver.core.home import Home, root_of
+from palaver.core.reports import HookEvent
 from palaver.core.results import Hit
 from palaver.core.tokens import count
-from palaver.observe.commands.known_costs import command_cost, file_cost, latest_sessions
-from palaver.observe.memory.project_digest import FILES_TITLE
+from palaver.observe.commands.known_fixes import command_cost, file_cost, latest_sessions
+from palaver.observe.memory.session_context import FILES_TITLE
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules.shell_commands import ShellRun, shell_runs
 

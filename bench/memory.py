@@ -18,11 +18,10 @@ import numpy as np
 from palaver.agents.fabric import FABRIC, FabricContext
 from palaver.agents.toolset import ServerConfig
 from palaver.archiver.store import Store
-from palaver.archiver.store.vector_table import TOKEN_BYTES, Embedding
-from palaver.core.clock import now
+from palaver.archiver.store.change_log import TOKEN_BYTES, Embedding
+from palaver.core.conversation import now
 from palaver.core.home import Home
-from palaver.core.memory import Edge, Memory, Relation
-from palaver.core.memory_filter import MemoryFilter
+from palaver.core.memory import Edge, Memory, MemoryFilter, Relation
 from palaver.observe.memory import MemoryCore
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer

@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, NoReturn
 
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from palaver.core.code import Symbol, last_name
+from palaver.core.document import Symbol, last_name
 from palaver.core.home import Home
 from palaver.search.code_search import CodeSearch
 

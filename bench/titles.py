@@ -13,11 +13,10 @@ import orjson
 from msgspec import Struct
 
 from palaver.core.conversation import Exchange, Session
-from palaver.core.sentences import headline
+from palaver.core.text import headline
 from palaver.observe.rules.exchange_analysis import analyze_exchange
 from palaver.observe.rules.rule_extractor import observe
-from palaver.observe.rules.title_candidates import title_candidates
-from palaver.observe.rules.titles import features
+from palaver.observe.rules.titles import features, title_candidates
 
 from . import shared
 from .observations import Archive, archived, split_of

@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
-from .clock import EPOCH, first_instant
-from .conversation import Milliseconds
+from .conversation import EPOCH, Milliseconds, first_instant
 from .errors import InvalidDate, InvalidInput
 from .time_expressions import WEEKDAYS, DateRange, date_range
 

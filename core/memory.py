@@ -1,4 +1,14 @@
-"""Memories: content that users and agents store explicitly, with its state, statistics, edges and events.
+"""Types of memories. The vocabulary is open, and each known type belongs to a family.
+
+Toolsets use different names for the same kind of memory, such as `pattern`, `code_pattern` and `recurring-pattern`. The
+family is common to all toolsets. An unknown type belongs to the family `fact`, but a toolset may reject it.
+
+Context levels and categories of memories.
+
+Only the toolset `rag` sets both: the level in the field `level` of a memory, and the category as its type. Memories of
+other toolsets get a default category and a default level.
+
+Memories: content that users and agents store explicitly, with its state, statistics, edges and events.
 
 All toolsets share one record. Its fields have these meanings:
 
@@ -7,24 +17,164 @@ All toolsets share one record. Its fields have these meanings:
 - `namespace` is the scope and determines the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
   `default` layer 3.
 - Times are `Milliseconds`. A time-to-live is stored as `valid_until`.
+
+Filter for memories in lists, counts and recall.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from . import ids
-from .context_level import Category, ContextLevel, category_of, level_of
-from .conversation import Milliseconds
-from .errors import InvalidInput, InvalidNamespace
-from .memory_types import GOLDEN_RULE, Family, family_of, storable
-from .origin import Origin, least
+from .conversation import Milliseconds, Origin, least
+from .errors import InvalidInput, InvalidMemoryType, InvalidNamespace
 from .text import nfc
+
+GOLDEN_RULE = "golden_rule"
+"""Type of a memory that proved useful and that the user approved. Callers cannot store this type directly."""
+
+
+class Family(StrEnum):
+    """Meaning of a type, independent of the toolset."""
+
+    PREFERENCE = "preference"
+    DECISION = "decision"
+    PATTERN = "pattern"
+    FACT = "fact"
+    ISSUE = "issue"
+    SESSION = "session"
+    SUMMARY = "summary"
+
+    @property
+    def promotes(self) -> bool:
+        """True if memories of the family can become golden rules."""
+        return self in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
+
+
+HISTORIAN_TYPES: Final = {
+    "architectural-decision": "A decision about the overall architecture, with its reasons",
+    "design-decision": "A decision about the design of a part, with its reasons",
+    "learning": "An insight gained while working",
+    "user-preference": "A preference of the user in every project",
+    "project-preference": "A preference for this project",
+    "issue": "A known problem, with its cause or workaround",
+    "context": "General background; use it if no other type fits",
+    "recurring-pattern": "A solution that was used repeatedly",
+    "conventions-pattern": "A rule of naming, style or layout",
+}
+"""Types of the Historian toolset, with their descriptions."""
+
+FAMILIES: Final = {
+    "preference": Family.PREFERENCE,
+    "decision": Family.DECISION,
+    "pattern": Family.PATTERN,
+    "session": Family.SESSION,
+    "fact": Family.FACT,
+    "architectural-decision": Family.DECISION,
+    "design-decision": Family.DECISION,
+    "learning": Family.FACT,
+    "user-preference": Family.PREFERENCE,
+    "project-preference": Family.PREFERENCE,
+    "issue": Family.ISSUE,
+    "context": Family.FACT,
+    "recurring-pattern": Family.PATTERN,
+    "conventions-pattern": Family.PATTERN,
+    "event": Family.SESSION,
+    "workflow": Family.PATTERN,
+    "code_pattern": Family.PATTERN,
+    "bug_fix": Family.ISSUE,
+    "convention": Family.PATTERN,
+    "scratchpad": Family.SESSION,
+    "relationship": Family.PREFERENCE,
+    "summary": Family.SUMMARY,
+}
+"""Family of each known type."""
+
+
+def family_of(name: str) -> Family:
+    """Return the family of a type, or `fact` for an unknown type."""
+    return FAMILIES.get(name, Family.FACT)
+
+
+def known_type(name: str, stored: Collection[str] = ()) -> str:
+    """Return the name if it is a known type or the type of a stored memory. Raises `InvalidMemoryType` otherwise."""
+    plain = name.strip()
+    if plain in stored:
+        return plain
+    if plain.lower() not in {*FAMILIES, GOLDEN_RULE}:
+        raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(dict.fromkeys((*FAMILIES, *stored)))}.")
+    return plain.lower()
+
+
+def storable(name: str) -> str:
+    """Return a type without surrounding spaces. Raises `InvalidMemoryType` for `golden_rule` or an invalid name."""
+    plain = name.strip()
+    if not plain or not plain.replace("_", "").replace("-", "").isalnum():
+        raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(FAMILIES)}, or a word of your own.")
+    if plain == GOLDEN_RULE:
+        raise InvalidMemoryType(
+            name, hint="Golden rules cannot be stored. Store a preference, decision or pattern and report outcomes."
+        )
+    return plain
+
+
+class ContextLevel(StrEnum):
+    """Level of a memory: it concerns the user, a project or one session. Memories of `SESSION_STATE` expire."""
+
+    USER_PREFERENCE = "USER_PREFERENCE"
+    PROJECT_CONTEXT = "PROJECT_CONTEXT"
+    SESSION_STATE = "SESSION_STATE"
+
+
+class Category(StrEnum):
+    """Category of a memory: the kind of its content, such as a preference or a workflow."""
+
+    PREFERENCE = "preference"
+    FACT = "fact"
+    EVENT = "event"
+    WORKFLOW = "workflow"
+    CONTEXT = "context"
+
+
+CATEGORY_OF: Final[Mapping[Family, Category]] = {
+    Family.PREFERENCE: Category.PREFERENCE,
+    Family.DECISION: Category.FACT,
+    Family.PATTERN: Category.WORKFLOW,
+    Family.FACT: Category.FACT,
+    Family.ISSUE: Category.FACT,
+    Family.SESSION: Category.EVENT,
+    Family.SUMMARY: Category.CONTEXT,
+}
+"""Default categories: map the family of a memory to its category. Used if the type of the memory is not a category."""
+LEVEL_OF: Final[Mapping[Category, ContextLevel]] = {
+    Category.PREFERENCE: ContextLevel.USER_PREFERENCE,
+    Category.FACT: ContextLevel.PROJECT_CONTEXT,
+    Category.EVENT: ContextLevel.SESSION_STATE,
+    Category.WORKFLOW: ContextLevel.PROJECT_CONTEXT,
+    Category.CONTEXT: ContextLevel.PROJECT_CONTEXT,
+}
+"""Default levels: map the category of a memory to its level. Used if the memory has no level of its own."""
+
+
+def category_of(memory_type: str, family: Family) -> Category:
+    """Return the category of a memory: its type if that is a category, otherwise the default category of its family."""
+    return Category(memory_type) if memory_type in frozenset(Category) else CATEGORY_OF[family]
+
+
+def level_of(level: str, category: Category) -> ContextLevel:
+    """Return the stored level of a memory, or the default level of its category if it has none."""
+    return ContextLevel(level) if level in frozenset(ContextLevel) else LEVEL_OF[category]
+
+
+def families_of(category: Category) -> tuple[Family, ...]:
+    """Return the families that have this category as their default (see `CATEGORY_OF`)."""
+    return tuple(family for family, each in CATEGORY_OF.items() if each is category)
+
 
 CONTENT_MAX = 51_200
 """Maximum size of the content of a memory, in bytes of UTF-8."""
@@ -330,3 +480,77 @@ def session_namespace(session_id: str) -> str:
     if name == session_id and name:
         return f"{SESSION}{name}"
     return f"{SESSION}{name}-{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+ACTIVE = (MemoryState.ACTIVE,)
+STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
+
+
+class MemoryOrder(StrEnum):
+    """Field by which a list of memories is sorted."""
+
+    CREATED = "created_at"
+    UPDATED = "updated_at"
+    ACCESSED = "accessed_at"
+    IMPORTANCE = "importance"
+    CONFIDENCE = "confidence"
+
+
+class MemoryFilter(Struct, frozen=True):
+    """Conditions for a memory. Fields are combined with AND, the values of one field with OR.
+
+    An empty field is not a condition.
+
+    Attributes:
+        projects: Values of `Memory.project`. Memories in a namespace `project:NAME` match regardless of this condition.
+        protected: True for protected memories only, False for other memories only.
+        states: States of the memories.
+        valid_at: Time at which the memories must be valid. None also admits expired memories, except that lists and
+            counts with the default `states` then use the current time.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
+    levels: tuple[ContextLevel, ...] = ()
+    states: tuple[MemoryState, ...] = STORED
+    min_importance: float = 0.0
+    min_confidence: float = 0.0
+    pinned: bool | None = None
+    protected: bool | None = None
+    created_before: Milliseconds | None = None
+    created_from: Milliseconds | None = None
+    valid_at: Milliseconds | None = None
+
+    def admits(self, stored: StoredMemory) -> bool:
+        """Return whether a memory satisfies the filter."""
+        memory, at = stored.memory, self.valid_at
+        begun = at is None or memory.valid_from is None or memory.valid_from <= at
+        ended = at is not None and memory.valid_until is not None and memory.valid_until <= at
+        conditions = (
+            not self.namespaces or memory.namespace in self.namespaces,
+            not self.projects or memory.namespace.startswith(PROJECT) or memory.project in self.projects,
+            not self.types or memory.type in self.types,
+            not self.states or stored.state in self.states,
+            not self.tags or not set(self.tags).isdisjoint(memory.tags),
+            not self.categories or stored.category in self.categories,
+            not self.levels or stored.level in self.levels,
+            memory.importance >= self.min_importance,
+            stored.stats.confidence >= self.min_confidence,
+            self.pinned is None or memory.pinned is self.pinned,
+            self.protected is None or stored.protected is self.protected,
+            self.created_before is None or stored.created < self.created_before,
+            self.created_from is None or stored.created >= self.created_from,
+            begun and not ended,
+        )
+        return all(conditions)
+
+
+def order_of(name: str) -> MemoryOrder:
+    """Return the sort order with this name. Raises `InvalidInput` for an unknown name."""
+    try:
+        return MemoryOrder(name)
+    except ValueError:
+        raise InvalidInput(f"Invalid order: {name}", hint=f"Use one of: {', '.join(MemoryOrder)}.") from None

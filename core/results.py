@@ -1,15 +1,31 @@
-"""Results of the three layers of search: hits, details and transcripts."""
+"""Results of the three layers of search: hits, details and transcripts.
 
-from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+Answers to questions about past conversations. Their findings cite observations and transcript lines.
+
+Digest of a project's past sessions, for the start of a new session.
+
+Each line contains the ID of the entry that it comes from.
+
+Token cost of reading archived turns.
+
+The cost of a turn is computed once and stored, because a search result states the cost of reading its lines, and
+rendering these lines would take longer than the rest of the result. For 439 real observations and exchanges, 94 %
+of the costs are within 20 % of the rendered page, and half of them within 5 %.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .code import EditedUnit, UnitEdit
-from .conversation import Exchange, Milliseconds, SessionKind, Span
+from .conversation import Exchange, Kind, Milliseconds, SessionKind, Span, Turn
+from .document import EditedUnit, UnitEdit
 from .observation import NEXT, OPEN, OUTCOME, Observation
 from .query import Query
+from .reports import NanoDollars
+from .tokens import count
 
 BUDGET = 10_000
 """Default maximum number of tokens in a reply."""
@@ -399,3 +415,233 @@ class TranscriptExcerpt(Struct, frozen=True):
     def shown(self, span: Span) -> tuple[int, int]:
         """Return the first and last line that the span and this excerpt have in common."""
         return max(span.start_line, self.start_line), min(span.end_line, self.end_line)
+
+
+class FindingKind(StrEnum):
+    """Kind of a finding. Answers list findings in this order."""
+
+    COMMAND = "command"
+    DECISION = "decision"
+    FIX = "fix"
+    PATTERN = "pattern"
+    GOTCHA = "gotcha"
+    DOCUMENT = "document"
+    OTHER = "other"
+
+
+class AnswerLabel(StrEnum):
+    """Label of the findings: what they are, and so how far they can be trusted."""
+
+    BEST = "best answer"
+    CLOSEST = "closest passages"
+    LATEST = "latest entries"
+    OPEN = "open items"
+
+
+class CitedSource(Struct, frozen=True):
+    """Item of the archive, or lines of a transcript, that a finding cites.
+
+    Attributes:
+        id: Public ID of an observation, exchange or memory. Empty for a citation of lines only.
+        label: Short name of the conversation in the answer: the first characters of its session ID.
+        path: Path relative to the archive. Empty for a memory.
+        exists: False if the archive does not contain the item or the lines.
+        read: False if a language model cited the item or the lines, but no tool returned them to it.
+    """
+
+    id: str = ""
+    session_id: str = ""
+    label: str = ""
+    path: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    exists: bool = True
+    read: bool = True
+
+
+class Finding(Struct, frozen=True):
+    """Claim with its sources.
+
+    Attributes:
+        text: Sentences from the archive, shortened at the end of a sentence or clause.
+        supported: False if no source of the finding exists.
+        superseded_by: ID of the later finding that replaces this one.
+        contradicts: IDs of findings that contradict this one.
+    """
+
+    kind: FindingKind
+    text: str
+    sources: tuple[CitedSource, ...]
+    at: Milliseconds | None = None
+    supported: bool = True
+    superseded_by: str = ""
+    contradicts: tuple[str, ...] = ()
+
+
+class CitedSession(Struct, frozen=True):
+    """Conversation that an answer cites."""
+
+    label: str
+    session_id: str
+    title: str
+    project: str
+    path: str
+    at: Milliseconds | None = None
+
+
+class AnswerReceipt(Struct, frozen=True):
+    """Costs of an answer, in estimated tokens.
+
+    Attributes:
+        tokens: Tokens of the printed answer, including the receipt.
+        read_tokens: Tokens of the search results, details and lines that were read for the answer.
+        transcript_tokens: Tokens of the cited conversations, with tool calls and shortened tool results.
+        searches: Number of searches. `details` is the number of entries read in full, and `reads` the number of
+            excerpts read from transcripts.
+        cost: Money spent on a language model, including the highest possible cost of calls that returned no answer.
+        model: Name of the language model. Empty if none was used.
+        model_tokens: Tokens that the model read and wrote in all its calls.
+    """
+
+    tokens: int = 0
+    read_tokens: int = 0
+    transcript_tokens: int = 0
+    searches: int = 0
+    details: int = 0
+    reads: int = 0
+    cost: NanoDollars = 0
+    model: str = ""
+    model_tokens: int = 0
+
+
+class CitedAnswer(Struct, frozen=True):
+    """Answer to a question. `findings` and `text` are both empty if nothing was found.
+
+    Attributes:
+        findings: Findings, the best one first.
+        label: What the findings are. `BEST` means that the first finding answers the question, and `CLOSEST` that it
+            is uncertain whether one of them does. `LATEST` are the newest entries of the time or project that the
+            question names, and `OPEN` the open items and next steps of its sessions.
+        text: Answer of a language model in Markdown. Empty if the answer consists of findings.
+        sources: All citations of the findings or the text.
+        sessions: Conversations that the findings or the text cite.
+        nearest: Entries below the relevance threshold, if nothing was found.
+        suggestions: Advice if nothing was found, and the command that lists more answers of the same kind.
+        notices: Limits of the answer, such as claims without a source.
+    """
+
+    question: str
+    findings: tuple[Finding, ...] = ()
+    label: AnswerLabel = AnswerLabel.BEST
+    text: str = ""
+    sources: tuple[CitedSource, ...] = ()
+    sessions: tuple[CitedSession, ...] = ()
+    nearest: tuple[Hit, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    receipt: AnswerReceipt = AnswerReceipt()
+
+
+class DigestLine(Struct, frozen=True):
+    """Line of a digest. It describes a decision, a session or a file.
+
+    Attributes:
+        id: Public ID of the observation that the line comes from.
+        origin: Author of the text.
+        notes: Further facts of the observation, such as its open items.
+        cited: Number of files that the observation cites.
+        changed: Number of cited files that were changed or deleted since the observation, as far as known.
+    """
+
+    id: str
+    text: str
+    at: Milliseconds | None
+    origin: str
+    notes: tuple[str, ...] = ()
+    cited: int = 0
+    changed: int = 0
+
+    @property
+    def all_text(self) -> str:
+        """All texts of the line in one string, for an estimate of its tokens."""
+        return " ".join((self.text, *self.notes))
+
+
+class DigestSection(Struct, frozen=True):
+    """Lines under one heading. The lines that are probably most useful come first."""
+
+    title: str
+    lines: tuple[DigestLine, ...]
+
+
+EXCERPT_BUDGET: Final = 8_000
+"""Default maximum number of tokens of the turns in an excerpt."""
+RESULTS_MAX: Final = 4_000
+"""Maximum characters of all tool results together, in a reply with the default budget."""
+RESULT_MIN: Final = 200
+"""Minimum characters that are shown of each tool result, however many results there are."""
+ASIDE_MAX: Final = 500
+"""Maximum characters of injected text and of thinking, which readers seldom need."""
+
+COUNTED: Final = 100_000
+"""Maximum number of characters per text for counting tokens. Counting a megabyte takes 0.3 s."""
+_PAGE: Final = 100
+"""Tokens of the heading and the markers of a page."""
+_LABELS: Final = {Kind.PROMPT: 7, Kind.PROSE: 7, Kind.CALL: 4, Kind.RESULT: 12}
+_ASIDE, _OMITTED = 14, 8
+"""Tokens of the label of a turn, by kind or for an aside, and of the note about omitted characters."""
+
+
+class TurnCost(NamedTuple):
+    """Cost of a turn: its line and kind, and the number of tokens and characters of its text."""
+
+    line: int
+    kind: str
+    tokens: int
+    length: int
+
+
+def turn_costs(turns: Iterable[Turn]) -> list[TurnCost]:
+    """Return the cost of each turn."""
+    counted = ((turn, turn.text[:COUNTED]) for turn in turns)
+    return [TurnCost(turn.line, turn.kind.value, count(text), len(text)) for turn, text in counted]
+
+
+def result_limit(results: int, budget: int = BUDGET) -> int:
+    """Return the maximum number of characters for each of several tool results on a page. `budget` is in tokens.
+
+    A user who chooses a larger budget wants to see more, so a larger budget allows twice as many characters per token.
+    """
+    characters = RESULTS_MAX if budget <= BUDGET else 2 * RESULTS_MAX * budget // BUDGET
+    return max(RESULT_MIN, characters // max(results, 1))
+
+
+def read_cost(costs: Sequence[TurnCost], *, single: bool) -> int:
+    """Return the approximate number of tokens of the page that shows these turns, or 0 without turns.
+
+    If `single` is true, the page shows a single line, whose text is not shortened.
+    """
+    shown = _first(costs)
+    if not shown:
+        return 0
+    limit = result_limit(sum(cost.kind == Kind.RESULT for cost in shown))
+    return min(round(_PAGE + sum(_cost_of(cost, None if single else limit) for cost in shown)), BUDGET)
+
+
+def _first(costs: Sequence[TurnCost]) -> Sequence[TurnCost]:
+    """Return the first turns, as many as an excerpt contains. It contains at least one line."""
+    spent = 0
+    for place, cost in enumerate(costs):
+        spent += cost.tokens
+        if spent > EXCERPT_BUDGET and place and cost.line != costs[place - 1].line:
+            return costs[:place]
+    return costs
+
+
+def _cost_of(cost: TurnCost, limit: int | None) -> float:
+    """Return the tokens of a turn with at most `limit` characters if it is a call or a result."""
+    label = _LABELS.get(Kind(cost.kind), _ASIDE)
+    if limit is None or cost.kind in {Kind.PROMPT, Kind.PROSE}:
+        return label + cost.tokens
+    most = limit if cost.kind in {Kind.CALL, Kind.RESULT} else ASIDE_MAX
+    return label + (cost.tokens if cost.length <= most else _OMITTED + cost.tokens * most / cost.length)

@@ -1,8 +1,228 @@
-"""Text functions that remove terminal escapes, invisible characters and invalid Unicode, and that compare names."""
+"""Shortening of long sentences. A shortened sentence ends before a clause or a phrase.
+
+Functions for sentences: strip Markdown, split, truncate at clauses, and build titles.
+
+Text functions that remove terminal escapes, invisible characters and invalid Unicode, and that compare names.
+"""
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+_CLAUSE = re.compile(
+    r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
+    |\s(?:and|but|or|while|so|because|since|instead|after|before)\s""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for the start of a clause, such as ` because `, a comma or a dash."""
+_RELATIVE = re.compile(r"\s(?:that|which|who|whose|where|when|if)\s", re.IGNORECASE)
+"""Pattern for the start of a clause that depends on the words before it, such as ` that ` in `the part that failed`."""
+_COMPLETE = 4
+"""A text may end before a relative clause only if its own clause has more words than this."""
+_PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
+"""Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
+_DANGLING = frozenset(
+    "a an the of to and or nor but for from with without in on at by as into onto over under via per is are was were be"
+    " that which who when where while if then than so it its this these those not no do does did has have had can will"
+    " would should could must may might both all any each such their your our my his her because since until after"
+    " before between also only when same new containing".split()
+)
+_PRONOUNS = frozenset("it its this that these those both all any each such so then also only same not no".split())
+"""Words of `_DANGLING` that can end a complete sentence."""
+_LOOSE = " ,;:.—–-→>&+/"
+_OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
+
+
+def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) -> str:
+    """Shorten a text to end before its last clause, or else before its last phrase.
+
+    Function words and punctuation at the end are removed.
+
+    Args:
+        text: A text that is too long, or its beginning.
+        end: Position at which the text ends if no clause or phrase begins there. It is between two words.
+        least: Earliest position at which the text may end.
+        lowest: Lower limit for a last attempt: if nothing begins at or after `least`, the text ends before the last
+            clause that begins at or after `lowest`. None for no such attempt.
+    """
+    for starts, earliest in ((_clauses(text), least), (_starts(_PHRASE, text), least), (_clauses(text), lowest)):
+        if earliest is not None and (found := [start for start in starts if start >= earliest]):
+            return _without_loose_end(text[: found[-1]])
+    return _without_loose_end(text[:end])
+
+
+def complete_clauses(text: str, least: int) -> str:
+    """Return the text up to the start of its last clause at or after `least`, or an empty string without one."""
+    starts = [start for start in _clauses(text) if start >= least]
+    return _without_loose_end(text[: starts[-1]]) if starts else ""
+
+
+def is_open_ended(text: str) -> bool:
+    """Return whether a text ends with a function word or a colon, so that something must follow."""
+    last = text.rpartition(" ")[2].lower().strip(_LOOSE)
+    return text.rstrip("*` ").endswith((":", "：")) or (last in _DANGLING and last not in _PRONOUNS)
+
+
+def _clauses(text: str) -> list[int]:
+    """Return the positions before which a text may end: the starts of its clauses.
+
+    The start of a relative clause counts only if more than `_COMPLETE` words of the enclosing clause precede it.
+    """
+    clauses = _starts(_CLAUSE, text)
+    relative = [
+        start
+        for start in _starts(_RELATIVE, text)
+        if len(text[max([0, *(each for each in clauses if each < start)]) : start].split()) > _COMPLETE
+    ]
+    return sorted([*clauses, *relative])
+
+
+def _starts(pattern: re.Pattern[str], text: str) -> list[int]:
+    return [found.start() for found in pattern.finditer(text)]
+
+
+def _without_loose_end(text: str) -> str:
+    """Remove an unclosed bracket, and trailing function words and punctuation."""
+    for opened, closed in _OPEN_TO_CLOSED.items():
+        if text.count(opened) > text.count(closed):
+            text = text[: text.rfind(opened)] or text
+    words = text.rstrip(_LOOSE).split(" ")
+    while len(words) > 1 and (words[-1].lower() in _DANGLING or not words[-1].strip(_LOOSE)):
+        words.pop()
+    return " ".join(words).rstrip(_LOOSE)
+
+
+_CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
+_LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
+_TAG = re.compile(r"</?(?:b|i|em|strong|br|p|code|sub|sup|kbd)\s*/?>", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<![\w*/])\*(?=[^\s*])([^*\n]{1,80})(?<=[^\s*])\*(?![\w*/])")
+_BLANKS = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*`]*(?=\s+[^\sa-z]|\s*$)|[。！？]")
+_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)\.$|^\s*\d{1,2}\.$", re.IGNORECASE)
+_OPENER = re.compile(
+    r"""(?:(?:ok|okay|great|good|nice|cool|perfect|thanks|thank\ you|please|pls|also|and|now|then|so|hey|hi|hello|well
+    |wait|yes|yep|yeah|sure|h+m+|uh+|a+h+|oh|omg|omfg|wtf|dude|my\ dude|alright|actually|indeed|first)\b[,.!:\s]+
+    |no[,.!]\s+
+    |(?:i\ remember\ now|for\ that|the\ good\ news)[,:]\s+
+    |(?:task|scope|goal|request|todo)\s?:\s+
+    |[,;:+*>)\]]+\s*(?=\w)
+    |[\-–—]+\s+(?=\w)
+    |(?:['"‘“][/~][^'"’”]+['"’”]|https?://\S+|/\S+/\S+)[\s,:;-]+(?=\w+[\s,]+\w+)
+    |(?:can|could|would|will)\ (?:you|we)(?:\ please|\ also|\ maybe|\ now|\ just)*\s+
+    |i(?:\ would|'d)?\ (?:like|want|need)(?:\ you)?\ to\s+
+    |i\ think\ (?:that\ )?
+    |we\ (?:should|must|need\ to|have\ to|could)(?:\ also|\ now)?\s+(?!not\b)
+    |let['’]?s\s+|go\ ahead\ and\s+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_PARENTHESIS = re.compile(r"(?<=\S) \([^()]*\)")
+_LOOSE_ENDS = " .:;,!。"
+_LEFT_MIN = 0.25
+"""Minimum length of text truncated at the end of a clause, as a share of the limit.
+
+If the last clause ends earlier, the text is truncated between words.
+"""
+
+
+def code_spans(markdown: str) -> list[str]:
+    """Return the texts between backquotes."""
+    return [span.group(2) for span in _CODE_SPAN.finditer(markdown)]
+
+
+def strip_markdown(markdown: str) -> str:
+    """Return one line without emphasis, link targets and backquotes. Code keeps its characters."""
+    pieces: list[str] = []
+    end = 0
+    for span in _CODE_SPAN.finditer(markdown):
+        pieces += (_unmarked(markdown[end : span.start()]), span.group(2))
+        end = span.end()
+    pieces.append(_unmarked(markdown[end:]))
+    return _BLANKS.sub(" ", "".join(pieces)).strip()
+
+
+def _unmarked(text: str) -> str:
+    text = _EMPHASIS.sub(r"\1", _TAG.sub(" ", _LINK.sub(r"\1", text)).replace("**", ""))
+    return "".join(char for char in text.replace("`", "") if not _is_ornament(char))
+
+
+def _is_ornament(char: str) -> bool:
+    if char == "\ufe0f":  # Variation selector for the coloured form of the preceding character.
+        return True
+    return "\u2600" <= char <= "\u27bf" or "\u2b00" <= char <= "\u2bff" or "\U0001f300" <= char <= "\U0001faff"
+
+
+def sentences(line: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end (exclusive) of each sentence of a line, without surrounding whitespace."""
+    start = 0
+    code = [span.span() for span in _CODE_SPAN.finditer(line)] if "`" in line else []
+    for stop in _SENTENCE_END.finditer(line):
+        if any(opened < stop.start() < closed - 1 for opened, closed in code):
+            continue
+        if _ABBREVIATED.search(line, max(start, stop.start() - 8), stop.start() + 1):
+            continue
+        yield from _trimmed(line, start, stop.end())
+        start = stop.end()
+    yield from _trimmed(line, start, len(line))
+
+
+def _trimmed(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    part = line[start:end]
+    if part.strip():
+        yield start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def truncate(text: str, limit: int) -> str:
+    """Truncate text to `limit` characters at the end of a sentence or clause, or between words."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit + 1]
+    ends = [end for _, end in sentences(head) if limit * 0.4 <= end < len(head.rstrip())]
+    if ends:
+        return head[: ends[-1]]
+    word = head.rfind(" ") if head.rfind(" ") > 0 else limit
+    shortened = end_at_clause(head, word, round(limit * 0.6), round(limit * 0.35))
+    return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
+
+
+TITLE_MAX = 90
+"""Maximum characters of a title."""
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters that ends with a sentence or a clause.
+
+    A text that cannot be shortened in this way gives an empty string.
+    """
+    if len(text) <= limit:
+        return text
+    head = text[: limit + 1]
+    ends = [end for _, end in sentences(head) if limit * 0.3 <= end < len(head.rstrip())]
+    return head[: ends[-1]] if ends else complete_clauses(head, round(limit * 0.3))
+
+
+def headline(text: str, limit: int = TITLE_MAX, code: Iterable[str] = ()) -> str:
+    """Return a title in the style of a commit subject, or an empty string for a text without a short enough clause.
+
+    Courtesies and the full stop are removed, and the first letter is capitalised. A title that is too long loses its
+    parentheses, and then its last clauses. It is not cut within the texts in `code`.
+    """
+    title = without_opener(strip_markdown(text)).rstrip(_LOOSE_ENDS)
+    if len(title) > limit:
+        masked = _PARENTHESIS.sub("", title)
+        for span in code:
+            masked = masked.replace(span, "\ue000" * len(span))
+        end = len(shorten(masked, limit).rstrip(_LOOSE_ENDS))
+        title = _PARENTHESIS.sub("", title)[:end]
+    first = title.split(" ", 1)[0]
+    return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
+
+
+def without_opener(text: str) -> str:
+    """Strip polite words from the start: `Ok, can you please add X` becomes `add X`."""
+    while (opener := _OPENER.match(text)) and opener.end() < len(text):
+        text = text[opener.end() :]
+    return text
+
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Control characters except line breaks and tabs, soft hyphens, zero-width characters, direction overrides, tags and

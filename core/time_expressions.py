@@ -11,8 +11,7 @@ from datetime import date, timedelta
 from functools import cache
 from typing import Final, NamedTuple
 
-from .clock import current_day, day_end, day_start
-from .conversation import Milliseconds
+from .conversation import Milliseconds, current_day, day_end, day_start
 from .errors import InvalidDate, InvalidInput
 
 

@@ -1,8 +1,12 @@
-"""Estimates of the tokens of a text, computed without a tokenizer."""
+"""Estimates of the tokens of a text, computed without a tokenizer.
+
+Bounded cache of computed values.
+"""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 # Patterns and hundredths of a token per match. They are fitted to the larger of two real counts (o200k and Anthropic's
 # published tokenizer) over transcripts, code, identifiers, dates and a dozen languages.
@@ -63,3 +67,31 @@ def _cost_of_word(word: str) -> int:
     Most words recur, so results are cached.
     """
     return sum(cost * len(pattern.findall(word)) for pattern, cost in _WORDS)
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Memo(dict[Key, Value]):
+    """Cache of computed values by key, with at most `most` entries. A full cache is emptied.
+
+    Unlike `lru_cache`, this cache does not keep a reference to a bound method, so its owner is freed without garbage
+    collection.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def get_or_make(self, key: Key, make: Callable[[Key], Value]) -> Value:
+        """Return the cached value for a key, or compute and cache it."""
+        if key not in self:
+            self.put(key, make(key))
+        return self[key]
+
+    def put(self, key: Key, value: Value) -> None:
+        """Cache a value."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value

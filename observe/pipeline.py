@@ -1,28 +1,152 @@
-"""The pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order."""
+"""Extraction of observations from exchanges that have not been observed yet.
+
+Processing of ingested content after an ingest run.
+
+The steps are: read queued documents, redact memories, count the tokens of turns, extract observations, and embed
+texts. An ingest run and the index worker both call `learn`, and publish its last results. `learn` itself publishes when
+searches would slow down.
+
+The pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order.
+"""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from typing import Final
 
-from ..archiver.copies.compressor import CopyCompressor
-from ..archiver.copies.raw import RawArchive
+from msgspec import Struct
+
+from ..archiver.copies.raw_copy import RawArchive
+from ..archiver.copies.verification import CopyCompressor
+from ..archiver.documents.document_ingest import DocumentIngest
 from ..archiver.ingest.ingest import Ingest
 from ..archiver.ingest.parser_pool import ParserPool
 from ..archiver.ingest.transcripts import Transcript
-from ..archiver.reading.exclusion import Exclusion
-from ..archiver.store import ARCHIVER, LEARNER, Store
-from ..archiver.store.watermark import LOSS_HINT
-from ..core.closing import Closing
-from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable
+from ..archiver.reading.parsing import Exclusion
+from ..archiver.redaction import VERSION, Redactor
+from ..archiver.store import ARCHIVER, LEARNER, Entity, Store, StoredExchange
+from ..archiver.store.backups import LOSS_HINT
+from ..archiver.store.exchange_table import FileState
+from ..core.config import Closing
+from ..core.conversation import Session, now
+from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnreadable
 from ..core.home import Home
-from ..core.progress import Reporter, silent
-from ..core.report import Report
-from ..search.index.draft import Draft
-from ..search.index.generation import Generations
+from ..core.memory import MemoryFilter
+from ..core.reports import Report
+from ..core.runtime import Progress, Reporter, never, silent
+from ..search.index.generation import Draft, Generations
 from ..search.index.indexer import Indexer
 from ..search.model.embedder import DEFAULT_MODEL, load
+from . import rules
 from .deletion.erasure import erase_expired, finish, is_unfinished
+from .extraction.observation_writer import file_states, is_live, keep, summarise
+from .memory.feedback import Feedback
+from .memory.memory_writer import MemoryRedactor, redact_stored_memories
+from .rules import rule_extractor
+from .rules.exchange_analysis import VerifiedObservations
+
+_BATCH = 100
+
+
+def observe_pending(
+    store: Store,
+    progress: Progress,
+    should_stop: Callable[[], bool] = never,
+    publish: Callable[[], object] = lambda: None,
+) -> int:
+    """Observe exchanges that are new, have grown, or were observed by other rules. Return their number.
+
+    `publish` is called after each batch. Until the index contains the changes, every search indexes them in memory.
+
+    The function stops early when `should_stop` returns true. If another process changes an exchange during the run, the
+    exchange is observed again. A session is also summarised again if observations were deleted from it or moved to it
+    from another session.
+    """
+    done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
+    sessions: dict[int, Session] = {}
+    while not should_stop():
+        before = store.changes.last()
+        batch = store.exchanges.unobserved(rules.VERSION, _BATCH)
+        if not batch:
+            break
+        progress(done, total)
+        learned = [(stored, _observe(store, stored, sessions)) for stored in batch]
+        states = _file_states(store, batch, sessions)
+        with store.transaction():
+            changed = set(store.changes.since(before, [Entity.ITEM]))
+            seen = [(stored, proven) for stored, proven in learned if stored.key not in changed]
+            for stored, proven in seen:
+                session = sessions[stored.session]
+                keep(store, stored, session, proven.observations, rules.VERSION, proven.rejected)
+                if stored.key in states:
+                    store.file_states.replace(stored.key, states[stored.key])
+            summarise(store, dict.fromkeys(stored.session for stored, _ in seen))
+            done += len(seen)
+        publish()
+    if due := store.summaries.due():
+        with store.transaction():
+            summarise(store, due)
+    progress(done, total)
+    return done
+
+
+def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> VerifiedObservations:
+    if stored.session not in sessions:
+        sessions[stored.session] = store.sessions.load(stored.session)
+    return rule_extractor.observe(stored.exchange, sessions[stored.session])
+
+
+def _file_states(
+    store: Store, batch: Sequence[StoredExchange], sessions: Mapping[int, Session]
+) -> dict[int, list[FileState]]:
+    """Return the file hashes of each exchange that ended within the last five minutes, by the key of the exchange."""
+    at = now()
+    live = [stored for stored in batch if is_live(stored.exchange, at)]
+    key = store.home.key() if live else b""
+    return {stored.key: file_states(stored.exchange, sessions[stored.session], key) for stored in live}
+
+
+_COSTS_BATCH: Final = 50
+"""Number of exchanges per transaction whose reading costs are stored."""
+
+
+class Learned(Struct, frozen=True):
+    """Result of `learn`: counts of observed exchanges, exchanges left unobserved, and embedded items."""
+
+    observed: int
+    unobserved: int
+    embedded: int
+    model: ModelUnavailable | None
+    """Reason why semantic search is not available, or None if it is available."""
+
+
+def learn(
+    home: Home, store: Store, indexer: Indexer, report: Reporter = silent, should_stop: Callable[[], bool] = never
+) -> Learned:
+    """Process all pending content, or stop early when `should_stop` returns true.
+
+    The caller must hold the lease `LEARNER`.
+    """
+    redactor = Redactor(home.key())
+    DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
+    if store.memories.to_redact(VERSION, 1):
+        redact_stored_memories(store, redactor, partial(report, "Redacting"))
+    if store.memories.select(MemoryFilter(), limit=1):
+        Feedback(store, MemoryRedactor(redactor), now).decay()
+    while not should_stop() and (uncounted := store.exchanges.without_costs(_COSTS_BATCH)):
+        with store.transaction():
+            store.exchanges.store_costs(uncounted)
+    observed = observe_pending(store, partial(report, "Observing"), should_stop, indexer.publish_texts)
+    unobserved = store.exchanges.count_unobserved(rules.VERSION)
+    store.stages.note("observe")
+    embedded, missing = 0, None
+    try:
+        embedded = indexer.embed(partial(report, "Embedding"), should_stop)
+    except ModelUnavailable as problem:
+        missing = problem
+    store.stages.note("embed", [missing] if missing else [])
+    return Learned(observed, unobserved, embedded, missing)
 
 
 class Pipeline(Closing):
@@ -128,7 +252,6 @@ class Pipeline(Closing):
         return problems
 
     def _learn(self, result: Report, report: Reporter) -> None:
-        from .learn import learn  # Import late, because loading all rules would delay text search.
 
         done = learn(self._home, self._store, self._indexer, report)
         result.observed, result.embedded, result.model = done.observed, done.embedded, done.model

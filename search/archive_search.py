@@ -1,38 +1,39 @@
-"""Search over one archive: hits, details by ID, and lines of transcripts."""
+"""Search over one archive: hits, details by ID, and lines of transcripts.
+
+Protocol of the search index: find, find_output, details and read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from ..archiver.copies.exporter import encodable
-from ..archiver.copies.raw import RawArchive
+from ..archiver.copies.raw_copy import RawArchive
 from ..archiver.store import Store
-from ..archiver.store.session_candidates import similar_sessions
+from ..archiver.store.session_table import similar_sessions
 from ..core import ids
-from ..core.closing import Closing
+from ..core.config import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
-from ..core.memory_filter import MemoryFilter
+from ..core.memory import MemoryFilter
 from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
-from ..core.results import OpenItem, SessionOutline, SessionPage
+from ..core.results import Detail, OpenItem, OutputMatches, Results, SessionOutline, SessionPage, TranscriptExcerpt
 from .model.embedder import DEFAULT_MODEL, load
-from .present.sessions import Sessions, items_of
-from .present.unit_history import UnitHistory
-from .query.agent_names import check_agents
-from .query.project_names import check_projects, project_at
-from .query.secret_placeholders import redacted, without_secrets
-from .query.tokenizer import terms
+from .present.details import Sessions, UnitHistory, items_of
+from .query.query_analysis import redacted, without_secrets
+from .query.tokenizer import check_agents, check_projects, project_at, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
     from ..archiver.store.session_table import ProjectTotal
     from ..core.home import Home
-    from ..core.results import Detail, OutputMatches, Part, Results, Timeline, TranscriptExcerpt
+    from ..core.results import Part, Timeline
     from .present.hits import Hits
     from .present.transcript_reader import TranscriptPaths, TranscriptReader
     from .rank.engine import Engine
@@ -300,3 +301,53 @@ class ArchiveSearch(Closing):
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+
+class SearchIndex(Protocol):
+    """Search in one archive at three levels of detail: hits, items, and lines of transcripts.
+
+    Invalid arguments raise `InvalidInput` with a hint.
+    """
+
+    def find(self, query: Query, /, *, snippets: bool = True) -> Results:
+        """Return a page of hits for a query, best first.
+
+        Args:
+            query: The query.
+            snippets: True to show the matching text in hits, False to show the beginning of their text.
+        """
+        ...
+
+    def find_output(
+        self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
+    ) -> OutputMatches:
+        """Return the outputs of tool calls that contain a text literally.
+
+        Args:
+            text: Text to find. Case is ignored, and any white space matches any other white space.
+            filters: Filters for the exchanges with the tool calls.
+            limit: Maximum number of outputs, 1 to `LIMIT_MAX`.
+            context: Number of lines to return before and after the match, 0 to `CONTEXT_MAX`.
+            seconds: Time limit.
+
+        Raises:
+            InvalidInput: The text has no letter or digit or contains a secret, or the filters include roles.
+        """
+        ...
+
+    def details(self, ids: Sequence[str], /) -> tuple[Detail, ...]:
+        """Return the full content of these items in the given order.
+
+        Raises:
+            TooManyIds: The list is empty or longer than `IDS_MAX`.
+            UnknownIds: An ID does not exist.
+        """
+        ...
+
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
+        """Return the conversation on the given lines. Line numbers are 1-based and inclusive.
+
+        Raises:
+            PathOutsideArchive, InvalidLineRange: The path or the lines do not exist.
+        """
+        ...

@@ -9,9 +9,19 @@ from msgspec.structs import replace
 
 from ..archiver.redaction import placeholders_in
 from ..archiver.store import Store
-from ..archiver.store.symbol_table import symbol_key
-from ..core.code import UNITS, CodeLine, CodeLines, Symbol, SymbolMatch, Symbols, last_name
-from ..core.document import ChunkKind, DocumentFilter, StoredChunk
+from ..archiver.store.document_table import symbol_key
+from ..core.document import (
+    UNITS,
+    ChunkKind,
+    CodeLine,
+    CodeLines,
+    DocumentFilter,
+    StoredChunk,
+    Symbol,
+    SymbolMatch,
+    Symbols,
+    last_name,
+)
 from ..core.errors import InvalidInput, InvalidLimit
 from ..core.home import Home
 from ..core.query import CONTEXT_MAX, LIMIT_MAX, Mode

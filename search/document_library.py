@@ -9,16 +9,16 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
+from ..archiver.documents.document_folders import DocumentRoots
 from ..archiver.documents.document_ingest import DocumentIngest
-from ..archiver.documents.document_roots import DocumentRoots
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store
 from ..core import ids
-from ..core.closing import Closing
-from ..core.code import CodeStatus
+from ..core.config import Closing
 from ..core.conversation import Milliseconds
 from ..core.document import (
     DEFAULT_NAMESPACE,
+    CodeStatus,
     DocumentFilter,
     DocumentFolder,
     DocumentStats,
@@ -29,8 +29,8 @@ from ..core.document import (
 )
 from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable, PalaverError
 from ..core.home import Home
-from ..core.progress import Progress, Reporter, never, silent, stage
 from ..core.query import Mode
+from ..core.runtime import Progress, Reporter, never, silent, stage
 from .code_search import CodeSearch
 from .index.generation import Generations
 from .index.indexer import Indexer

@@ -1,24 +1,285 @@
-"""Template environment. A user's template replaces the packaged template of the same name."""
+"""Labels for the kinds of hits in lists and headings.
 
+Explanations of the names in `palaver status`: reasons why lines are not indexed, and steps of background work.
+
+Dialogue: the turns of an exchange as a list of steps, with each tool result beside its call.
+
+Template environment. A user's template replaces the packaged template of the same name.
+
+Formatting of changes to memories: history, undo command, and superseding memories.
+
+Service files that run the background archiver with systemd or launchd.
+"""
+
+import plistlib
 import traceback
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.amount import dollars, grouped, many, size
-from ..core.clock import show_day, show_minute
+import orjson
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ..core.conversation import Exchange, Kind, Speaker, Turn, show_day, show_minute
 from ..core.errors import TemplateInvalid
-from ..core.memory import state_label
+from ..core.memory import Edge, MemoryEvent, StoredMemory, state_label
+from ..core.query import HitKind
+from ..core.reports import dollars, grouped, many, size
+from ..core.results import ASIDE_MAX, Detail, Hit, StartedSubagent
 from . import quote
-from .dialogue import TurnText
-from .labels import counted, has_transcript, label, other_sessions
-from .status_legend import outcomes, step
+from .quote import brief, line
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment
+
+_SESSION: Final = "session"
+"""Kind of a hit that represents a whole session."""
+_PLURALS: Final[Mapping[str, tuple[str, str]]] = {
+    _SESSION: ("session", "sessions"),
+    HitKind.OBSERVATION: ("observation", "observations"),
+    HitKind.EXCHANGE: ("exchange", "exchanges"),
+    HitKind.MEMORY: ("memory", "memories"),
+    HitKind.DOCUMENT: ("document passage", "document passages"),
+    HitKind.CODE: ("code passage", "code passages"),
+}
+SESSIONS: Final = 3
+"""Maximum number of other session IDs in a reply. Each costs about 25 tokens."""
+_ID_TOKENS: Final = 40
+
+
+def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
+    """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
+    found = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
+    return ", ".join(many(found[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in found)
+
+
+def plural_of(kinds: Sequence[str]) -> str:
+    """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
+    return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
+
+
+def has_transcript(item: Hit | Detail) -> bool:
+    """Return whether an item has a transcript to read. Memories and documents have no transcript."""
+    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE, _SESSION)
+
+
+def label(item: Hit | Detail) -> str:
+    """Return the type of an observation or memory, or the kind of any other item."""
+    kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
+    if isinstance(item, Detail) and item.observation.is_summary:
+        return _SESSION
+    match kind:
+        case HitKind.EXCHANGE:
+            return "exchange"
+        case HitKind.MEMORY:
+            return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
+        case HitKind.DOCUMENT | HitKind.CODE | "session":
+            return kind
+        case _:
+            return line(type_)
+
+
+def other_sessions(sessions: Sequence[str]) -> str:
+    """Return the number and the first IDs of other sessions with the same text, or an empty text if there are none."""
+    if not sessions:
+        return ""
+    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:SESSIONS])
+    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > SESSIONS else ''}"
+
+
+OUTCOMES: Final = {
+    "repeated": "copies of a line that is archived already, as after a resumed session",
+    "replaced": "earlier versions of a message that a later line completes",
+    "bookkeeping": "state of the agent's program",
+    "context": "text that the agent's program sent to the model and you did not see",
+    "copied-header": "headers of another session, copied by a fork",
+    "empty": "messages without text",
+    "encrypted": "reasoning that only the vendor can decrypt",
+    "file-history": "snapshots of files",
+    "forgotten": "deleted with `palaver forget`",
+    "hook-output": "output of hooks",
+    "hook-progress": "notices that a hook started",
+    "progress": "output of running commands, which the results repeat",
+    "queued": "queued prompts that a later line repeats",
+    "search-progress": "state of running web searches, which the results repeat",
+    "server-progress": "state of running MCP tools",
+    "subagent": "messages of sub-agents, which are searched as conversations of their own",
+    "waiting": "notices that the agent's program waits for a background task",
+    "withdrawn": "queued prompts that you moved back into the input line",
+    "own-folder": "sessions in the folder with Palaver's data",
+    "own-run": "conversations that Palaver started",
+    "own-tool": "calls of Palaver's tools, and their results",
+    "own-recalled": "text that only quotes Palaver",
+    "unknown-type": "records of types that Palaver does not read",
+    "blank": "lines without text",
+    "cut-short": "incomplete lines",
+    "not-json": "lines that are not JSON",
+    "not-an-object": "lines that are not a JSON object",
+    "oversized": "lines that are too long to read",
+    "too-deep": "lines that are nested too deeply",
+}
+"""Meaning of each reason why a line of a transcript is not searchable."""
+STEPS: Final = {
+    "archive": "archive transcripts",
+    "observe": "extract observations by rules",
+    "learn": "update the index in the background",
+    "embed": "compute vectors",
+    "publish": "publish the index",
+    "compress": "compress old copies",
+    "backup": "back up the database",
+    "verify": "verify the database",
+    "verify-copies": "verify the copies",
+    "watch": "watch for changes",
+}
+"""Description of each step of background work."""
+_TYPES: Final = 3
+"""Maximum number of unknown record types to name."""
+
+
+def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of lines, the reason and its meaning, the most frequent reason first.
+
+    All unknown record types together are one reason.
+    """
+    types = {reason.partition(":")[2]: count for reason, count in skipped.items() if reason.startswith("unknown-type")}
+    named = [name for name in types if name]
+    counts = {reason: count for reason, count in skipped.items() if not reason.startswith("unknown-type")}
+    if repeated:
+        counts["repeated"] = repeated
+    if types:
+        counts["unknown-type"] = sum(types.values())
+    for reason, count in sorted(counts.items(), key=lambda item: -item[1]):
+        meaning = OUTCOMES.get(reason, "")
+        if reason == "unknown-type" and named:
+            others = f" and {many(len(named) - _TYPES, 'other')}" if len(named) > _TYPES else ""
+            meaning += f": {', '.join(named[:_TYPES])}{others}"
+        yield count, reason, meaning
+
+
+def step(name: str) -> str:
+    """Return the description of a step, or its name if no description exists."""
+    return STEPS.get(name, name)
+
+
+class TurnText(Struct, frozen=True):
+    """Beginning of the text of a turn, with the number of omitted characters."""
+
+    text: str
+    hidden: int
+    line: int
+    failed: bool = False
+
+
+class Step(Struct, frozen=True):
+    """One step of a dialogue.
+
+    `form` is prose, call, result or aside (thinking or injected text).
+    `label` is the name of the speaker, set only where the speaker changes.
+    `rewound` is True on a branch that the user abandoned by rewinding.
+    `subagents` are the sub-agents that a call started.
+    """
+
+    form: str
+    said: TurnText
+    label: str = ""
+    tool: str = ""
+    result: TurnText | None = None
+    rewound: bool = False
+    subagents: tuple[StartedSubagent, ...] = ()
+
+
+_LABELS = {
+    (Speaker.HUMAN, Kind.PROMPT): "User",
+    (Speaker.HOST, Kind.PROMPT): "Task",
+    (Speaker.HOST, Kind.PROSE): "Sub-agent",
+    (Speaker.HOST, Kind.CALL): "Sub-agent",
+}
+_FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
+
+
+def count_results(exchanges: Iterable[Exchange]) -> int:
+    """Count the tool results in these exchanges."""
+    return sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
+
+
+def dialogues(
+    exchanges: Sequence[Exchange], limit: int | None, subagents: Mapping[str, tuple[StartedSubagent, ...]]
+) -> list[tuple[Exchange, tuple[Step, ...]]]:
+    """Return each exchange with its steps in order.
+
+    A result is shown beside its call, even if it was recorded in a later exchange. Tool results have at most `limit`
+    characters. With None, their length is not limited. `subagents` are the sub-agents by the ID of their call.
+    """
+    own = [
+        _results(exchange, {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}) for exchange in exchanges
+    ]
+    late = list[set[str]]()
+    waiting: dict[str, dict[str, Turn]] = {}
+    for exchange, answers in zip(exchanges, own, strict=True):
+        found = _results(exchange, waiting.keys())
+        late.append(set(found))
+        for call, result in found.items():
+            waiting.pop(call)[call] = result
+        waiting |= {
+            turn.call: answers for turn in exchange.turns if turn.kind is Kind.CALL and turn.call not in answers
+        }
+    shown = [
+        [_step(turn, answers, limit, subagents) for turn in _shown(exchange, answers.keys() | apart)]
+        for exchange, answers, apart in zip(exchanges, own, late, strict=True)
+    ]
+    return [(exchange, tuple(_labelled(steps))) for exchange, steps in zip(exchanges, shown, strict=True)]
+
+
+def _results(exchange: Exchange, calls: Collection[str]) -> dict[str, Turn]:
+    """Return the results of these calls in an exchange, by the ID of the call."""
+    return {turn.call: turn for turn in exchange.turns if turn.kind is Kind.RESULT and turn.call in calls}
+
+
+def _shown(exchange: Exchange, apart: Collection[str]) -> Iterator[Turn]:
+    """Yield the turns, except the results of the calls `apart`, which are shown beside their calls."""
+    return (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in apart)
+
+
+def _step(
+    turn: Turn,
+    answers: dict[str, Turn],
+    limit: int | None,
+    subagents: Mapping[str, tuple[StartedSubagent, ...]],
+) -> Step:
+    form = _FORMS.get(turn.kind, "aside")
+    most = {"call": limit, "result": limit, "aside": limit and ASIDE_MAX}.get(form)
+    answer = answers.get(turn.call) if form == "call" else None
+    return Step(
+        form=form,
+        said=_text(turn, most),
+        label=turn.kind.value.capitalize() if form == "aside" else _LABELS.get((turn.speaker, turn.kind), "Assistant"),
+        tool=turn.tool,
+        result=None if answer is None else _text(answer, limit),
+        rewound=not turn.active,
+        subagents=subagents.get(turn.call, ()),
+    )
+
+
+def _labelled(unlabelled: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps with a label only where the speaker changes, or where a rewound branch begins or ends."""
+    previous = ("", False)
+    for step in unlabelled:
+        current = (step.label, step.rewound)
+        yield step if current != previous or step.form == "aside" else replace(step, label="")
+        previous = current
+
+
+def _text(turn: Turn, limit: int | None) -> TurnText:
+    # The text of a call begins with the name of its tool, which a step already has.
+    text = turn.text.removeprefix(turn.tool).removeprefix(": ") if turn.kind is Kind.CALL else turn.text
+    hidden = 0 if limit is None else max(len(text) - limit, 0)
+    return TurnText(text[: len(text) - hidden], hidden, turn.line, turn.failed)
+
 
 _LISTED: Final = 12
 """Maximum number of names in a list."""
@@ -160,3 +421,99 @@ _FILTERS: Mapping[str, Any] = {
     "state_label": state_label,
     "step": step,
 }
+
+
+def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
+    """Yield each event with the names of the fields that it changed, and the previous content if the content changed.
+
+    `events` are the latest events of this memory, newest first and without gaps.
+    """
+    # Convert through JSON, because events store the earlier values as JSON.
+    after: dict[str, Any] = orjson.loads(orjson.dumps({**asdict(stored.memory), "confidence": stored.stats.confidence}))
+    for event in events:
+        if not event.before:
+            yield event, "", ""
+            continue
+        before: dict[str, Any] = orjson.loads(event.before)
+        names = [name for name in after if name in before and before[name] != after[name]]
+        yield event, ", ".join(names), str(before["content"]) if "content" in names else ""
+        after = before
+
+
+def undo_command(memory_ids: Sequence[str]) -> str:
+    """Return the command that restores these memories or undoes their last edits."""
+    return f"palaver memories undo {' '.join(memory_ids)}"
+
+
+def supersession_fields(memories: Sequence[StoredMemory], edges: Sequence[Edge]) -> list[dict[str, list[str]]]:
+    """Return, for each memory, the IDs of memories that superseded it or are proposed to supersede it.
+
+    Fields without IDs are omitted. `edges` are the `supersedes` edges that end at these memories.
+    """
+    fields: list[dict[str, list[str]]] = []
+    for stored in memories:
+        own = [edge for edge in edges if edge.target == stored.key]
+        applied = [edge.source_id for edge in own if not edge.proposed]
+        proposed = [edge.source_id for edge in own if edge.proposed]
+        named = {"superseded_by": applied, "proposed_superseded_by": proposed}
+        fields.append({name: ids for name, ids in named.items() if ids})
+    return fields
+
+
+NAME = "palaver"
+_SPECIAL: Final = frozenset("\"'\\$")
+"""Characters that systemd accepts in arguments but not in the name of a program."""
+_BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
+
+
+def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return a unit file for `systemctl --user`. See systemd.service(5) and systemd.exec(5)."""
+    if _SPECIAL.intersection(command[0]):
+        command = [*_BY_SHELL, *command]
+    words = [_quoted(word).replace("$", "$$") for word in command]
+    settings = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in environment.items())
+    return f"""[Unit]
+Description=Palaver archives conversations with coding agents
+
+[Service]
+Type=exec
+ExecStart={" ".join(words)}
+{settings}Restart=on-failure
+RestartSec=10
+TimeoutStopSec=10
+Nice=10
+UMask=0077
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return a property list for `launchctl`. See launchd.plist(5)."""
+    agent = {
+        "Label": NAME,
+        "ProgramArguments": list(command),
+        "EnvironmentVariables": dict(environment),
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 10,
+        "ProcessType": "Background",
+        "Umask": 0o077,
+    }
+    return plistlib.dumps(agent, sort_keys=False).decode()
+
+
+def _quoted(word: str) -> str:
+    """Return a word with systemd quoting. Bytes that are not UTF-8 are kept."""
+    data = word.encode("utf-8", "surrogateescape")
+    return '"' + "".join(_escaped(byte) for byte in data) + '"'
+
+
+def _escaped(byte: int) -> str:
+    letter = chr(byte)
+    if letter in {'"', "\\"}:
+        return f"\\{letter}"
+    if letter == "%":
+        return "%%"
+    return letter if letter.isprintable() and byte < 0x7F else f"\\x{byte:02x}"

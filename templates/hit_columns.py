@@ -1,12 +1,100 @@
-"""Columns of a hit in a list: ID, date, session, type and title."""
+"""Detail limit: an observation in layer 2 has a maximum of tokens. Its least important parts are omitted.
 
-from collections.abc import Sequence
+Columns of a hit in a list: ID, date, session, type and title.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from ..core.clock import show_day
-from ..core.results import Hit
-from .labels import label
+from msgspec.structs import replace
+
+from ..core.conversation import show_day
+from ..core.observation import DETAIL_TOKENS, Observation
+from ..core.results import Detail, Hit
+from .environment import label
 from .quote import brief
+from .truncation import fit_items, largest_fitting
+
+_SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
+"""Pattern for a line, a sentence, or up to 240 characters of a long sentence."""
+_FACTS, _NARRATIVE = 3, 500
+"""Number of facts, and number of characters of the narrative, that have priority over the modified files."""
+_NAMES: Final = 3
+"""Number of names of files or concepts that are always shown. The other names are shown only if they fit."""
+
+
+def limited(whole: Detail, cost: Callable[[Detail], int], limit: int = DETAIL_TOKENS) -> Detail:
+    """Return the detail without its least important parts if it costs more than `limit` tokens.
+
+    `left_out` counts the omitted parts. If the detail is too large even without these parts, its remaining texts
+    are shortened.
+    """
+    if cost(whole) <= limit:
+        return whole
+    order = _by_importance(whole.observation)
+
+    def first(number: int) -> Detail:
+        kept = _with_parts(whole.observation, Counter(order[:number]))
+        return replace(whole, observation=kept, left_out=len(order) - number)
+
+    kept = largest_fitting(lambda number: cost(first(number)), len(order) - 1, limit)
+    shortened = () if kept else fit_items((first(0),), lambda some: cost(some[0]) if some else 0, limit)
+    return shortened[0] if shortened else first(kept)
+
+
+def _by_importance(whole: Observation) -> list[str]:
+    """Return the name of the field of each part, with the most important part first.
+
+    A field with several parts, such as `facts`, occurs once per part.
+    """
+    ends = _ends(whole.narrative)
+    early = sum(end <= _NARRATIVE for end in ends)
+    ranked = (
+        ("subtitle", bool(whole.lead)),
+        ("narrative", early),
+        ("facts", len(whole.facts[:_FACTS])),
+        ("files_modified", bool(whole.files_modified)),
+        ("facts", len(whole.facts[_FACTS:])),
+        ("evidence", len(whole.new_quotes)),
+        ("narrative", len(ends) - early),
+        ("concepts", bool(whole.concepts)),
+        ("files_read", bool(whole.files_read)),
+        *((name, len(getattr(whole, name)) > _NAMES) for name in ("files_modified", "concepts", "files_read")),
+    )
+    return [field for field, number in ranked for _ in range(number)]
+
+
+def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
+    """Return the observation with only the first parts of each field.
+
+    `parts` maps the name of a field to the number of parts to keep.
+    """
+    ends = _ends(whole.narrative)
+    narrative = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
+    some = replace(
+        whole,
+        subtitle=whole.lead if parts["subtitle"] else "",
+        narrative=f"{narrative} …" if 0 < parts["narrative"] < len(ends) else narrative,
+        facts=whole.facts[: parts["facts"]],
+        concepts=_names(whole.concepts, parts["concepts"]),
+        files_read=_names(whole.files_read, parts["files_read"]),
+        files_modified=_names(whole.files_modified, parts["files_modified"]),
+    )
+    # Also omit a quote that repeats an omitted text.
+    hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
+    return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
+
+
+def _names(every: Sequence[str], parts: int) -> tuple[str, ...]:
+    return tuple(every) if parts > 1 else tuple(every[: _NAMES * parts])
+
+
+def _ends(text: str) -> list[int]:
+    """Return the end position of each sentence in a narrative."""
+    return [part.end() for part in _SENTENCE.finditer(text)]
+
 
 _SHORT_PROMPT: Final = 3
 """Maximum number of words of a prompt that says too little without the title of its session."""

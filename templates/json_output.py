@@ -16,18 +16,16 @@ from typing import Any, Final, NamedTuple, TypeVar, cast, get_args, get_type_hin
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.amount import DOLLAR, MONEY
-from ..core.checkup import ConsistencyReport, HealthReport
-from ..core.cited_answer import AnswerReceipt
-from ..core.clock import show_day, show_instant
-from ..core.code import CodeLine, CodeLines, Symbol, Symbols
-from ..core.conversation import INSTANT, Exchange, Turn
+from ..core.conversation import INSTANT, Exchange, Turn, show_day, show_instant
 from ..core.deletion import Deletion, DeletionResult, ErasureCheck
+from ..core.document import CodeLine, CodeLines, Symbol, Symbols
 from ..core.errors import SourceUnreadable
 from ..core.memory import Edge, MemoryEvent, StoredMemory
 from ..core.query import Grouping
+from ..core.reports import DOLLAR, MONEY, ConsistencyReport, HealthReport
 from ..core.results import (
     BUDGET,
+    AnswerReceipt,
     Detail,
     Hit,
     OutputMatch,
@@ -37,7 +35,7 @@ from ..core.results import (
     TranscriptExcerpt,
     ZeroResultExplanation,
 )
-from .labels import SESSIONS
+from .environment import SESSIONS
 from .quote import inert
 from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript, json_cost, truncated_line
 

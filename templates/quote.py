@@ -6,8 +6,7 @@
 import re
 from collections.abc import Sequence
 
-from ..core.clauses import end_at_clause
-from ..core.text import readable, visible
+from ..core.text import end_at_clause, readable, visible
 from ..core.tokens import count
 from .truncation import CHARS_PER_TOKEN, largest_fitting
 

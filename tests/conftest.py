@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from palaver.core.clock import use_time_zone
+from palaver.core.conversation import use_time_zone
 from palaver.core.home import Home
 
 from . import demo

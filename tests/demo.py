@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.core.conversation import Origin
 from palaver.core.home import DEMO, Home
 from palaver.core.memory import Memory
-from palaver.core.origin import Origin
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
 

@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/: arguments, output and exit status of commands."""
+"""Tests for cli/: arguments, output and exit status of commands."""
 
 import errno
 import json
@@ -20,12 +20,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
 from palaver.core.home import DEMO, Home
-from palaver.core.report import Status
+from palaver.core.reports import Status
 from palaver.core.results import TranscriptExcerpt
 from palaver.core.tokens import count
 

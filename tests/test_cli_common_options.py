@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/common_options.py: days are local in all commands and in the MCP server."""
+"""Tests for cli/common_options.py: days are local in all commands and in the MCP server."""
 
 import json
 import time

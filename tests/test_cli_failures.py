@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/failures.py: errors of commands as a script reads them."""
+"""Tests for cli/output.py: errors of commands as a script reads them."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS
-from palaver.cli.failures import failure_of, report_failure
+from palaver.cli.output import failure_of, report_failure
 from palaver.core import errors
 from palaver.core.home import Home
 

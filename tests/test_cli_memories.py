@@ -13,10 +13,9 @@ from click.testing import CliRunner, Result
 
 from palaver.archiver.store import Store
 from palaver.cli import main
-from palaver.core.conversation import Session
+from palaver.core.conversation import Origin, Session
 from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryRevision
-from palaver.core.origin import Origin
 from palaver.observe.memory import MemoryCore
 
 from .observe.llm.server import FakeProvider, Sent, message

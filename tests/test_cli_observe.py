@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main, observe
 from palaver.core.home import Home
-from palaver.core.progress import silent
-from palaver.core.spending import Extraction
+from palaver.core.reports import Extraction
+from palaver.core.runtime import silent
 from palaver.templates.render import Renderer
 
 from .observe.llm.server import FakeProvider, Sent, carded, failing, honest, is_about_session, message

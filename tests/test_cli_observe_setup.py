@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
-from palaver.cli.observe_use import suggestion
+from palaver.cli.model import suggestion
 from palaver.core.config import Config
 from palaver.core.home import DEMO, Home
-from palaver.observe.llm import local_servers
-from palaver.observe.llm.api_keys import KEYS
+from palaver.observe.llm import model_settings
+from palaver.observe.llm.agent_command import known_agents
 from palaver.observe.llm.configured_model import provider_of, why_off
-from palaver.observe.llm.known_agents import known_agents
-from palaver.observe.llm.model_errors import RequestRefused
 from palaver.observe.llm.model_request import ModelRequest
+from palaver.observe.llm.model_settings import KEYS
+from palaver.observe.llm.provider import RequestRefused
 
 from .observe.llm import agent
 from .observe.llm.server import FakeProvider, Sent, serving
@@ -44,7 +44,7 @@ def home(built: Home, tmp_path: Path, programs: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
     for key in KEYS.values():
         monkeypatch.delenv(key, raising=False)
-    monkeypatch.setattr(local_servers, "PORTS", {"Ollama": 9})
+    monkeypatch.setattr(model_settings, "PORTS", {"Ollama": 9})
     return home
 
 
@@ -53,7 +53,7 @@ def server(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider
     """Return a local server at the port of Ollama."""
     with serving() as server:
         server.models = ["qwen3:8b", "other"]
-        monkeypatch.setattr(local_servers, "PORTS", {"LM Studio": 9, "Ollama": int(server.url.rpartition(":")[2])})
+        monkeypatch.setattr(model_settings, "PORTS", {"LM Studio": 9, "Ollama": int(server.url.rpartition(":")[2])})
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/output.py: control characters never reach a terminal."""
+"""Tests for cli/output.py: control characters never reach a terminal."""
 
 import json
 import sys

@@ -13,7 +13,7 @@ from palaver.core.conversation import Session
 from palaver.core.errors import UnknownProject
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.search.query.project_names import check_projects, unknown_project
+from palaver.search.query.tokenizer import check_projects, unknown_project
 
 COMMANDS = (
     ("search", "sqlite"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from palaver.cli.stop_signal import StopSignal
+from palaver.cli.program import StopSignal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -55,7 +55,7 @@ def test_a_discarded_interrupt_is_raised_again(monkeypatch: pytest.MonkeyPatch, 
 def test_a_second_signal_ends_the_process(number: signal.Signals) -> None:
     """After the first signal, a second one ends the process at once, whatever it does."""
     code = (
-        "import os, sys\nfrom palaver.cli.stop_signal import StopSignal\nStopSignal().install()\n"
+        "import os, sys\nfrom palaver.cli.program import StopSignal\nStopSignal().install()\n"
         f"try:\n    os.kill(os.getpid(), {number:d})\nexcept KeyboardInterrupt:\n    os.kill(os.getpid(), {number:d})\n"
         "sys.exit(5)"
     )

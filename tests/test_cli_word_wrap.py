@@ -1,10 +1,10 @@
-"""Tests for src/palaver/cli/word_wrap.py: no line breaks within a word."""
+"""Tests for cli/output.py: no line breaks within a word."""
 
 import re
 
 import pytest
 
-from palaver.cli.word_wrap import wrapped
+from palaver.cli.output import wrapped
 
 STYLE = re.compile(r"\x1b\[\d*m")
 ROWS = (

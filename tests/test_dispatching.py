@@ -12,11 +12,10 @@ import pytest
 
 import palaver
 from palaver.archiver.store import Store
-from palaver.core.cited_answer import CitedAnswer
 from palaver.core.errors import ConfigInvalid, InvalidDate, QueryTooShort
-from palaver.core.home import Home
-from palaver.core.recursion import OWN_PROMPT_MARK, is_own_folder
-from palaver.core.spending import Spent
+from palaver.core.home import OWN_PROMPT_MARK, Home, is_own_folder
+from palaver.core.reports import Spent
+from palaver.core.results import CitedAnswer
 from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer

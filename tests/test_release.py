@@ -13,7 +13,7 @@ import pytest
 
 from palaver import __version__
 from palaver.agents.toolset import find_toolset
-from palaver.core.installation import DISTRIBUTION
+from palaver.core.home import DISTRIBUTION
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "tests" / "schemas"

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
-from palaver.cli.options import date_option
-from palaver.core.clock import day_end, day_start
+from palaver.cli.output import date_option
+from palaver.core.conversation import day_end, day_start
 from palaver.core.query import Filters
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.templates.render import Renderer

@@ -2,6 +2,8 @@
 
 It is loaded from `agents/search-conversation.md`. Claude Code loads the same file as a subagent, and
 `companion_texts.py` converts it for other agents.
+
+Limits of one question to a language model.
 """
 
 import re
@@ -59,3 +61,15 @@ def agent_definition() -> AgentDefinition:
     fields, prompt = front_matter(source())
     tools = tuple(name.strip() for name in fields["tools"].split(","))
     return AgentDefinition(fields["name"], fields["description"], tools, fields["model"], prompt)
+
+
+class LoopLimits(Struct, frozen=True):
+    """Limits of one question: messages of the model, tokens of all its calls, seconds, and dollars.
+
+    `cost` also serves as the budget, so it enables the model. If `cost` is None, the settings must contain a budget.
+    """
+
+    turns: int = 8
+    tokens: int = 100_000
+    seconds: float = 180
+    cost: float | None = None

@@ -1,21 +1,344 @@
-"""Search for the archived entries from which rules compose an answer."""
+"""Archive that counts its searches, details and excerpts, and the tokens that they cost when printed.
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+Findings from the shell commands of past sessions: the commands for a task, and the fixes of an error.
+
+They answer the same questions as `palaver how` (such as "how do I run the tests") and `palaver fix`.
+
+Ranking of the conversations and entries for an answer, and whether the best one answers it.
+
+Search for the archived entries from which rules compose an answer.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.cited_answer import AnswerLabel
+from ...core.errors import InvalidInput
 from ...core.query import Filters, HitKind, Query
-from ...core.results import Detail, Hit, Results
-from ...templates.labels import has_transcript
-from .claims import Claim, claims_of
-from .evidence_ranking import best_hits, only_observations, place_of, ranked, related_passages, scores_of, second_hits
-from .metered_archive import MeteredArchive
+from ...core.reports import KnownFix, ProjectCommand, Remedy, many
+from ...core.results import AnswerLabel, AnswerReceipt, CitedSource, Detail, Finding, FindingKind, Hit, Results
+from ...core.tokens import count
+from ...observe.commands.known_fixes import known_fixes
+from ...observe.commands.project_commands import parse_task, project_commands, words_of
+from ...templates.environment import has_transcript
+from .citation_check import Claim, claims_of
 from .question_plan import QuestionPlan, asks_for_newest, key_words, names_no_topic, plan, without_newest
-from .relevance import Relevance
-from .reversals import find_reversals, other_hits
+from .relevance import Relevance, find_reversals, other_hits
+
+if TYPE_CHECKING:
+    from ...core.results import TranscriptExcerpt
+    from ...search.archive_search import ArchiveSearch
+    from ...templates.render import Renderer
+
+
+class MeteredArchive:
+    """Search, details and excerpts of an archive, with their costs. Direct calls of `archive` are not counted."""
+
+    def __init__(self, archive: "ArchiveSearch", renderer: "Renderer") -> None:
+        self.archive, self.renderer = archive, renderer
+        self._tokens = self._searches = self._details = self._reads = 0
+
+    def find(self, query: "Query") -> "Results":
+        """Search, and add the tokens of the printed hits to the costs."""
+        results = self.archive.find(query, snippets=False)
+        self._searches += 1
+        self._tokens += count(self.renderer.search(results))
+        return results
+
+    def details(self, ids: Sequence[str]) -> tuple["Detail", ...]:
+        """Return the details of these IDs, and add their tokens to the costs."""
+        details = self.archive.details(ids)
+        self._details += len(details)
+        self._tokens += count(self.renderer.observations(details))
+        return details
+
+    def read(self, path: str, start_line: int, end_line: int) -> "TranscriptExcerpt":
+        """Read an excerpt of a transcript, and add its tokens to the costs."""
+        excerpt = self.archive.read(path, start_line, end_line)
+        self._reads += 1
+        self._tokens += count(self.renderer.read(excerpt))
+        return excerpt
+
+    def receipt(self, paths: Sequence[str] = ()) -> AnswerReceipt:
+        """Return a receipt with the costs so far and the total tokens of the conversations at these paths."""
+        return AnswerReceipt(
+            read_tokens=self._tokens,
+            transcript_tokens=sum(map(self.archive.conversation_tokens, paths)),
+            searches=self._searches,
+            details=self._details,
+            reads=self._reads,
+        )
+
+
+_HOW: Final = re.compile(
+    r"\W*(?:how (?:do|can|could|should|would|did) (?:i|we|you|one)|how to|(?:what|which) (?:is the )?commands?)\b",
+    re.IGNORECASE,
+)
+_FIX: Final = re.compile(
+    r"""\W*(?: (?:how\ (?:did|do|can)\ (?:i|we|you)|how\ to)\ (?:fix|solve|repair|resolve)
+    | what\ (?:fixe[sd]|solve[sd]|repair(?:s|ed)) | (?:known\ )?fix(?:es)?\ (?:for|of) | have\ we\ seen
+    | why\ (?:do|does|did)\ (?:i|we)\ (?:get|see) )\b (?:\ (?:the|this|an?))? (?:\ errors?\b:?)?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ERROR: Final = re.compile(
+    r"\b(?:\w*Error|\w*Exception|error|fatal|panic)\b:|\b(?:cannot|can['’]t|could not|no such|not found|undefined"
+    r"|unknown|unrecognized|unexpected|permission denied|exit (?:code|status))\b",
+    re.IGNORECASE,
+)
+"""Pattern for words of error messages."""
+_QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{8,})[\"”`]")
+_FAILURE: Final = re.compile(r"\b(?:errors?|exceptions?|messages?|fail(?:s|ed)?|crash(?:es|ed)?)\b", re.IGNORECASE)
+"""Pattern for words such as `error` or `failed`. A quotation in a question counts as an error only beside such a
+word."""
+_GENERAL: Final = frozenset(
+    "all app application code command commands correctly here locally new program project repo repository use used"
+    " using version whole".split()
+)
+"""Words of a question that do not narrow down its task, such as "new" or "project"."""
+_COMMANDS: Final = 3
+"""Maximum number of commands in an answer."""
+_FIXES: Final = 2
+"""Maximum number of fixes in an answer."""
+_ERROR_WORDS: Final = 2
+"""Minimum number of key words in an error message that is searched for."""
+
+
+class FoundCommands(Struct, frozen=True):
+    """Commands for a task, or fixes of an error, each with the newest exchange that shows it.
+
+    `advice` names the command that lists all commands or fixes.
+    """
+
+    found: tuple[ProjectCommand | KnownFix, ...] = ()
+    details: tuple[Detail, ...] = ()
+    advice: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if these findings are the whole answer, so that no other entries are needed."""
+        return any(isinstance(each, ProjectCommand) for each in self.found)
+
+    def findings(self, labels: Mapping[str, str]) -> list[Finding]:
+        """Return one finding per command or fix, with its exchange as the source.
+
+        `labels` maps paths to short names.
+        """
+        return [_finding(each, detail, labels) for each, detail in zip(self.found, self.details, strict=True)]
+
+
+def find_commands(archive: MeteredArchive, question: str, filters: Filters, here: str) -> FoundCommands:
+    """Return the commands or the fixes that a question asks for, or nothing if it asks for something else.
+
+    Commands of the project `here` are preferred. With a date filter, the result is empty, because commands have no
+    dates.
+    """
+    if filters.after is not None or filters.before is not None:
+        return FoundCommands()
+    lead = _HOW.match(question)
+    if lead and (commands := _commands(archive, question[lead.end() :], filters.projects, here)):
+        return _opened(archive, commands, f"To list all commands: palaver how {shlex.quote(commands[0].task)}")
+    error = _error_of(question)
+    if fixes := _fixes(archive, error, filters.projects):
+        return _opened(archive, fixes, f"To list all fixes: palaver fix {shlex.quote(error)}")
+    return FoundCommands()
+
+
+def _commands(archive: MeteredArchive, asked: str, projects: tuple[str, ...], here: str) -> Sequence[ProjectCommand]:
+    """Return the commands of one project for the task that `asked` names, or one command of each of several projects.
+
+    All words of `asked` must name the task, the project, or a part of the command.
+    """
+    task, words = parse_task(asked)
+    if not task:
+        return ()
+    store = archive.archive.store
+    found = project_commands(store, task, projects or ((here,) if here else ()))
+    if not found and here and not projects:
+        found = project_commands(store, task)
+    found = [each for each in found if words - _GENERAL <= words_of(f"{each.project} {each.command} {each.usual}")]
+    first: dict[str, ProjectCommand] = {}
+    for each in found:
+        first.setdefault(each.project, each)
+    return (list(first.values()) if len(first) > 1 else found)[:_COMMANDS]
+
+
+def _fixes(archive: MeteredArchive, error: str, projects: tuple[str, ...]) -> Sequence[KnownFix]:
+    try:
+        return known_fixes(archive.archive, archive.archive.store, error, projects)[:_FIXES] if error else ()
+    except InvalidInput:  # The line that states the failure is too short to search for.
+        return ()
+
+
+def _error_of(question: str) -> str:
+    """Return the error whose fix a question asks for, or an empty text."""
+    lead, quoted, states_error = _FIX.match(question), _QUOTED.search(question), _ERROR.search(question)
+    if quoted and (lead or states_error or _FAILURE.search(question)):
+        error = quoted[1]
+    elif lead:
+        error = question[lead.end() :]
+    else:
+        error = question if states_error else ""
+    return error.strip(" ?.:") if len(key_words(error)) >= _ERROR_WORDS else ""
+
+
+def _opened(archive: MeteredArchive, found: Sequence[ProjectCommand | KnownFix], advice: str) -> FoundCommands:
+    """Fetch the exchange of each command or fix, and return them together with the advice."""
+    by_id = {detail.id: detail for detail in archive.details([each.id for each in found])}
+    return FoundCommands(tuple(found), tuple(by_id[each.id] for each in found), advice)
+
+
+def _finding(found: ProjectCommand | KnownFix, detail: Detail, labels: Mapping[str, str]) -> Finding:
+    source = CitedSource(
+        found.id, detail.session_id, labels[detail.path], detail.path, detail.start_line, detail.end_line
+    )
+    if isinstance(found, KnownFix):
+        return Finding(FindingKind.FIX, f"{_remedy(found)}. The error: {found.error}", (source,), found.at)
+    runs = f"{many(found.succeeded + found.failed, 'run')} in {many(found.sessions, 'session')}"
+    failed = f", {found.failed:,} failed" if found.failed else ""
+    mostly = f", mostly `{found.usual}`" if found.usual != found.command else ""
+    project = f"{found.project}: " if found.project else ""
+    return Finding(FindingKind.COMMAND, f"{project}`{found.command}`{mostly} ({runs}{failed}).", (source,), found.at)
+
+
+def _remedy(fix: KnownFix) -> str:
+    match fix.remedy:
+        case Remedy.INSTEAD:
+            return f"`{fix.worked}` worked instead of `{fix.command}`"
+        case Remedy.BEFORE:
+            return f"`{fix.command}` worked after `{fix.worked}`"
+        case Remedy.EDIT:
+            return f"`{fix.command}` worked after edits of {', '.join(f'`{file}`' for file in fix.files)}"
+
+
+_CITED: Final = 4
+"""Maximum number of conversations that are cited if the best match is good.
+
+Additional decisions and fixes do not count. Measured on 519 questions about 98 sessions: the correct conversation is
+among the first four for 81 %, and among the first six for 83 %.
+"""
+_SHARE: Final = 0.6
+"""Minimum score of a conversation, as a share of the best score.
+
+On 519 questions about 98 sessions, this share keeps every correct session that is among the first four, and cites 3.2
+conversations on average.
+"""
+_SECOND: Final = 0.1
+"""Weight of the second hit of a conversation, which is added to the score of its first hit."""
+_WORDS: Final = 0.15
+"""Additional score of an entry with a sentence that contains all words of the question, as a share of its score."""
+_WEAK: Final = 0.28
+"""Minimum score of a conversation that comes before the documents."""
+_CONTAINED: Final = 0.3
+"""Minimum share of the question's words in one sentence of the best conversation. Rare words weigh more."""
+_MARGIN: Final = 0.8
+"""Maximum score of any other conversation, as a share of the best score.
+
+If both hold, and the archive contains each word of the question, the first finding is called the best answer. The
+values were chosen on one half of 559 questions about 98 sessions (`python -m bench.ask`).
+"""
+_WORDS_OF_KIND: Final = 0.2
+"""Minimum share of the question's words in a sentence of an additional decision or fix."""
+
+
+class RankedEntries(NamedTuple):
+    """Entries, best first. `is_certain` is True if the best entry probably answers the question."""
+
+    details: tuple[Detail, ...]
+    is_certain: bool
+
+
+def only_observations(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits that are observations, or all hits if none is."""
+    return [hit for hit in hits if hit.kind == HitKind.OBSERVATION] or hits
+
+
+def place_of(hit: Hit) -> str:
+    """Return the key by which hits are grouped: the path of a transcript, or the ID of a hit without a transcript."""
+    return hit.path if has_transcript(hit) else hit.id
+
+
+def scores_of(hits: Sequence[Hit]) -> dict[str, float]:
+    """Return a score for each key of `place_of`: the score of its first hit, plus a part of the score of its second."""
+    found: dict[str, list[float]] = {}
+    for hit in hits:
+        found.setdefault(place_of(hit), []).append(hit.score)
+    return {name: first + _SECOND * sum(others[:1]) for name, (first, *others) in found.items()}
+
+
+def best_hits(hits: Sequence[Hit], scores: Mapping[str, float]) -> Iterator[Hit]:
+    """Yield the first hit of each conversation with at least `_SHARE` of the best score.
+
+    An observation comes before an exchange without observations, which is often a request without an answer.
+    """
+    first: dict[str, Hit] = {}
+    for hit in sorted(hits, key=lambda each: each.kind == HitKind.EXCHANGE):
+        first.setdefault(place_of(hit), hit)
+    best = max((scores[name] for name in first), default=0.0)
+    for name in sorted(first, key=lambda each: -scores[each]):
+        if scores[name] >= _SHARE * best:
+            yield first[name]
+
+
+def second_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
+    """Return a second hit from the conversation of the first chosen hit, if there is one."""
+    known = {hit.id for hit in chosen}
+    return [hit for hit in hits if chosen and hit.id not in known and place_of(hit) == place_of(chosen[0])][:1]
+
+
+def related_passages(passages: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
+    """Return the passages of documents whose score is at least `_SHARE` of the best score of a hit."""
+    best = max((hit.score for hit in hits), default=0.0)
+    return [hit for hit in passages if hit.score >= _SHARE * best]
+
+
+def ranked(
+    details: Sequence[Detail],
+    claims: Mapping[str, Sequence[Claim]],
+    relevance: Relevance,
+    scores: Mapping[str, float],
+) -> RankedEntries:
+    """Return the entries for an answer: the best entries in `scores`, then the additional decisions and fixes.
+
+    If the best match is certain, at most `_CITED` entries of `scores` are returned. All but the best of these must
+    share a word with the question. If it is uncertain, all entries of `scores` are returned, because any of them can be
+    the answer.
+
+    Exchanges that only repeat a prompt are left out, unless all entries of `scores` are like this. Documents come after
+    the conversations that match well.
+    """
+    shares = {one.id: max(relevance.share(text) for text in texts_of(one, claims)) for one in details}
+    matches = {name: score * (1 + _WORDS * shares[name]) for name, score in scores.items() if name in shares}
+    stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
+    scored = [one for one in stating if one.id in matches] or [one for one in details if one.id in matches]
+    if not scored:  # another process has just removed the entries
+        return RankedEntries((), is_certain=False)
+
+    def place(detail: Detail) -> tuple[bool, bool, float]:
+        match = matches[detail.id]
+        return match < _WEAK, detail.kind in {HitKind.DOCUMENT, HitKind.CODE}, -match
+
+    best, *others = sorted(scored, key=place)
+    next_score = max((score for name, score in scores.items() if name != best.id), default=0.0)
+    contained = max(share for one, share in zip(details, shares.values(), strict=True) if one.path == best.path)
+    is_certain = contained >= _CONTAINED and next_score <= _MARGIN * scores[best.id]
+    related = [one for one in others if shares[one.id]][: _CITED - 1] if is_certain else others
+    extra = [one for one in stating if one.id not in matches and shares[one.id] >= _WORDS_OF_KIND]
+    return RankedEntries((best, *related, *extra), is_certain)
+
+
+def _states(claims: Sequence[Claim]) -> bool:
+    return not all(claim.is_request for claim in claims)
+
+
+def texts_of(detail: Detail, claims: Mapping[str, Sequence[Claim]]) -> list[str]:
+    """Return the title of an entry and its sentences."""
+    return [detail.observation.title, *(claim.text for claim in claims[detail.id])]
+
 
 _OPENED: Final = 6
 """Maximum number of conversations whose best entry is opened. A weak answer cites all of them."""

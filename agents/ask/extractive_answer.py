@@ -1,30 +1,130 @@
-"""Answers without a language model, composed of sentences from the archive."""
+"""Findings that replace or contradict each other.
+
+Quotation from the transcript lines of an entry, for a question that the text of the entry does not answer.
+
+Answers without a language model, composed of sentences from the archive.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ...core.cited_answer import AnswerLabel, CitedAnswer, CitedSession, CitedSource, Finding, FindingKind
-from ...core.clock import show_day
+from ...core.conversation import Kind, Origin, show_day
+from ...core.errors import PalaverError
 from ...core.observation import ObservationType
-from ...core.origin import Origin
 from ...core.query import Filters
-from ...core.results import Detail, TimeExpression
-from .command_findings import find_commands
-from .evidence_ranking import texts_of
-from .evidence_search import FoundEvidence, find_evidence, labels_of
-from .finding_conflicts import with_conflicts
-from .finding_text import BEST, OTHER, finding_of, passage_of
-from .metered_archive import MeteredArchive
-from .named_scope import NamedScope, named_scope
+from ...core.results import (
+    AnswerLabel,
+    CitedAnswer,
+    CitedSession,
+    CitedSource,
+    Detail,
+    Finding,
+    FindingKind,
+    TimeExpression,
+    TranscriptExcerpt,
+)
+from .citation_check import Claim, is_statement, sentences_of
+from .evidence_search import FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of, texts_of
+from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of
 from .question_plan import asks_for_open_items, key_words, names_no_topic
-from .quotation import quoted_claim
-from .relevance import repeats
+from .relevance import Relevance, compare, repeats
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
     from ...templates.render import Renderer
+
+_CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
+"""Kinds of findings that state a rule or choice for the future. Two of them can contradict each other."""
+
+
+def with_conflicts(
+    findings: Sequence[Finding], details: Sequence[Detail], reversals: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """Add to each finding the IDs of the findings that replace or contradict it.
+
+    The archive stores replacements within a session, and `reversals` maps entries to later entries that state the
+    opposite. In addition, `RuleJudge` compares the titles of each pair of decisions and patterns. If the first finding
+    is replaced, its replacement moves to the front, or else the first finding that is not replaced.
+    """
+    if not findings:
+        return []
+    by_id = {detail.id: detail for detail in details}
+    superseded = {one.id: one.replaced_by.id for one in details if one.replaced_by}
+    superseded = {**(reversals or {}), **superseded}
+    against: dict[str, list[str]] = {}
+    claims = sorted((each for each in findings if each.kind in _CLAIMS), key=lambda each: each.at or 0)
+    for older, newer in combinations([by_id[each.sources[0].id] for each in claims], 2):
+        verdict = compare(older.observation.title, newer.observation.title).verdict
+        if verdict == "supersedes":
+            superseded.setdefault(older.id, newer.id)
+        elif verdict == "contradicts":
+            against.setdefault(older.id, []).append(newer.id)
+            against.setdefault(newer.id, []).append(older.id)
+    shown = {finding.sources[0].id for finding in findings}
+    marked = [
+        replace(
+            each,
+            superseded_by=superseded.get(each.sources[0].id, ""),
+            contradicts=tuple(one for one in against.get(each.sources[0].id, ()) if one in shown),
+        )
+        for each in findings
+    ]
+    first = _newest(marked) or next((each for each in marked if not each.superseded_by), marked[0])
+    return [first, *(each for each in marked if each is not first)]
+
+
+def _newest(marked: Sequence[Finding]) -> Finding | None:
+    """Return the finding that finally replaces the first one, or None if it is not among the findings."""
+    by_id = {finding.sources[0].id: finding for finding in marked}
+    found: Finding | None = marked[0]
+    for _ in marked:
+        if found is None or not found.superseded_by:
+            break
+        found = by_id.get(found.superseded_by)
+    return found
+
+
+_ENOUGH = 0.5
+"""No quotation is added if a sentence of the entry contains at least this share of the question's words."""
+_BETTER = 0.2
+"""Minimum by which a quotation's share of the question's words must exceed the best share in the entry."""
+_LINES = 60
+"""Maximum number of transcript lines that are read for a quotation."""
+
+
+def quoted_claim(
+    archive: MeteredArchive, detail: Detail, claims: Sequence[Claim], relevance: Relevance
+) -> Claim | None:
+    """Read the transcript lines of an entry, and return the most relevant sentence of a prompt or answer.
+
+    Return None if the entry itself is about as relevant, or if the lines cannot be read.
+    """
+    best = max(relevance.share(text) for text in (detail.observation.title, *(each.text for each in claims)))
+    if best >= _ENOUGH or not detail.end_line:
+        return None
+    last = min(detail.end_line, detail.start_line + _LINES - 1)
+    try:
+        excerpt = archive.read(detail.path, detail.start_line, last)
+    except PalaverError:
+        return None
+    quote = max(_said(excerpt), key=lambda claim: relevance.share(claim.text), default=None)
+    if quote is None or relevance.share(quote.text) < best + _BETTER:
+        return None
+    return quote
+
+
+def _said(excerpt: TranscriptExcerpt) -> Iterator[Claim]:
+    """Yield each sentence of the prompts and answers, in quotation marks and with its line."""
+    for exchange in excerpt.exchanges:
+        for turn in exchange.turns:
+            if turn.kind is Kind.PROMPT or turn.is_reply:
+                for text in sentences_of(turn.text):
+                    if turn.kind is Kind.PROMPT or is_statement(text):
+                        yield Claim(f"“{text}”", turn.line, turn.line)
+
 
 ANSWER_TOKENS: Final = 2_000
 """Default maximum tokens of an answer."""

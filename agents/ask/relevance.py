@@ -1,11 +1,27 @@
-"""Relevance of a sentence to a question, computed from the words that both contain."""
+"""Relevance of a sentence to a question, computed from the words that both contain.
+
+Comparison of an older and a newer statement by rules.
+
+Statements about a question that a later statement reverses: `not published`, and later `live in the registry`.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
+from ...core.conversation import Milliseconds
+from ...core.observation import ObservationType
+from ...core.query import HitKind
+from ...core.results import Detail, Hit, Results
 from ...search.query.tokenizer import terms
+from .citation_check import FILE_NAME, Claim, is_statement, sentences_of
 from .question_plan import key_words
+
+if TYPE_CHECKING:
+    from ...observe.memory.statement_parser import ParsedStatement
 
 
 class Relevance:
@@ -50,3 +66,149 @@ def repeats(text: str, known: Iterable[str], share: float = 0.7) -> bool:
     """Return whether one of the known texts contains at least the given share of the text's words."""
     own = frozenset(terms(text))
     return any(len(own & frozenset(terms(each))) >= share * len(own) for each in known)
+
+
+class StatementPair(NamedTuple):
+    """Verdict of `RuleJudge` on a newer statement, and the clauses of both statements."""
+
+    verdict: str
+    is_conflict: bool
+    older: "Sequence[ParsedStatement]"
+    newer: "Sequence[ParsedStatement]"
+
+
+def compare(older: str, newer: str) -> StatementPair:
+    """Compare two statements."""
+    # Few answers compare statements, and loading the rules takes 40 ms.
+    from ...observe.memory import contradictions as rule_judge
+    from ...observe.memory import statement_parser
+
+    judgement = rule_judge.RuleJudge().judge(older, newer)
+    clauses = statement_parser.clauses
+    return StatementPair(judgement.verdict, judgement.conflict, clauses(older), clauses(newer))
+
+
+_OTHERS: Final = 3
+"""Maximum number of further hits that are opened because they may reverse a statement."""
+_OTHER_SCORE: Final = 0.33
+"""Minimum score of such a hit, as a share of the best score."""
+_ABOUT: Final = 0.4
+"""Minimum share of the question's words that both statements contain, so that both are about the question."""
+_COMPARED: Final = 10
+"""Number of hits of a search whose statements are compared."""
+_OWN_WORDS: Final = 5
+"""Maximum number of content words that a clause does not share with a clause of opposite polarity."""
+_WORK: Final = {ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR}
+_STATED: Final = {HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY}
+
+
+class Statements(NamedTuple):
+    """Statements of one entry about a question, and the time of the entry."""
+
+    id: str
+    at: Milliseconds
+    texts: tuple[str, ...]
+
+
+def other_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
+    """Return the best hits, among those not chosen, that may reverse a chosen one, or be reversed by it."""
+    taken, best = {hit.id for hit in chosen}, max((hit.score for hit in chosen), default=0.0)
+    others = (hit for hit in hits if hit.id not in taken and hit.score >= _OTHER_SCORE * best and hit.at is not None)
+    return sorted(others, key=lambda hit: -hit.score)[:_OTHERS]
+
+
+def find_reversals(
+    details: Sequence[Detail], claims: Mapping[str, Sequence[Claim]], relevance: Relevance
+) -> dict[str, str]:
+    """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it."""
+    entries = (
+        Statements(detail.id, detail.observation.at or 0, tuple(_about_question(detail, claims[detail.id], relevance)))
+        for detail in details
+        if detail.kind in _STATED
+    )
+    return _reversed_by([entry for entry in entries if entry.texts], relevance)
+
+
+def newest_first(results: Results) -> Results:
+    """Return the results with each reversed hit directly after the hit that reverses it, which it then names.
+
+    Only the most relevant statement of each of the first hits is compared, so that a search stays fast.
+    """
+    first = [hit for hit in results.hits[:_COMPARED] if hit.kind in _STATED and hit.at is not None]
+    texts = {hit.id: list(_statements(hit)) for hit in first}
+    relevance = Relevance(" ".join(results.query.concepts), [text for some in texts.values() for text in some])
+    best = {public: max(some, key=relevance.share) for public, some in texts.items() if some}
+    entries = [Statements(hit.id, hit.at or 0, (best[hit.id],)) for hit in first if hit.id in best]
+    found = _reversed_by([entry for entry in entries if relevance.share(*entry.texts) >= _ABOUT], relevance)
+    if not found:
+        return results
+    ordered = list(results.hits)
+    for older, newer in found.items():
+        places = {hit.id: place for place, hit in enumerate(ordered)}
+        if places[older] < places[newer]:
+            ordered.insert(places[newer], ordered.pop(places[older]))
+    # The cursors keep their positions, so that the next page is the same.
+    return replace(
+        results,
+        hits=tuple(
+            replace(hit, reversed_by=found.get(hit.id, ""), cursor=at.cursor)
+            for hit, at in zip(ordered, results.hits, strict=True)
+        ),
+    )
+
+
+def _statements(hit: Hit) -> Iterator[str]:
+    """Yield the title of an observation or memory, and the sentences of the facts and of the snippet of a hit."""
+    if hit.kind != HitKind.EXCHANGE and hit.type not in _WORK:
+        yield hit.title
+    for text in (*hit.facts, hit.snippet):
+        yield from (each for each in sentences_of(text) if is_statement(each) and not FILE_NAME.match(each))
+
+
+def _reversed_by(entries: Sequence[Statements], relevance: Relevance) -> dict[str, str]:
+    """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it."""
+    ordered, found = sorted(entries, key=lambda entry: entry.at), dict[str, str]()
+    for place, older in enumerate(ordered):
+        for newer in ordered[place + 1 :]:
+            if newer.at > older.at and any(
+                _is_reversed(one, other, relevance) for one in older.texts for other in newer.texts
+            ):
+                found[older.id] = newer.id
+    return found
+
+
+def _about_question(detail: Detail, claims: Sequence[Claim], relevance: Relevance) -> Iterator[str]:
+    """Yield the statements of an entry that contain enough words of the question.
+
+    Prompts and reports of changes are left out: `reader.py: ...`, or the title of a feature or a fix.
+    """
+    texts = [claim.text for claim in claims if not claim.is_request]
+    if detail.kind != HitKind.EXCHANGE and detail.observation.type not in _WORK:
+        texts.append(detail.observation.title)
+    for text in dict.fromkeys(texts):
+        if not FILE_NAME.match(text) and relevance.share(text) >= _ABOUT and not text.rstrip("”\"'").endswith("?"):
+            yield text
+
+
+def _is_reversed(older: str, newer: str, relevance: Relevance) -> bool:
+    """Return whether both statements are about the same words of the question, and cannot both be true."""
+    if relevance.common(older, newer) < _ABOUT:
+        return False
+    pair = compare(older, newer)
+    return pair.is_conflict or _differ_in_polarity(pair, relevance)
+
+
+def _differ_in_polarity(pair: StatementPair, relevance: Relevance) -> bool:
+    """Return whether exactly one statement negates what both say about the question.
+
+    The clauses with most common words are compared. Clauses with many words of their own report different facts.
+    """
+    clauses = [(len(old.stems & new.stems), old, new) for old in pair.older for new in pair.newer]
+    most = max((common for common, _, _ in clauses), default=0)
+    return most > 0 and all(
+        old.negated != new.negated
+        and relevance.common(" ".join(old.tokens), " ".join(new.tokens)) >= _ABOUT
+        and max(len(old.stems), len(new.stems)) - common <= _OWN_WORDS
+        for common, old, new in clauses
+        if common == most
+    )

@@ -11,12 +11,12 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, UnknownIds, UnknownProject
-from ...core.project import working_folders
+from ...core.home import working_folders
 from ...core.query import LIMIT_MAX, Filters, HitKind, Query
 from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
-from ...observe.llm.private_projects import PrivateProjects
+from ...observe.llm.model_settings import PrivateProjects
+from ...search.archive_search import SearchIndex
 from ...search.query.tokenizer import label, project_labels
-from ...search.search_index import SearchIndex
 
 _PAGES_MAX: Final = 4
 """Maximum number of result pages that are fetched to find enough hits outside private projects."""

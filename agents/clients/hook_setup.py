@@ -13,14 +13,12 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from ...core.errors import ClientConfigUnusable, InvalidInput
-from ...core.injection import SESSION_END, HookEvent
-from . import json_text
-from .client_file import backup_of, read_config
-from .client_setup import ConfigChange
-from .client_table import Client, find_client
+from ...core.reports import SESSION_END, HookEvent
+from . import config_format
+from .client_setup import ConfigChange, backup_of, read_config
+from .client_table import Client, ServerEntry, find_client
 from .companion_files import has_hook_file
 from .config_format import UnusableText, as_table, problem_of
-from .server_entry import ServerEntry
 
 BACKUP_SUFFIX: Final = "-hooks"
 """Suffix of the backup made before hooks are added. The backup made before the server entry is added has no such
@@ -154,7 +152,7 @@ def has_claude_plugin() -> bool:
     """Return whether Claude Code's user settings enable the plugin. Project settings are not read."""
     try:
         text = (read_config(_CLAUDE_SETTINGS.path) or b"").decode()
-        enabled = as_table(json_text.read(text).get("enabledPlugins", {}), "enabledPlugins")
+        enabled = as_table(config_format.read(text).get("enabledPlugins", {}), "enabledPlugins")
     except (ValueError, ClientConfigUnusable):
         return False
     return any(value and name.startswith("palaver@") for name, value in enabled.items())
@@ -183,7 +181,7 @@ def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
     Raises:
         UnusableText: The section is not a table, or the value of a needed event is not a list.
     """
-    section = as_table(json_text.read(text).get(_SECTION, {}), _SECTION)
+    section = as_table(config_format.read(text).get(_SECTION, {}), _SECTION)
     if odd := [name for name in needed if not isinstance(section.get(name, []), list)]:
         raise UnusableText(f"`{_SECTION}.{odd[0]}` is not a list")
     return {name: cast("list[object]", value) for name, value in section.items() if isinstance(value, list)}
@@ -196,9 +194,11 @@ def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) 
         wanted = [*_others(known or []), *([groups[name]] if name in groups else [])]
         if wanted == (known or []):
             continue
-        text = json_text.put(text, (_SECTION, name), wanted) if wanted else json_text.drop(text, (_SECTION, name))
-    if not groups and json_text.read(text).get(_SECTION) == {}:
-        text = json_text.drop(text, (_SECTION,))
+        text = (
+            config_format.put(text, (_SECTION, name), wanted) if wanted else config_format.drop(text, (_SECTION, name))
+        )
+    if not groups and config_format.read(text).get(_SECTION) == {}:
+        text = config_format.drop(text, (_SECTION,))
     return text
 
 
@@ -225,7 +225,7 @@ def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | 
 
 def _check(text: str, after: str, wanted: Mapping[str, Sequence[Any]]) -> None:
     """Raise `UnusableText` unless the new text parses to the old values with the wanted groups."""
-    old, new = json_text.read(text), json_text.read(after)
+    old, new = config_format.read(text), config_format.read(after)
     section = {**old.pop(_SECTION, {}), **wanted}
     expected = {name: value for name, value in section.items() if value != []}
     found = {name: value for name, value in as_table(new.pop(_SECTION, {}), _SECTION).items() if value != []}

@@ -1,12 +1,28 @@
-"""The 12 tools of the fabric toolset, in the order of its specification."""
+"""Fabric tool for code: search the indexed files of a project.
 
-from ..json_reply import error_reply
-from ..toolset import Effect, Tool, Toolset
-from .code_tool import search_code
-from .current_tool import get_current
+Fabric tool that adds this server to the configuration of a client.
+
+The 12 tools of the fabric toolset, in the order of its specification.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from ...core.conversation import show_millisecond
+from ...core.document import ChunkKind, CodeStatus, DocumentFilter
+from ...core.errors import DocumentOutsideRoots, InvalidInput
+from ...core.home import root_of
+from ...core.reports import many
+from ...search.query.query_analysis import redacted
+from ...templates.quote import clean
+from ..clients.client_setup import apply, backup_of, plan, snippet
+from ..clients.client_table import CLIENTS, IMAGE, ServerEntry, docker_server, find_client, own_server
+from ..toolset import Effect, Tool, ToolReply, Toolset, error_reply
 from .event_tool import report_event
-from .fabric_context import FabricContext
-from .fabric_data import (
+from .fabric_context import FabricContext, Limit, ProjectPath, Similarity, Text
+from .fabric_replies import (
     CodeSearchReply,
     CurrentReply,
     DeleteReply,
@@ -20,10 +36,230 @@ from .fabric_data import (
     SummarizeReply,
     UpdateReply,
 )
-from .layer_tools import context_delete_question, delete, get, list_memories, recall, store, update
-from .orient_tool import orient
-from .setup_tool import setup
-from .summary_tool import summarize, summarize_question
+from .layer_tools import (
+    context_delete_question,
+    delete,
+    get,
+    list_memories,
+    recall,
+    store,
+    summarize,
+    summarize_question,
+    update,
+)
+from .orient_tool import get_current, orient
+
+_UNITS: Final[dict[str, tuple[str, ...]]] = {
+    "function": ("function",),
+    "class": ("class",),
+    "interface": ("interface",),
+    "type": ("type",),
+    "enum": ("enum",),
+    "const": ("constant",),
+    "method": ("method",),
+    "export": (),
+}
+_NOTHING: Final = {
+    "text": "No line contains the text. Mode semantic searches by meaning.",
+    "symbol": "No symbol has this name. Mode semantic searches by meaning.",
+    "semantic": "No unit reaches a similarity of {threshold:g}. Lower the threshold, or use mode text or symbol.",
+}
+"""Note in the reply if nothing is found, by search mode."""
+_KINDS: Final = {"constant": "const"}
+_EXPORTS: Final = 50
+"""Number of search results among which exported symbols are selected."""
+
+
+def search_code(
+    fabric: FabricContext,
+    query: Annotated[Text, Field(description="Text, name of a symbol, or question")],
+    mode: Annotated[
+        Literal["text", "symbol", "semantic"], Field(description="Match literal lines, names, or meaning")
+    ] = "semantic",
+    language: Annotated[str | None, Field(description="Only this language")] = None,
+    file_pattern: Annotated[str | None, Field(alias="filePattern", description="Glob, such as src/**/*.ts")] = None,
+    symbol_kind: Annotated[
+        Literal["function", "class", "interface", "type", "enum", "const", "export", "method"] | None,
+        Field(alias="symbolKind", description="Only symbols of this kind"),
+    ] = None,
+    limit: Limit = 10,
+    threshold: Similarity = 0.5,
+    include_content: Annotated[bool, Field(alias="includeContent", description="Return source code")] = True,
+    project_path: ProjectPath = None,
+) -> ToolReply:
+    """Search the source code of a project. Its index is built on first use and updated when files changed."""
+    root, query = root_of(fabric.folder(project_path)), redacted(query, fabric.config.home)
+    status, note = _refreshed(fabric, root)
+    if mode == "semantic" and not note and (waiting := fabric.documents.count_unembedded()):
+        note = f"The index is incomplete: {many(waiting, 'unit')} not embedded yet."
+    wanted = DocumentFilter(
+        under=root,
+        pattern=file_pattern or "",
+        languages=(language,) if language else (),
+        kinds=(ChunkKind.CODE,),
+        units=_UNITS[symbol_kind] if symbol_kind else (),
+    )
+    most = _EXPORTS if symbol_kind == "export" else limit
+    match mode:
+        case "symbol":
+            rows = _symbol_rows(fabric, query, wanted, most, content=include_content)
+        case "text":
+            rows = _line_rows(fabric, query, wanted, most, content=include_content)
+        case "semantic":
+            rows = _unit_rows(fabric, query, wanted, most, threshold, content=include_content)
+    chosen = [row for text, row in rows if symbol_kind != "export" or text.lstrip().startswith("export")]
+    results = chosen[:limit]
+    if status.files and not (results or note):
+        note = _NOTHING[mode].format(threshold=threshold)
+    return fabric.reply(CodeSearchReply(results, _status_row(status), len(results), note), quotes=bool(results))
+
+
+def _refreshed(fabric: FabricContext, root: Path) -> tuple[CodeStatus, str]:
+    """Index the project on first use, and update the index if files changed.
+
+    Return the status of the index, and a note if the index is incomplete.
+    """
+    known = fabric.documents.code_status(root)
+    if fabric.config.home.read_only or (known.files and root in fabric.indexed and not known.is_stale):
+        return known, ""
+    if root in {Path.home().resolve(), Path(root.anchor)} or not root.is_dir():
+        return known, "" if known.files else f"Not indexed: {clean(str(root))} is not the folder of a project."
+    try:
+        done = fabric.documents.index_directory(root, fabric.target(2, root))
+    except DocumentOutsideRoots as error:
+        return known, clean(error.full_message)
+    fabric.indexed.add(root)
+    fabric.embed_waiting(done)
+    status = fabric.documents.code_status(root)
+    if done.queued or done.unembedded:
+        queued = [f"{many(done.queued, 'file')} not read"] if done.queued else []
+        waiting = [f"{many(done.unembedded, 'unit')} not embedded"] if done.unembedded else []
+        return status, f"The index is incomplete: {', '.join(queued + waiting)} yet."
+    return status, ""
+
+
+def _status_row(status: CodeStatus) -> dict[str, Any]:
+    indexed = None if status.newest is None else show_millisecond(status.newest)
+    return {
+        "totalFiles": status.files,
+        "totalSymbols": status.symbols,
+        "lastIndexed": indexed,
+        "isStale": status.is_stale,
+    }
+
+
+def _symbol_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return a pair for each code unit with this name: the signature of the unit, and its row in the reply."""
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for each in fabric.documents.code.symbols(query, wanted, limit=limit).symbols:
+        symbol = _symbol(each.name, each.unit, each.signature, (each.start_line, each.end_line), each.doc)
+        row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
+        row |= {"symbol": symbol, "match": each.match}
+        if content:
+            row["content"] = clean("\n".join(found.chunk.text for found in fabric.documents.get([each.id])))
+        rows.append((each.signature, row))
+    return rows
+
+
+def _line_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return a pair for each line of code that contains the text: the text of the line, and its row in the reply."""
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for each in fabric.documents.code.lines(query, wanted, limit=limit).lines:
+        row: dict[str, Any] = {"filePath": _shown(each.source_file, wanted), "language": each.language}
+        if each.line:  # Notebooks have no lines.
+            row["line"] = each.line
+        if each.name:
+            row["symbol"] = {"name": clean(each.name), "kind": _KINDS.get(each.unit, each.unit)}
+        if content:
+            row["content"] = clean("\n".join((*each.before, each.text, *each.after)))
+        rows.append((each.text, row))
+    return rows
+
+
+def _unit_rows(
+    fabric: FabricContext, query: str, wanted: DocumentFilter, limit: int, threshold: float, *, content: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return a pair for each code unit that is similar enough to a question: the signature of the unit, and its row."""
+    rows: dict[tuple[Path, int], tuple[str, dict[str, Any]]] = {}
+    for each in fabric.documents.code.units(query, wanted, limit=limit):
+        stored, chunk = each.stored, each.stored.chunk
+        row: dict[str, Any] = {"filePath": _shown(stored.source_file, wanted), "language": stored.language}
+        lines = chunk.start_line, chunk.end_line
+        if chunk.name:
+            row["symbol"] = _symbol(chunk.name, chunk.unit, chunk.signature, lines, chunk.doc)
+        elif lines[0]:
+            row |= {"lineStart": lines[0], "lineEnd": lines[1]}
+        row["similarity"] = round(each.calibrated, 4)
+        if content:
+            row["content"] = clean(chunk.text)
+        if each.calibrated >= threshold:  # A file can be indexed in several namespaces.
+            rows.setdefault((stored.source_file, stored.index), (chunk.signature, row))
+    return list(rows.values())
+
+
+def _symbol(name: str, unit: str, signature: str, lines: tuple[int, int], doc: str) -> dict[str, Any]:
+    fields = {"name": clean(name), "kind": _KINDS.get(unit, unit), "signature": clean(signature)}
+    return {**fields, "lineStart": lines[0], "lineEnd": lines[1], "docComment": clean(doc)}
+
+
+def _shown(file: Path, wanted: DocumentFilter) -> str:
+    """Return a path relative to the searched folder, or the whole path of a file outside of it."""
+    root = wanted.under
+    return clean(str(file.relative_to(root) if root is not None and file.is_relative_to(root) else file))
+
+
+_SERVED: Final = "conversation,fabric"
+"""Toolsets that the written entry serves: the default and this one."""
+_BUILD: Final = f"In a checkout, build the image with `docker build -t {IMAGE} .`. "
+_DONE: Final = {"add": "added to", "update": "updated in", "keep": "already configured in"}
+
+
+def setup(
+    fabric: FabricContext,
+    cli: Annotated[
+        Literal["opencode", "claude", "claude-code", "kimi", "codex", "gemini", "cursor", "docker", "generic"],
+        Field(description="Client. For docker and generic, no file is written"),
+    ],
+    server_path: Annotated[
+        str | None, Field(alias="serverPath", description="Absolute path of the palaver program. Default: this one")
+    ] = None,
+    use_docker: Annotated[bool, Field(alias="useDocker", description="Run the server in a container")] = False,
+    preview: Annotated[bool, Field(description="Return the entry without writing it")] = False,
+) -> ToolReply:
+    """Add this server to the configuration of a client. The rest of the file stays as it is, and has a backup."""
+    docker = use_docker or cli == "docker"
+    server = _server(fabric, server_path, docker=docker)
+    if cli in {"docker", "generic"}:
+        entries = [f"{client.title} ({client.path}):\n{snippet(client, server)}" for client in CLIENTS]
+        text = "\n".join(entries) if cli == "docker" else snippet(find_client("cursor"), server)
+        message = f"{_BUILD if docker else ''}Copy the entry into the configuration of your client."
+        done = SetupReply(cli, message, success=not preview, preview=preview, use_docker=docker, snippet=text)
+        return fabric.reply(done)
+    client = find_client(cli)
+    if preview:
+        message = f"This would be in {client.path}. Call context.setup without preview to write it."
+        entry = snippet(client, server)
+        return fabric.reply(SetupReply(cli, message, preview=True, use_docker=docker, snippet=entry))
+    change = plan(client, server)
+    apply(change)
+    backup = str(backup_of(change.path)) if change.keeps_backup else ""
+    mode = " (Docker mode)" if docker else ""
+    message = f"Palaver {_DONE[change.action]} {client.title}{mode}. Restart {client.title} to apply it."
+    return fabric.reply(SetupReply(cli, message, success=True, config_file=str(change.path), backup=backup))
+
+
+def _server(fabric: FabricContext, path: str | None, *, docker: bool) -> ServerEntry:
+    home = fabric.config.home
+    if docker:
+        return docker_server(home, _SERVED)
+    if path is not None and not Path(path).is_absolute():
+        raise InvalidInput(f"serverPath is not absolute: {path}", hint="Give the absolute path of palaver.")
+    return own_server(fabric.config.program if path is None else (path,), home, _SERVED)
+
 
 FABRIC = Toolset(
     name="fabric",

@@ -1,27 +1,39 @@
-"""Fabric tools for memories: store, recall, get, update, delete and list them."""
+"""Decay of layer 3 (memories of all projects): unused memories are archived, and the user can restore them.
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+Choice of a layer (session, project or all projects) for a new memory, by the first rule that matches.
 
-from msgspec import to_builtins
+Fabric tools for memories: store, recall, get, update, delete and list them.
+
+Fabric tool that condenses old memories of a layer into one summary.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from pydantic import Field
 
+from ...core.conversation import Milliseconds, Origin, least, show_day
 from ...core.errors import InvalidInput
-from ...core.memory import Memory, MemoryRevision, StoredMemory
-from ...core.memory_filter import MemoryFilter
+from ...core.memory import ACTIVE, Family, Memory, MemoryFilter, MemoryOrder, MemoryRevision, Relation, StoredMemory
 from ...core.query import Mode
+from ...core.reports import many
+from ...observe.memory import GLOBAL_NAMESPACES, MemoryCore
 from ...observe.mnemonics import forget_with_files
-from ...search.query.secret_placeholders import redacted
-from ...templates.memory_changes import undo_command
+from ...search.query.query_analysis import redacted
+from ...templates.environment import undo_command
+from ...templates.quote import brief
 from ...templates.truncation import fit_items, json_cost
-from ..delete_question import forget_question
-from ..json_reply import BUDGET, NOTICE
-from ..memory_uuid import uuid_of
-from ..toolset import WHOLE, ToolReply
-from .fabric_context import TTL, FabricContext, in_layers
-from .fabric_data import DeleteReply, FabricRecallReply, GetReply, ListReply, StoreReply, UpdateReply
-from .fabric_parameters import (
+from ..tool_calls import delete_question, forget_question, uuid_of
+from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply
+from .fabric_context import (
+    TTL,
+    Days,
+    FabricContext,
     LayerNumber,
     Limit,
     MemoryId,
@@ -33,12 +45,102 @@ from .fabric_parameters import (
     Seconds,
     SessionId,
     Similarity,
+    SummaryOptions,
     Text,
     TypeName,
     Weight,
+    in_layers,
 )
-from .fabric_replies import dated_row, memory_row, stored_fields
-from .layer_router import route
+from .fabric_replies import (
+    DeleteReply,
+    FabricRecallReply,
+    GetReply,
+    ListReply,
+    StoreReply,
+    SummarizeReply,
+    UpdateReply,
+    dated_row,
+    memory_row,
+    stored_fields,
+)
+
+KEPT_FROM: Final = 0.2
+"""Minimum strength. Weaker memories are archived."""
+_DAY: Final = 86_400_000
+_AGE, _IDLE = 28, 14
+"""Time constants in days of the two exponential decays: with age, and with the time since the last use."""
+_UNTOUCHED: Final = 28 * _DAY
+"""Minimum age in milliseconds of a memory that can be archived."""
+_DECLARED: Final = frozenset({"ai_inferred", "system_auto"})
+"""Values of the field `source` of memories that decay. Memories from the user or another toolset do not decay."""
+_BATCH: Final = 200
+
+
+def strength(stored: StoredMemory, at: Milliseconds) -> float:
+    """Return the strength of a memory, from 0 to 1.5, from its age, its last use and its number of uses."""
+    age, idle = at - stored.created, at - max(stored.created, stored.accessed or 0)
+    used = min(stored.accesses / 10, 0.5)
+    return 0.3 * exp(-age / _DAY / _AGE) + 0.7 * exp(-idle / _DAY / _IDLE) + used
+
+
+def archive_unused(core: MemoryCore, at: Milliseconds) -> list[StoredMemory]:
+    """Forget the memories that have become too weak, and return them. Pinned and protected memories are kept."""
+    wanted = MemoryFilter(
+        namespaces=GLOBAL_NAMESPACES,
+        states=ACTIVE,
+        pinned=False,
+        protected=False,
+        created_before=at - _UNTOUCHED,
+        valid_at=at,
+    )
+    longest_unused = core.page(wanted, order=MemoryOrder.ACCESSED, descending=False, limit=_BATCH)
+    weak = [each for each in longest_unused if each.memory.source in _DECLARED and strength(each, at) < KEPT_FROM]
+    return list(core.forget([each.id for each in weak], reason="unused").forgotten) if weak else []
+
+
+Layer: TypeAlias = Literal[1, 2, 3]
+
+_TAGS: Final[tuple[tuple[Layer, frozenset[str]], ...]] = (
+    (1, frozenset({"temp", "temporary"})),
+    (3, frozenset({"global", "universal"})),
+    (2, frozenset({"project", "local"})),
+)
+_TYPES: Final[dict[str, tuple[Layer, float]]] = {
+    "scratchpad": (1, 0.95),
+    "code_pattern": (3, 0.9),
+    "convention": (3, 0.9),
+    "decision": (2, 0.85),
+    "bug_fix": (2, 0.85),
+    "relationship": (3, 0.85),
+}
+
+
+class Route(Struct, frozen=True):
+    """Layer of a new memory, with the reason and the confidence of the choice, 0 to 1."""
+
+    layer: Layer
+    reason: str
+    confidence: float
+
+
+def route(memory_type: str, tags: Iterable[str], layer: Layer | None, ttl: float | None) -> Route:
+    """Return the requested layer, or else the layer that follows from the tags, the time-to-live or the type.
+
+    The case of tags is ignored.
+    """
+    if layer is not None:
+        return Route(layer, "requested layer", 1.0)
+    lowered = {tag.strip().lower() for tag in tags}
+    for each, names in _TAGS:
+        if found := sorted(lowered & names):
+            return Route(each, f"tag {found[0]}", 0.95)
+    if ttl is not None:
+        return Route(1, "time-to-live", 0.9)
+    if memory_type in _TYPES:
+        each, confidence = _TYPES[memory_type]
+        return Route(each, f"type {memory_type}", confidence)
+    return Route(2, "default", 0.6)
+
 
 _MODES = {"hybrid": Mode.BOTH, "semantic": Mode.VECTOR, "keyword": Mode.TEXT}
 _OWN_FIELDS = {"tags", "title", "source", "projectPath", "weight"}
@@ -260,3 +362,101 @@ def _other_fields(metadata: MetadataChange | NewMetadata) -> dict[str, Any]:
     """Return the metadata fields that are not stored in columns of the memory itself."""
     given = metadata.model_dump(by_alias=True, exclude_none=True)
     return {name: value for name, value in given.items() if name not in _OWN_FIELDS}
+
+
+_MAX: Final = 1_000
+"""Maximum number of memories that one call condenses."""
+_SNIPPETS: Final = 5
+_SNIPPET: Final = 40
+"""Maximum tokens that a summary quotes from one memory."""
+
+
+def summarize(
+    fabric: FabricContext,
+    session_id: SessionId,
+    options: Annotated[SummaryOptions, Field(description="Length and selection")],
+    layer: Annotated[Literal[2, 3], WHOLE, Field(description="2 project, 3 all projects")] = 2,
+    older_than_days: Annotated[Days, Field(alias="olderThanDays")] = 30,
+    project_path: ProjectPath = None,
+) -> ToolReply:
+    """Condense old memories of a layer into one summary, and archive them. The summary links to them.
+
+    Pinned memories, golden rules and memories in the user's own words stay.
+    """
+    fabric.enter(session_id)
+    folder, at = fabric.folder(project_path), fabric.clock()
+    old = _old(fabric, options, layer, older_than_days, folder)
+    if not old:
+        return fabric.reply(SummarizeReply("", 0, "Nothing to summarize.", layer))
+    memory = Memory(
+        _text(old, options.target_tokens, at),
+        "summary",
+        title=f"Summary of {len(old)} memories",
+        namespace=fabric.target(layer, folder),
+        project=project_path or "",
+        tags=("summary",),
+        metadata={"summarized": len(old)},
+        source="system_auto",
+        origin=least([each.memory.origin for each in old]),
+        pinned=True,
+    )
+    core = fabric.core
+    # If the process stops here, the summary and its memories both exist, so nothing is lost.
+    summary = core.remember(memory, replaces="").stored
+    for each in old:
+        core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
+    core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
+    undo = undo_command([each.id for each in old])
+    reply = SummarizeReply(uuid_of(summary), len(old), summary.memory.content, layer, undo)
+    return fabric.reply(reply, 20_000, quotes=True)
+
+
+def summarize_question(
+    fabric: FabricContext,
+    *,
+    options: SummaryOptions,
+    layer: int,
+    older_than_days: float,
+    project_path: str | None,
+    **_others: object,
+) -> str:
+    """Return the question to the user before `summarize`. It lists the memories to archive."""
+    old = _old(fabric, options, layer, older_than_days, fabric.folder(project_path))
+    items = [f"{each.id} [{each.memory.namespace}] {each.memory.title or each.memory.content}" for each in old]
+    return delete_question(f"Replace {many(len(old), 'memory', 'memories')} with a summary", items, "You can undo it.")
+
+
+def _old(
+    fabric: FabricContext, options: SummaryOptions, layer: int, older_than_days: float, folder: Path
+) -> list[StoredMemory]:
+    """Return the memories to condense, oldest first."""
+    at = fabric.clock()
+    wanted = MemoryFilter(
+        namespaces=fabric.namespaces(layer, folder),
+        types=tuple(options.focus_types or ()),
+        states=ACTIVE,
+        pinned=False,
+        protected=False,
+        created_before=at - int(older_than_days * _DAY),
+        valid_at=at,
+    )
+    return [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
+
+
+def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
+    excluded = {Family.SUMMARY}
+    if not options.include_patterns:
+        excluded.add(Family.PATTERN)
+    if not options.include_decisions:
+        excluded.add(Family.DECISION)
+    return stored.family not in excluded and stored.memory.origin is not Origin.HUMAN
+
+
+def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
+    """Return a summary of at most `tokens`: numbers of memories by type, and the beginnings of the oldest memories."""
+    counts = Counter(each.memory.type for each in old)
+    numbers = ", ".join(f"{number} {name}" for name, number in counts.most_common())
+    span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"
+    first = f"{len(old)} memories of {span}, archived on {show_day(at)}: {numbers}."
+    snippets = [f"{each.memory.type}: {brief(each.memory.content, _SNIPPET)}" for each in old[:_SNIPPETS]]
+    return brief(f"{first} First ones: {'; '.join(snippets)}", tokens)

@@ -1,24 +1,232 @@
-"""Fabric tool for orientation: the time, the project, and what was remembered since the last visit."""
+"""Context of a session: its working memories, and the memories that are relevant to the open file or command.
 
-from pathlib import Path
-from typing import Annotated, Any
+Fabric tool for the context of a session.
 
+Fabric tool for orientation: the time, the project, and what was remembered since the last visit.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field
 
-from ...core.clock import show_millisecond
-from ...core.conversation import Milliseconds
+from ...core.conversation import Milliseconds, Trust, show_day, show_millisecond
 from ...core.local_time import LocalTime, find_zone, local_time, resolve, show_duration
-from ...core.memory_filter import MemoryFilter
-from ...templates.memory_changes import undo_command
-from ...templates.quote import clean
-from ..toolset import ToolReply
-from .fabric_context import FabricContext, in_layers
-from .fabric_data import OrientReply
-from .fabric_parameters import ProjectPath
-from .fabric_replies import dated_row
-from .layer_decay import archive_unused
+from ...core.memory import ACTIVE, FAMILIES, Family, MemoryFilter, StoredMemory
+from ...core.query import QUERY_MAX
+from ...observe.memory import GLOBAL_NAMESPACES
+from ...search.query.query_analysis import redacted
+from ...templates.environment import undo_command
+from ...templates.quote import brief, clean
+from ..tool_calls import uuid_of
+from ..toolset import Rows, ToolReply
+from .fabric_context import FabricContext, ProjectPath, SessionId, in_layers
+from .fabric_replies import CurrentReply, OrientReply, dated_row
+from .layer_tools import archive_unused
 
-_RECENT = 5
+_WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 50
+"""Maximum numbers of working memories, recent memories, matching memories, returned patterns and ranked patterns."""
+_RELEVANT: Final = 0.7
+_DAY: Final = 86_400_000
+_SUGGESTED, _GHOST = 40, 60
+"""Maximum tokens of a suggestion, and of a ghost message (text for the model that the user does not see)."""
+_WORDS: Final = re.compile(r"[^\W_]+")
+
+
+class Situation(Struct, frozen=True):
+    """State of the client: project folder, open file, running command, and the language and path to select patterns."""
+
+    folder: Path
+    file: str = ""
+    command: str = ""
+    language: str = ""
+    pattern_path: str = ""
+
+    @property
+    def query(self) -> str:
+        """Search query: the running command, and the words in the name of the open file."""
+        return " ".join([self.command, *_WORDS.findall(PurePath(self.file).name)]).strip()
+
+
+def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
+    """Return the context of the current session. Each memory has a reason why it is included."""
+    working = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(1, now.folder)), limit=_WORKING)
+    project = fabric.namespaces(2, now.folder)
+    current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())
+    recent = fabric.core.page(replace(current, namespaces=project), limit=_RECENT)
+    everywhere = replace(current, namespaces=tuple(dict.fromkeys((*project, *GLOBAL_NAMESPACES))))
+    found = _matching(fabric, now, everywhere)
+    patterns = _patterns(fabric, now, everywhere)
+    reasons = {each.key: (each, "recent memory of this project") for each in recent}
+    reasons |= {each.key: (each, f"matches {brief(now.query, 20)}") for each in found}
+    relevant = [
+        *(reasons[each.key] for each in found),
+        *(reasons[each.key] for each in recent if reasons[each.key][0] is each),
+    ]
+    relevant.sort(key=lambda pair: -pair[0].memory.weight)
+    memories = [each for each, _ in relevant]
+    return {
+        "working": [{**dated_row(each), "reason": "working memory of this session"} for each in working],
+        "relevant": [{**dated_row(each), "reason": reason} for each, reason in relevant],
+        "patterns": [_pattern_row(each, reason) for each, reason in patterns],
+        "suggestions": _suggestions(memories, [each for each, _ in patterns]),
+        "ghostMessages": _ghost_messages(working, memories),
+    }
+
+
+def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
+    """Return project and global memories that match the running command and the open file."""
+    query = redacted(now.query[:QUERY_MAX], fabric.config.home)
+    if not query.strip():
+        return []
+    found = fabric.core.similar(query, wanted, min_similarity=_RELEVANT, limit=_HITS, count_access=False)
+    return [each.stored for each in found]
+
+
+def _patterns(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[tuple[StoredMemory, str]]:
+    """Return the patterns that best fit the language and the path, best first, each with a reason."""
+    types = tuple(name for name, family in FAMILIES.items() if family is Family.PATTERN)
+    at = fabric.clock()
+    stored = fabric.core.page(replace(wanted, types=types), limit=_CANDIDATES)
+    language = now.language.lower()
+    fitting = [each for each in stored if not language or _language(each).lower() in {"", language}]
+    ranked = sorted(fitting, key=lambda each: (-_pattern_score(each, now, at), -each.key))
+    return [(each, _pattern_reason(each, now)) for each in ranked[:_PATTERNS]]
+
+
+def _pattern_score(stored: StoredMemory, now: Situation, at: Milliseconds) -> float:
+    """Return a score from 0 to 1: the sum of scores for language, path, number of uses and recent change."""
+    language = 0.3 if now.language and _language(stored).lower() == now.language.lower() else 0.0
+    path = min(0.3, 0.1 * _shared_parts(_path(stored), now.pattern_path))
+    return language + path + min(0.2, 0.02 * stored.accesses) + max(0.0, 0.2 - 0.01 * (at - stored.updated) / _DAY)
+
+
+def _pattern_reason(stored: StoredMemory, now: Situation) -> str:
+    if _shared_parts(_path(stored), now.pattern_path):
+        return "same part of the source tree"
+    if now.language and _language(stored).lower() == now.language.lower():
+        return f"same language: {clean(now.language)}"
+    return f"used {stored.accesses} times" if stored.accesses else "recent pattern"
+
+
+def _pattern_row(stored: StoredMemory, reason: str) -> dict[str, Any]:
+    return {
+        "id": uuid_of(stored),
+        "name": clean(stored.memory.title) or brief(stored.memory.content, 12),
+        "description": clean(stored.memory.content),
+        "code": clean(_place(stored, "codeBlock").get("code", "")),
+        "language": clean(_language(stored)),
+        "usageCount": stored.accesses,
+        "reason": reason,
+    }
+
+
+def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemory]) -> Rows:
+    """Return up to two decisions, two patterns and two errors, or one hint if there are no memories."""
+    decisions, errors = _of(memories, Family.DECISION)[:2], _of(memories, Family.ISSUE)[:2]
+    rows = [
+        *(_suggestion("decision", each, 0.8, f"decided on {show_day(each.created)}") for each in decisions),
+        *(
+            _suggestion("pattern", each, 0.9 if each.accesses > 5 else 0.7, "pattern to follow")
+            for each in patterns[:2]
+        ),
+        *(_suggestion("error", each, 0.75, f"error of {show_day(each.created)}") for each in errors),
+    ]
+    if not (memories or patterns):
+        text = "Store decisions, bug fixes and conventions with context.store."
+        rows.append({"type": "explore", "content": text, "confidence": 0.6, "reason": "no memories of this project"})
+    return rows
+
+
+def _suggestion(kind: str, stored: StoredMemory, confidence: float, reason: str) -> dict[str, Any]:
+    text = brief(stored.memory.content, _SUGGESTED)
+    return {"type": kind, "content": text, "confidence": confidence, "reason": reason, "memoryId": uuid_of(stored)}
+
+
+def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMemory]) -> Rows:
+    """Return messages that a client can add to the model's input without showing them to the user.
+
+    Memories with low trust are left out, because clients send these messages with the role `system`.
+    """
+    memories = [each for each in memories if each.memory.origin.trust > Trust.LOW]
+    files = [str(each.memory.metadata.get("file", "")) for each in working]
+    opened = list(dict.fromkeys(filter(None, files)))[:3]
+    rows: Rows = []
+    if opened:
+        names = ", ".join(clean(name) for name in opened)
+        rows.append(_ghost("session", "session_context", f"Recent files: {names}", "opened in this session"))
+    for each in _of(memories, Family.DECISION)[:2]:
+        text = f"Decision: {brief(each.memory.content, _GHOST)}"
+        rows.append(_ghost(uuid_of(each), "relevant_decision", text, "decision of this project"))
+    for each in _of(memories, Family.ISSUE)[:1]:
+        text = f"Earlier error: {brief(each.memory.content, _GHOST)}"
+        rows.append(_ghost(uuid_of(each), "bug_fix_context", text, "error of this project"))
+    return rows
+
+
+def _ghost(source: str, trigger: str, content: str, reason: str) -> dict[str, Any]:
+    fields = {"id": f"ghost-{trigger}-{source}", "role": "system", "content": content, "trigger": trigger}
+    return {**fields, "isVisible": False, "reason": reason}
+
+
+def _of(memories: Iterable[StoredMemory], family: Family) -> list[StoredMemory]:
+    return [each for each in memories if each.family is family]
+
+
+def _language(stored: StoredMemory) -> str:
+    """Return the programming language of a memory's code block or file, or an empty text."""
+    return next(filter(None, (_place(stored, name).get("language", "") for name in ("codeBlock", "fileContext"))), "")
+
+
+def _path(stored: StoredMemory) -> str:
+    return _place(stored, "fileContext").get("path", "") or _place(stored, "codeBlock").get("filePath", "")
+
+
+def _place(stored: StoredMemory, name: str) -> dict[str, str]:
+    """Return the text fields of the object `name` in a memory's metadata.
+
+    Other values are ignored, because other toolsets can store any value under this name.
+    """
+    value = stored.memory.metadata.get(name)
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return {field: each for field, each in fields.items() if isinstance(each, str)}
+
+
+def _shared_parts(one: str, other: str) -> int:
+    """Return the number of distinct folder and file names that occur in both paths."""
+    return len(set(PurePath(one).parts) & set(PurePath(other).parts) - {"/", "."})
+
+
+BUDGET = 3_000
+"""Maximum tokens of the context."""
+
+
+def get_current(
+    fabric: FabricContext,
+    session_id: SessionId,
+    current_file: Annotated[str | None, Field(alias="currentFile", description="Open file")] = None,
+    current_command: Annotated[str | None, Field(alias="currentCommand", description="Running command")] = None,
+    project_path: ProjectPath = None,
+    language: Annotated[str | None, Field(description="Only patterns of this language")] = None,
+    file_path: Annotated[str | None, Field(alias="filePath", description="Prefer patterns for this path")] = None,
+) -> ToolReply:
+    """Return the memories that apply now: those of the session, of the project, patterns and suggestions."""
+    fabric.enter(session_id)
+    situation = Situation(
+        fabric.folder(project_path),
+        current_file or "",
+        current_command or "",
+        language or "",
+        file_path or current_file or "",
+    )
+    return fabric.reply(CurrentReply(window(fabric, situation)), BUDGET, quotes=True)
+
+
+_RECENT_SESSIONS = 5
 _HERE = 30_000
 """Maximum milliseconds since the last visit at which the summary reads "You were just here"."""
 _DECAY_EVERY = 3_600_000
@@ -41,7 +249,7 @@ def orient(
     folder, here = fabric.folder(project_path), local_time(at, zone)
     resolved = None if expression is None else resolve(expression, zone, at)
     last = _visit(fabric, folder, at)
-    recent = [] if last is None else fabric.core.page(_since(fabric, folder, last), limit=_RECENT)
+    recent = [] if last is None else fabric.core.page(_since(fabric, folder, last), limit=_RECENT_SESSIONS)
     gap = None if last is None else _gap(fabric, folder, last, at)
     moment = at if resolved is None else resolved
     reply = OrientReply(

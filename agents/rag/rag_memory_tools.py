@@ -1,36 +1,137 @@
-"""Rag tools for memories: store, retrieve and delete them."""
+"""Context of the rag tools: memories and documents, with namespaces for scopes and project names.
 
-from typing import Annotated, Any
+Parameters that several rag tools have, and functions that clean the texts and metadata of callers.
+
+Rag tools for memories: store, retrieve and delete them.
+"""
+
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from ...archiver.reading.secrets_report import kinds_of
-from ...core.context_level import Category, ContextLevel
+from ...archiver.reading.parsing import kinds_of
 from ...core.errors import InvalidInput, MemoryNotFound
-from ...core.memory import Memory, MemoryState
-from ...core.memory_filter import MemoryFilter
+from ...core.home import root_of
+from ...core.memory import PROJECT, Category, ContextLevel, Memory, MemoryFilter, MemoryState, project_namespace
 from ...observe.memory import GLOBAL_NAMESPACES
 from ...observe.mnemonics import forget_with_files
-from ...search.query.secret_placeholders import redacted
-from ...templates.memory_changes import undo_command
-from ..delete_question import forget_question
-from ..json_reply import NOTICE
-from ..memory_uuid import find_by_uuid, uuid_of
-from ..toolset import ToolReply
-from .injection_patterns import risks
-from .level_classifier import classify
-from .rag_context import RagContext
-from .rag_parameters import (
-    CategoryName,
-    LevelName,
-    MemoryLimit,
-    MemoryQuery,
-    ScopeName,
-    flat_metadata,
-    lower_tags,
-    without_controls,
-)
+from ...search.query.query_analysis import redacted
+from ...search.rank.item_finder import CacheStats
+from ...templates.environment import undo_command
+from ..tool_calls import MemoryContext, find_by_uuid, forget_question, uuid_of
+from ..toolset import BUDGET, NOTICE, WHOLE, ServerConfig, ToolReply, json_reply, truncated
+from .level_classifier import classify, refuse_injection, risks
 from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_rows
+
+_NAME: Final = "Give a name with letters or digits, such as my-app."
+
+
+class RagContext(MemoryContext):
+    """Memories and documents of one Palaver home. Replies are truncated to `budget` tokens, unless it is None."""
+
+    def __init__(self, config: ServerConfig, budget: int | None = BUDGET) -> None:
+        super().__init__(config)
+        self._budget = budget
+        self.lookups = CacheStats()
+        """Number of searches whose query was embedded before, and of searches whose query had to be embedded."""
+
+    @contextmanager
+    def lookup(self) -> Generator[None]:
+        """Count the searches in the block as one, because a tool may search for its query several times."""
+        before = self._embedded()
+        yield
+        after = self._embedded()
+        missed = after.misses > before.misses
+        hits = self.lookups.hits + (after.hits > before.hits and not missed)
+        self.lookups = CacheStats(hits, self.lookups.misses + missed)
+
+    def _embedded(self) -> CacheStats:
+        """Return the numbers of query texts that were cached and embedded."""
+        documents = self.documents.cache_stats if "documents" in self.__dict__ else CacheStats()
+        memories = self.core.cache_stats
+        return CacheStats(memories.hits + documents.hits, memories.misses + documents.misses)
+
+    def reply(self, fields: Mapping[str, object]) -> ToolReply:
+        """Return a JSON reply within the budget."""
+        return json_reply(fields if self._budget is None else truncated(fields, self._budget))
+
+    def namespace_of(self, project_name: str, *, claim: bool = False) -> str:
+        """Return the namespace of a project. Raises `InvalidInput` for a name without letters and digits."""
+        namespace = project_namespace(project_name)
+        if not namespace.startswith(PROJECT):
+            raise InvalidInput(f"Invalid project_name: {project_name!r}", hint=_NAME)
+        return self.namespace(namespace, claim=claim)
+
+    def namespaces(self, scope: str | None, project_name: str | None) -> tuple[str, ...]:
+        """Return the namespaces to search. An empty result means all namespaces.
+
+        Without a scope, the result for a project also contains the global namespaces, because global memories can name
+        the project.
+        """
+        if scope == "global":
+            return GLOBAL_NAMESPACES
+        if project_name is not None:
+            return (self.namespace_of(project_name), *(() if scope else GLOBAL_NAMESPACES))
+        if scope == "project":
+            known = self.core.count_by("namespace")
+            return tuple(name for name in known if name.startswith(PROJECT)) or (PROJECT,)
+        return ()
+
+    @property
+    def project_root(self) -> Path:
+        """Root folder of the agent's project."""
+        return root_of(self.config.project)
+
+    def shown_path(self, file: Path) -> str:
+        """Return a path relative to the agent's project, or the whole path of a file outside of it."""
+        root = self.project_root
+        return str(file.relative_to(root) if file.is_relative_to(root) else file)
+
+    def refuse_injection(self, *texts: str) -> None:
+        """In strict mode, raise `SuspectedInjection` if one of the texts looks like an injection."""
+        if self.config.strict:
+            for text in texts:
+                refuse_injection(text)
+
+
+CategoryName: TypeAlias = Literal["preference", "fact", "event", "workflow", "context"]
+ScopeName: TypeAlias = Literal["global", "project"]
+LevelName: TypeAlias = Literal["USER_PREFERENCE", "PROJECT_CONTEXT", "SESSION_STATE"]
+LanguageName: TypeAlias = Literal["python", "javascript", "typescript", "java", "go", "rust"]
+
+MemoryQuery: TypeAlias = Annotated[str, Field(min_length=1, max_length=1_000, description="Question or keywords")]
+MemoryLimit: TypeAlias = Annotated[int, Field(ge=1, le=100, description="Maximum number of results"), WHOLE]
+CodeLimit: TypeAlias = Annotated[int, Field(ge=1, le=50, description="Maximum number of results"), WHOLE]
+
+_KEY_MAX, _VALUE_MAX = 100, 1_000
+"""Maximum characters of a metadata key, and of a metadata value. Longer texts are truncated."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def without_controls(text: str) -> str:
+    """Return a text without null bytes and control characters, except newlines and tabs."""
+    return _CONTROL.sub("", text)
+
+
+def lower_tags(tags: list[str] | None) -> tuple[str, ...]:
+    """Return distinct tags in lower case, without empty tags."""
+    shown = (" ".join(without_controls(tag).lower().split()) for tag in tags or ())
+    return tuple(dict.fromkeys(filter(None, shown)))
+
+
+def flat_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return metadata without nesting: nested values become texts. Long keys and texts are truncated."""
+    return {without_controls(name)[:_KEY_MAX]: _flat(value) for name, value in (metadata or {}).items()}
+
+
+def _flat(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return without_controls(str(value))[:_VALUE_MAX]
 
 
 def store_memory(

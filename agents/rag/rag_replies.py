@@ -3,16 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from ...core.clock import show_instant
+from ...core.conversation import Trust, show_instant
 from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ...core.memory import MemoryState, StoredMemory
-from ...core.origin import Trust
 from ...observe.memory import MemoryCore, RecalledMemory
 from ...templates.quote import clean, line
-from ..json_reply import json_reply
-from ..memory_uuid import uuid_of
-from ..toolset import ToolReply
-from .injection_patterns import SuspectedInjection, risks
+from ..tool_calls import uuid_of
+from ..toolset import ToolReply, json_reply
+from .level_classifier import SuspectedInjection, risks
 
 
 class StoredReply(TypedDict):

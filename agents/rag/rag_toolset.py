@@ -1,9 +1,33 @@
-"""The 10 tools of the rag toolset, in the order of its specification."""
+"""Rag tools for code: index a folder, and search the indexed units.
 
-from ..toolset import Effect, Tool, Toolset
-from .rag_code_tools import index_codebase, search_code
-from .rag_context import RagContext
+Rag tools for statistics, and for the memories that a query would retrieve.
+
+The 10 tools of the rag toolset, in the order of its specification.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from msgspec.structs import replace
+from pydantic import Field
+
+from ...core.document import ChunkKind, DocumentFilter
+from ...core.errors import InvalidInput
+from ...core.memory import Category, ContextLevel, MemoryFilter
+from ...observe.memory import GLOBAL_NAMESPACES
+from ...search.query.query_analysis import redacted
+from ...search.rank.item_finder import FoundChunk
+from ...templates.quote import clean
+from ..tool_calls import REPORTER
+from ..toolset import NOTICE, Effect, Tool, ToolReply, Toolset
 from .rag_memory_tools import (
+    CodeLimit,
+    LanguageName,
+    MemoryQuery,
+    RagContext,
     delete_memory,
     delete_memory_question,
     retrieve_memories,
@@ -11,18 +35,168 @@ from .rag_memory_tools import (
     retrieve_project_context,
     retrieve_session_state,
     store_memory,
+    without_controls,
 )
 from .rag_replies import (
     CodeReply,
+    CodeRow,
     ContextReply,
     DeletedReply,
     IndexedReply,
     MemoriesReply,
+    MemoryRow,
     StatsReply,
     StoredReply,
     error_reply,
+    found_rows,
+    memory_rows,
 )
-from .rag_system_tools import get_memory_stats, show_current_context
+
+
+def search_code(
+    rag: RagContext,
+    query: Annotated[str, Field(min_length=1, description="Question, name or keywords")],
+    project_name: Annotated[str | None, Field(description="Default: this project")] = None,
+    limit: CodeLimit = 10,
+    file_pattern: Annotated[str | None, Field(description="Glob, such as */auth/*")] = None,
+    language: Annotated[LanguageName | None, Field(description="Only this language")] = None,
+) -> ToolReply:
+    """Search indexed code by meaning, names and words. Returns functions, classes and methods, best first.
+
+    Results with scores from 0.7 are usually relevant.
+    """
+    start = time.perf_counter()
+    query = redacted(without_controls(query), rag.config.home)
+    wanted = DocumentFilter(
+        pattern=_below(file_pattern or ""), languages=(language,) if language else (), kinds=(ChunkKind.CODE,)
+    )
+    if project_name is not None:
+        places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
+    else:  # `palaver index` and other toolsets may index the files of the project in another namespace.
+        places = [replace(wanted, namespaces=(rag.own_namespace(),)), replace(wanted, under=rag.project_root)]
+    with rag.lookup():
+        found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
+    rows = [_row(rag, each) for each in found[:limit]]
+    elapsed = round(1_000 * (time.perf_counter() - start))
+    reply: CodeReply = {"results": rows, "count": len(rows), "search_time_ms": elapsed}
+    if rows:
+        reply["notice"] = NOTICE["notice"]
+    return rag.reply(reply)
+
+
+def index_codebase(
+    rag: RagContext,
+    directory_path: Annotated[str, Field(min_length=1, description="Absolute path")],
+    project_name: Annotated[str | None, Field(description="Default: name of the folder")] = None,
+    recursive: Annotated[bool, Field(description="Index its subfolders too")] = True,
+) -> ToolReply:
+    """Index the code and documents of a folder for search_code. Unchanged files are skipped.
+
+    The status is in_progress while files are queued. Embeddings follow in the background.
+    """
+    folder = Path(directory_path).expanduser()
+    if not folder.is_absolute():
+        raise InvalidInput("directory_path must be an absolute path", hint=f"Use {folder.absolute()}.")
+    start, name = time.perf_counter(), folder.resolve().name if project_name is None else project_name
+    namespace = rag.namespace_of(name, claim=True)
+    indexed = rag.documents.index_directory(folder, namespace, recursive=recursive, report=REPORTER.get())
+    rag.embed_waiting(indexed)
+    reply: IndexedReply = {
+        "status": "in_progress" if indexed.queued else "completed",
+        "files_indexed": indexed.indexed,
+        "semantic_units_extracted": indexed.units,
+        "indexing_time_seconds": round(time.perf_counter() - start, 2),
+        "project_name": name,
+    }
+    if indexed.unchanged:
+        reply["files_unchanged"] = indexed.unchanged
+    if indexed.queued:
+        reply["files_queued"] = indexed.queued
+    if indexed.unembedded:
+        reply["waiting_for_embedding"] = indexed.unembedded
+    if indexed.truncated:
+        reply["truncated_files"] = [clean(str(file)) for file in indexed.truncated]
+    if indexed.failed:
+        reply["failed_files"] = [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed]
+    return rag.reply(reply)
+
+
+def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
+    """Return the chunks, the most relevant first. A chunk that is indexed in several namespaces is returned once."""
+    best: dict[tuple[Path, int], FoundChunk] = {}
+    for each in sorted(found, key=lambda each: (-each.calibrated, -each.score)):
+        best.setdefault((each.stored.source_file, each.stored.index), each)
+    return list(best.values())
+
+
+def _below(pattern: str) -> str:
+    """Return the pattern with `**` for a final `*`, so that `*/auth/*` also matches files in subfolders."""
+    return f"{pattern}*" if pattern.endswith("/*") else pattern
+
+
+def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
+    stored, chunk = found.stored, found.stored.chunk
+    return {
+        "file_path": clean(rag.shown_path(stored.source_file)),
+        "start_line": chunk.start_line,
+        "end_line": chunk.end_line,
+        "unit_type": chunk.unit,
+        "unit_name": clean(chunk.name),
+        "signature": clean(chunk.signature),
+        "language": stored.language,
+        "score": round(found.calibrated, 4),
+        "content": clean(chunk.text),
+    }
+
+
+_PER_LEVEL = 5
+"""Number of memories that `show_current_context` returns for each level."""
+
+
+def get_memory_stats(rag: RagContext) -> ToolReply:
+    """Count all memories by category and context level, and report the cache of query embeddings."""
+    categories: Counter[str] = Counter(dict.fromkeys(map(str, Category), 0))
+    levels: Counter[str] = Counter(dict.fromkeys(map(str, ContextLevel), 0))
+    for category, level, number in rag.core.count_kinds():
+        categories[str(category)] += number
+        levels[str(level)] += number
+    hits, misses = rag.lookups.hits, rag.lookups.misses
+    reply: StatsReply = {
+        "total_memories": categories.total(),
+        "by_category": dict(categories),
+        "by_context_level": dict(levels),
+        "storage_backend": "sqlite",
+        "read_only_mode": rag.config.home.read_only or rag.core.store.is_read_only,
+        "cache_stats": {
+            "hits": hits,
+            "misses": misses,
+            "hit_rate": round(hits / (hits + misses), 3) if hits + misses else 0.0,
+        },
+    }
+    return rag.reply(reply)
+
+
+def show_current_context(
+    rag: RagContext, query: Annotated[MemoryQuery | None, Field(description="Question or keywords")] = None
+) -> ToolReply:
+    """For debugging: show the memories of each level that a query would retrieve here, or the latest ones."""
+    here = rag.own_namespace()
+    text = None if query is None else redacted(without_controls(query), rag.config.home)
+    results: dict[str, Sequence[MemoryRow]] = {}
+    for level in ContextLevel:
+        wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
+        if text is None:
+            results[str(level)] = memory_rows(rag.core, rag.core.page(wanted, limit=_PER_LEVEL))
+        else:
+            with rag.lookup():
+                found = rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False)
+            results[str(level)] = found_rows(rag.core, found)
+    count = sum(map(len, results.values()))
+    reply: ContextReply = {"query": text, "project": here, "results": results, "count": count}
+    if count:
+        reply["notice"] = NOTICE["notice"]
+    return rag.reply(reply)
+
 
 RAG = Toolset(
     name="rag",

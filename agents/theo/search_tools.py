@@ -1,5 +1,11 @@
-"""Theo tools for search in documents and memories, which have comparable scores and are returned in one list."""
+"""Theo tools for documents: index, count and delete them.
 
+Theo tools for search in documents and memories, which have comparable scores and are returned in one list.
+
+Theo tools for code traces: the author of a line, from git blame and archived edits.
+"""
+
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,20 +13,161 @@ from msgspec import Struct
 from pydantic import Field
 
 from ...core import tokens
-from ...core.document import DocumentFilter, StoredChunk
+from ...core.conversation import Origin
+from ...core.document import DocumentFilter, FailedFile, StoredChunk
 from ...core.errors import InvalidInput
-from ...core.memory import StoredMemory
-from ...core.memory_filter import MemoryFilter
-from ...core.origin import Origin
-from ...search.query.secret_placeholders import redacted
-from ...templates.memory_changes import supersession_fields
+from ...core.memory import GOLDEN_RULE, MemoryFilter, StoredMemory
+from ...core.reports import many
+from ...observe.traces import Attributed, Certainty, CommitShare
+from ...search.query.query_analysis import redacted
+from ...templates.environment import supersession_fields
 from ...templates.quote import clean
-from ..json_reply import Rows
-from ..toolset import ToolReply, WholeNumber
-from .parameters import RESULTS_MAX, Count, Limit, Object, SearchQuery, checked_count
-from .theo_context import TheoContext
-from .theo_data import BudgetSearchData, SearchData
-from .theo_replies import limited_reply, rounded
+from ..tool_calls import REPORTER, delete_question
+from ..toolset import Rows, ToolReply, WholeNumber
+from .theo_context import RESULTS_MAX, Count, Limit, Object, SearchQuery, TheoContext, checked_count
+from .theo_replies import (
+    BudgetSearchData,
+    ClearData,
+    DeleteChunksData,
+    DeleteFileData,
+    IndexDirectoryData,
+    IndexFileData,
+    IndexStatsData,
+    SearchData,
+    TraceData,
+    TraceListData,
+    instant,
+    limited_reply,
+    rounded,
+    success_reply,
+)
+
+_RESTORED = "Indexing the files again restores it."
+"""Note in the question to the user before documents are deleted."""
+_UNDO = "Index the files again with index_file or index_directory."
+Namespace = Annotated[str, Field(description="Groups documents that belong together")]
+
+
+def index_file(
+    theo: TheoContext,
+    file_path: Annotated[str, Field(description="Markdown, RST, Org, text, HTML, .ipynb, .docx, .pdf or source code")],
+    namespace: Namespace = "default",
+) -> ToolReply:
+    """Index a file for search. New chunks replace its earlier ones. An unchanged file keeps its chunks."""
+    if not file_path.strip():
+        raise InvalidInput("file_path cannot be empty", hint='Give a file, such as "README.md".')
+    indexed = theo.documents.index_file(file_path, namespace)
+    ids = list(indexed.chunk_ids)
+    return success_reply(
+        IndexFileData(
+            chunks_created=0 if indexed.unchanged else len(ids),
+            source_file=clean(str(indexed.source_file)),
+            namespace=indexed.namespace,
+            chunk_ids=ids,
+            unchanged=indexed.unchanged,
+            truncated=indexed.truncated,
+        )
+    )
+
+
+def index_directory(
+    theo: TheoContext,
+    dir_path: Annotated[str, Field(description="Folder to scan")],
+    recursive: Annotated[bool, Field(description="Scan its subfolders too")] = True,
+    namespace: Namespace = "default",
+    async_mode: Annotated[bool, Field(description="Compute embeddings in the background; false waits for them")] = True,
+) -> ToolReply:
+    """Index every supported file of a folder. Unchanged and unreadable files are skipped."""
+    if not dir_path.strip():
+        raise InvalidInput("dir_path cannot be empty", hint='Give a folder, such as "docs" or ".".')
+    indexed = theo.documents.index_directory(
+        dir_path, namespace, recursive=recursive, async_mode=async_mode, report=REPORTER.get()
+    )
+    theo.embed_waiting(indexed)
+    return success_reply(
+        IndexDirectoryData(
+            files_indexed=indexed.indexed,
+            total_chunks=indexed.chunks,
+            failed_files=_failed(indexed.failed),
+            skipped_duplicates=indexed.unchanged,
+            queued=indexed.queued,
+            waiting_for_embedding=indexed.unembedded,
+            truncated_files=[clean(str(file)) for file in indexed.truncated],
+        )
+    )
+
+
+def delete_chunks(
+    theo: TheoContext, ids: Annotated[list[str], Field(description="chunk_… IDs from search")]
+) -> ToolReply:
+    """Delete these chunks. Indexing their files again brings them back."""
+    deleted = list(theo.documents.delete([chunk.id for chunk in theo.documents.get(ids)]))
+    return success_reply(DeleteChunksData(len(deleted), deleted, _undo(len(deleted))))
+
+
+def delete_chunks_question(theo: TheoContext, *, ids: list[str]) -> str:
+    """Return the question to the user before `delete_chunks`. It lists the chunks."""
+    items = [f"{chunk.id} in {chunk.source_file}" for chunk in theo.documents.get(ids)]
+    return delete_question("Delete 1 chunk" if len(items) == 1 else f"Delete {len(items):,} chunks", items, _RESTORED)
+
+
+def delete_file(
+    theo: TheoContext, source_file: Annotated[str, Field(description="Path, as in search results")]
+) -> ToolReply:
+    """Delete all chunks of a file from the index. The file itself stays."""
+    deleted = theo.documents.delete_file(Path(source_file))
+    return success_reply(DeleteFileData(deleted, source_file, _undo(deleted)))
+
+
+def delete_file_question(_theo: TheoContext, *, source_file: str) -> str:
+    """Return the question to the user before `delete_file`."""
+    return delete_question("Delete all chunks of this file from the index", [source_file], _RESTORED)
+
+
+def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="Must be true")]) -> ToolReply:
+    """Delete all documents from the index. Memories, conversations and the files themselves stay."""
+    if not confirm:
+        raise InvalidInput("Safety check: Set confirm=True to delete all documents")
+    deleted = theo.documents.clear()
+    return success_reply(ClearData(deleted, memories_kept=theo.core.count(), undo=_undo(deleted)))
+
+
+def clear_index_question(theo: TheoContext, *, confirm: bool) -> str:
+    """Return the question to the user before `clear_index`, with the number of files.
+
+    The text is empty if the agent did not set `confirm`, because the call then fails.
+    """
+    files = len(theo.documents.stats().source_files) if confirm else 0
+    return delete_question("Delete all documents from the index", [f"{files:,} files"], _RESTORED) if files else ""
+
+
+def get_index_stats(theo: TheoContext) -> ToolReply:
+    """Count indexed documents and memories. `total_documents` counts chunks."""
+    stats, memories = theo.documents.stats(), theo.core
+    namespaces = {**stats.namespaces, **memories.count_by("namespace")}
+    return success_reply(
+        IndexStatsData(
+            total_documents=stats.chunks,
+            unique_sources=len(stats.source_files),
+            source_files=[clean(str(path)) for path in stats.source_files],
+            namespaces=sorted(namespaces),
+            memory_count=memories.count(),
+            golden_rule_count=memories.count(MemoryFilter(types=(GOLDEN_RULE,))),
+            queued=stats.queued,
+            waiting_for_embedding=stats.unembedded,
+            failed_files=_failed(stats.failed),
+        )
+    )
+
+
+def _undo(deleted: int) -> str:
+    """Return the instruction to restore deleted chunks, or an empty text if no chunk was deleted."""
+    return _UNDO if deleted else ""
+
+
+def _failed(files: Iterable[FailedFile]) -> Rows:
+    return [{"file": clean(str(each.file)), "error": clean(each.error)} for each in files]
+
 
 _FILTERS = ("namespace", "doc_type", "source_file")
 _DOC_TYPES = ("document", "memory")
@@ -195,3 +342,85 @@ def _of_chunk(indexed: StoredChunk) -> dict[str, Any]:
         "origin": Origin.DOCUMENT,
         "metadata": metadata,
     }
+
+
+_COMMITS_SHOWN = 50
+
+
+def trace_query(
+    theo: TheoContext,
+    file: Annotated[str, Field(description="Path, absolute or relative")],
+    line: Annotated[WholeNumber | None, Field(description="Line number, from 1; default: all lines")] = None,
+) -> ToolReply:
+    """Find the lines of a file that agents wrote, by commit, with the conversation and a certainty.
+
+    "certain" lines are in an agent's edit, "likely" lines differ in formatting only. "possible" means that an agent
+    changed the file at that time. Uncommitted lines are listed separately. Lines written before the installation are
+    found, too.
+    """
+    found = theo.traces.of_file(Path(file), line)
+    main = max((share for share in found.shares if share.trace), key=_weight, default=None)
+    shown = main or (found.shares[0] if found.shares else None)
+    data = TraceData(
+        file=found.path,
+        line=line,
+        commit=None if shown is None or shown.commit.uncommitted else shown.commit.sha,
+        trace=None if main is None or main.trace is None else main.trace.as_json(),
+        certainty=_certainty(main),
+        message=_message(found),
+        lines={
+            "total": found.total,
+            "uncommitted": _uncommitted(found),
+            **{str(certainty): found.count(certainty) for certainty in Certainty},
+        },
+        commits=[_share(share) for share in found.shares[:_COMMITS_SHOWN]],
+    )
+    return success_reply(data)
+
+
+def trace_list(
+    theo: TheoContext,
+    conversation_url: Annotated[str | None, Field(description="session:ID")] = None,
+    limit: Limit = 20,
+) -> ToolReply:
+    """List recent code of agents, newest first: one record per commit, or per conversation without a known commit."""
+    traces, total = theo.traces.latest(conversation_url, checked_count(limit, 1_000))
+    return limited_reply(TraceListData([trace.as_json() for trace in traces], total))
+
+
+def _weight(share: CommitShare) -> int:
+    return share.certainties.get(Certainty.CERTAIN, 0) + share.certainties.get(Certainty.LIKELY, 0)
+
+
+def _certainty(share: CommitShare | None) -> str:
+    if share is None:
+        return Certainty.NONE
+    return Certainty.CERTAIN if share.certainties.get(Certainty.CERTAIN) else Certainty.LIKELY
+
+
+def _share(share: CommitShare) -> dict[str, Any]:
+    return {
+        "commit": None if share.commit.uncommitted else share.commit.sha,
+        "committed": not share.commit.uncommitted,
+        "timestamp": instant(share.commit.at),
+        "ranges": [{"start_line": first, "end_line": last} for first, last in share.lines],
+        "lines": {str(certainty): count for certainty, count in share.certainties.items()},
+        "conversations": [] if share.trace is None else share.trace.as_json()["files"][0]["conversations"],
+    }
+
+
+def _uncommitted(found: Attributed) -> int:
+    return sum(sum(share.certainties.values()) for share in found.shares if share.commit.uncommitted)
+
+
+def _message(found: Attributed) -> str:
+    if not found.total:
+        return "The file is empty"
+    where = "" if found.versioned else "; git does not know the file, so all its lines count as uncommitted"
+    if found.versioned and (uncommitted := _uncommitted(found)):
+        where = f"; {many(uncommitted, 'line')} not committed yet"
+    if found.written:
+        return f"Agents wrote {found.written} of {many(found.total, 'line')}{where}"
+    if possible := found.count(Certainty.POSSIBLE):
+        return f"No AI attribution found, but an agent changed the file when {possible} lines were written{where}"
+    return f"No AI attribution found{where}"

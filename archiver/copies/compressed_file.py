@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import CopyDamaged
-from ..files.zstd_file import zstd
+from ..zstd_file import zstd
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

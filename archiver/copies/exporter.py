@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from ...core.durability import replacing, sync
+from ...core.config import replacing, sync
 from ...core.errors import CopyGone, InvalidInput, SourceUnreadable
-from ...core.progress import Progress, silent
-from ...core.report import Exported, ExportedFile
+from ...core.reports import Exported, ExportedFile
+from ...core.runtime import Progress, silent
 from ..formats import is_extracted
 from ..store import Source, Store
 from ..store.source_table import DELETED
 from .checksums import Checksums
-from .raw import RawArchive
-from .raw_copy import Copy
+from .raw_copy import Copy, RawArchive
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"

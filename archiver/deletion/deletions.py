@@ -1,28 +1,270 @@
-"""Planning, execution, undo and completion of deletions.
+"""Plan of a deletion: the selected content, its tombstones, and the copies that repeat some of its lines.
+
+If other sessions repeat deleted lines, the preview counts their copies, not their exchanges. If one of these copies
+loses an exchange, undo restores the exchange under a new ID.
+
+Planning, execution, undo and completion of deletions.
 
 A deletion removes rows from the store and adds tombstones in one transaction. The copies stay unchanged while undo is
 possible. An erasure also removes the lines from the copies (`copy_eraser.py`).
+
+Explanation of an archive or a project that contains no session because the user deleted them all.
+
+Erasure of lines from the raw copies.
+
+The transaction that records an erasure also records the copies that contain the lines. Therefore, the next ingest run
+can finish an interrupted erasure. If new bytes are about to be appended to a copy, the copy is recorded first, because
+these bytes may contain erased lines.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.clock import now
-from ...core.conversation import UNINDEXED, Milliseconds
+from ...core.conversation import UNINDEXED, Milliseconds, now
 from ...core.deletion import UNDO_PERIOD, Deletion, DeletionRequest, DeletionState, DeletionSummary
-from ...core.errors import ChangedMeanwhile, InvalidInput
-from ...core.progress import Progress, silent
-from ..copies.raw import RawArchive
-from ..store import Store
+from ...core.errors import ChangedMeanwhile, CopyDamaged, InvalidInput, SourceUnreadable
+from ...core.reports import many
+from ...core.runtime import Progress, silent
+from ..copies.raw_copy import Copy, RawArchive, erase_lines, remove, remove_leftovers, unreadable, updating_checksums
+from ..formats.registry import all_formats
+from ..lines import is_blanked, split
+from ..reading.lineage import origins
+from ..store import Source, Store
 from ..store.source_table import DELETED
-from .deletion_plan import DeletionPlan, Planner
-from .ownership import repeats_others
-from .selector import Selector
-from .suppression import SuppressionList
+from ..zstd_file import DOCUMENT, SUFFIX, as_lines
+from .suppression import (
+    Ownership,
+    RepeatFilter,
+    Selection,
+    Selector,
+    SuppressionList,
+    extracted_records,
+    has_files,
+    has_subagents,
+    parse_copy,
+    reading_copy,
+    repeats_others,
+)
+
+
+class DeletionPlan(Struct, frozen=True):
+    """Content that a deletion removes.
+
+    Attributes:
+        selector: Selector with the sources, sessions and exchanges that were stored when the plan was made.
+        selection: The selected content.
+        hashes: Tombstones to store: keyed hashes.
+        repeats: Lines of other copies that repeat deleted lines, by source ID.
+        unreadable: Names of damaged copies, which can contain deleted lines.
+        kept_lines: Number of lines of deleted copies that are kept because another session contained them first.
+        seq: Number of the last entry in the change log when the plan was made.
+        erase: True if the lines are also erased from the copies.
+    """
+
+    selector: Selector
+    selection: Selection
+    hashes: frozenset[int]
+    repeats: Mapping[int, AbstractSet[int]]
+    unreadable: tuple[str, ...]
+    kept_lines: int
+    seq: int
+    erase: bool
+
+    def includes(self, source: Source, line: int) -> bool:
+        """Return whether a line of a copy is deleted."""
+        number = source.id or 0
+        return self.selection.has(number, line) or line in self.repeats.get(number, ())
+
+    @property
+    def sources(self) -> list[Source]:
+        """Sources that are deleted completely or in part, in ID order."""
+        touched = self.selection.sources | {number for number, lines in self.selection.lines.items() if lines}
+        return [self.selector.sources[number] for number in sorted(touched)]
+
+    @property
+    def changed_sources(self) -> set[int]:
+        """IDs of sources whose exchanges change.
+
+        These are the selected sources and the sources with exchanges on repeated lines.
+        """
+        selected = {source.id for source in self.sources if source.id is not None}
+        return selected | {
+            each.source
+            for each in self.selector.outlines
+            if not self.repeats.get(each.source, frozenset[int]()).isdisjoint(range(each.start_line, each.end_line + 1))
+        }
+
+    @property
+    def sessions(self) -> set[int]:
+        """IDs of the sessions that lose content."""
+        return self.selection.sessions | {source.session for source in self.sources if source.session is not None}
+
+
+class Planner:
+    """Planner of deletions in one archive. A plan lists exactly what a deletion would remove."""
+
+    def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
+        self._store = store
+        self._raw, self._suppression = raw, SuppressionList(store, key)
+        self._copies, self._originals = Ownership(store, raw, key), Ownership(store, raw, key, originals=True)
+
+    def plan(
+        self, selector: Selector, selection: Selection, *, erase: bool, progress: Progress = silent
+    ) -> DeletionPlan:
+        """Return the plan for a selection.
+
+        Raises:
+            CopyDamaged: Only some lines of a damaged copy are selected. Damaged copies can only be deleted completely.
+        """
+        seq, unreadable = self._store.changes.last(), set(selection.unreadable)
+        hashes, kept, repeat_filter = set[int](), 0, RepeatFilter()
+        for number in selection.sources | selection.lines.keys():
+            source, whole = selector.sources[number], number in selection.sources
+            try:
+                found, others = self._hashes(source, selection, self._copies, erase=erase)
+            except CopyDamaged:
+                if not whole:
+                    raise
+                found, others = self._hashes_of_damaged(source, selection, unreadable, erase=erase)
+            hashes |= found
+            kept += others if whole else 0
+            self._add_lines(repeat_filter, source, selector, partial(selection.has, number))
+        self._add_copies(selector, selection, hashes, repeat_filter)
+        repeats = self._repeats(selector, selection, hashes, repeat_filter, unreadable, progress)
+        return DeletionPlan(
+            selector, selection, frozenset(hashes), repeats, tuple(sorted(unreadable)), kept, seq, erase
+        )
+
+    def _add_lines(
+        self, repeat_filter: RepeatFilter, source: Source, selector: Selector, is_selected: Callable[[int], bool]
+    ) -> None:
+        """Add the selected lines of a copy to a filter."""
+        session = selector.sessions.get(source.session or 0)
+        try:
+            with self._copies.reading(source) as file:
+                lines = (line for line in split(file) if is_selected(line.number))
+                paths = source.path, self._raw.root / source.archived
+                repeat_filter.add(paths, session.native_id if session else "", lines)
+        except CopyDamaged:
+            repeat_filter.excludes_nothing = True
+
+    def _hashes(
+        self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
+    ) -> tuple[set[int], int]:
+        """Return keyed hashes of the selected lines that a copy owns. Also count its lines that other copies own.
+
+        Unless `erase` is true, omit lines that were deleted earlier, because undo must not restore them.
+        """
+        number = source.id or 0
+        others = ownership.repeated(source, lambda owner, line: not selection.has(owner, line))
+        omitted = others if erase else others | ownership.deleted(source)
+
+        def is_deleted(line: int) -> bool:
+            return selection.has(number, line) and line not in omitted
+
+        hashes = {line_hash for line, line_hash in ownership.hashes(source, everywhere=True) if is_deleted(line)}
+        records = self._store.sources.records_of(number).items()
+        hashes |= {self._suppression.record(record) for record, line in records if is_deleted(line)}
+        return hashes | self._contents(source, ownership, is_deleted), len(others)
+
+    def _contents(self, source: Source, ownership: Ownership, is_deleted: Callable[[int], bool]) -> set[int]:
+        """Return keyed hashes of the contents of deleted exchanges that no remaining exchange shares."""
+        name = self._store.sources.native_id(source.id or 0)
+        deleted, remaining = set[int](), set[int]()
+        for content, lines in self._suppression.contents(ownership.exchanges(source), [name]):
+            (deleted if all(map(is_deleted, lines)) else remaining).add(content)
+        return deleted - remaining
+
+    def _add_copies(
+        self, selector: Selector, selection: Selection, hashes: set[int], repeat_filter: RepeatFilter
+    ) -> None:
+        """Add keyed hashes of the lines of forks that repeat deleted content under other IDs or times."""
+        touched = selection.sources | selection.lines.keys()
+        for source in self._forks(selector, touched):
+            if source.id not in selection.sources and source.session is not None:
+                names = origins(self._store, self._store.sessions.load(source.session))
+                with suppress(CopyDamaged):
+                    contents = self._suppression.contents(self._copies.exchanges(source), names)
+                    lines = {number for content, numbers in contents if content in hashes for number in numbers}
+                    if lines:
+                        hashes |= self._hashes_of_lines(source, lines)
+                        self._add_lines(repeat_filter, source, selector, lines.__contains__)
+
+    def _forks(self, selector: Selector, touched: AbstractSet[int]) -> list[Source]:
+        """Return the sources that repeat content of these sources, or repeated it before it was deleted."""
+        store, sources = self._store, selector.sources
+        sessions = store.sessions.several({sources[each].session or 0 for each in touched}).values()
+        later = [number for session in sessions for number in store.sessions.descendants(session)]
+        partly = {number for number, source in sources.items() if DELETED in source.coverage}
+        found = store.repetitions.repeating(touched).union(store.sources.of_sessions(later), partly)
+        return [sources[number] for number in sorted(found & sources.keys())]
+
+    def _hashes_of_lines(self, source: Source, lines: AbstractSet[int]) -> set[int]:
+        records = self._copies.records(source).items()
+        hashes = {line_hash for line, line_hash in self._copies.hashes(source, everywhere=True) if line in lines}
+        return hashes | {self._suppression.record(record) for record, line in records if line in lines}
+
+    def _hashes_of_damaged(
+        self, source: Source, selection: Selection, unreadable: set[str], *, erase: bool
+    ) -> tuple[set[int], int]:
+        """Return the result of `_hashes` for a damaged copy.
+
+        Read the agent's own file instead. If it is missing or changed, use the database and the readable rest of the
+        copy.
+        """
+        try:
+            return self._hashes(source, selection, self._originals, erase=erase)
+        except CopyDamaged:
+            unreadable |= {source.archived} if repeats_others(source) else set()
+            records = self._store.sources.records_of(source.id or 0)
+            return self._copies.salvaged_hashes(source) | set(map(self._suppression.record, records)), 0
+
+    def _repeats(
+        self,
+        selector: Selector,
+        selection: Selection,
+        hashes: AbstractSet[int],
+        repeat_filter: RepeatFilter,
+        unreadable: set[str],
+        progress: Progress,
+    ) -> dict[int, set[int]]:
+        """Return the lines with these hashes in other copies of the same agents. Add damaged copies to `unreadable`.
+
+        Copies that `repeat_filter` excludes are not hashed.
+        """
+        agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
+        others = [
+            (number, source)
+            for number, source in selector.sources.items()
+            if number not in selection.sources and source.agent in agents
+        ]
+        found = dict[int, set[int]]()
+        for done, (number, source) in enumerate(others):
+            progress(done, len(others))
+            try:
+                if not repeats_others(source):
+                    with self._copies.reading(source) as file:
+                        if not repeat_filter.may_match(source.path, file):
+                            continue
+                lines = {line for line, line_hash in self._copies.hashes(source) if line_hash in hashes}
+                records = (self._copies.records(source) | self._copies.extracted_records(source)).items()
+            except CopyDamaged:
+                unreadable |= {source.archived} if has_files(self._raw, source.archived) else set()
+                continue
+            lines |= {line for record, line in records if self._suppression.record(record) in hashes}
+            if lines := lines - selection.lines.get(number, set()):
+                found[number] = lines
+        progress(len(others), len(others))
+        return found
+
 
 _NO_COUNTS: Final = DeletionSummary()
 
@@ -180,3 +422,123 @@ def _summary(plan: DeletionPlan, extra: DeletionSummary) -> DeletionSummary:
         agents=tuple(sorted({each.agent for each in sessions})),
         projects=() if plan.erase else tuple(sorted({each.project for each in sessions if each.project})),
     )
+
+
+_MOST: Final = 3
+"""Maximum number of deletions that the explanation names."""
+
+
+def explain_deletions(store: Store, projects: Collection[str] = ()) -> str:
+    """Return what was deleted and how to undo it, if the archive contains no session of these projects.
+
+    Without `projects`, any session counts. The result is empty if sessions are left or if none were deleted.
+    """
+    left = {each.name for each in store.sessions.totals_by_project()}
+    missing = set(projects) - left
+    if left and not missing:
+        return ""
+    deletions = [each for each in store.tombstones.all() if each.summary.sessions]
+    if left:
+        deletions = [each for each in deletions if not missing.isdisjoint(each.summary.projects)]
+    undoable = [each.id for each in deletions if each.state is DeletionState.KEPT]
+    count = sum(each.summary.sessions for each in deletions)
+    if not count:
+        return ""
+    fact = f"{many(count, 'session')} {'was' if count == 1 else 'were'} deleted"
+    if not undoable:
+        return f"{fact} permanently. `palaver forget --list` lists the deletions."
+    commands = ", ".join(f"`palaver forget --undo {number}`" for number in undoable[:_MOST])
+    return f"{fact}. Restore with {commands}; `palaver forget --list` lists all deletions."
+
+
+class CopyEraser:
+    """Eraser of deleted lines in the copies of one archive. The caller must hold the archiver's lease."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+        self._key = store.home.key()
+        self.suppressed = SuppressionList(store, self._key, erased=True)
+        self._scheduled = set[str]()
+
+    def schedule(self, copies: Iterable[str]) -> None:
+        """Schedule an erasure in copies that may contain erased lines, now or after the next append."""
+        erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
+        known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.scheduled_erasures()
+        scheduled = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
+        if erased is not None and scheduled:
+            self._scheduled |= set(scheduled)
+            with self._store.transaction():
+                self._store.tombstones.schedule_erasure(erased, dict.fromkeys(scheduled, False))
+
+    def unschedule(self, archived: str) -> None:
+        """Cancel the erasure in a copy whose new lines contain no deleted line. The caller opens the transaction."""
+        # If a damaged file was kept, earlier lines were copied again and may contain erased lines.
+        if archived in self._scheduled and not Copy(self._raw.root, archived).damaged_files():
+            self._store.tombstones.complete_erasure(archived)
+
+    def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
+        """Erase the lines from every scheduled copy, and return the problems. A copy with a problem stays scheduled."""
+        scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
+        for done, (archived, whole) in enumerate(scheduled.items()):
+            progress(done, len(scheduled))
+            copy = Copy(self._raw.root, archived)
+            try:
+                self._finish(copy, whole=whole)
+            except CopyDamaged as damage:
+                hint = "Restore it from a backup, or erase the whole session, which deletes the copy."
+                problems.append(SourceUnreadable(damage.path, f"cannot erase lines: {damage.reason}", hint=hint))
+            except OSError as error:
+                problems.append(unreadable(copy.path, error))
+        return problems
+
+    def _finish(self, copy: Copy, *, whole: bool) -> None:
+        source = self._store.sources.by_archived(copy.archived)
+        if not whole:
+            whole = self._erase_lines(copy, source) if copy.exists() else source is not None and self._is_erased(source)
+        if whole:
+            remove(copy)
+        remove_leftovers(copy)
+        tombstones = self._store.tombstones
+        with self._store.transaction():
+            tombstones.complete_erasure(copy.archived)
+            if source is None or source.id is None:
+                return
+            records = self._store.sources.records_of(source.id)
+            if whole:
+                tombstones.erase_rows([source.id], [source.session] if source.session is not None else [])
+                tombstones.record_erased_file(self.suppressed.file(source.path), source.mtime, source.size)
+                return
+            gone = self.suppressed.records(records)
+            tombstones.erase_records([record for record, line in records.items() if line in gone])
+            if not _keeps_offsets(copy):
+                self._store.sources.outdate([source.id])
+
+    def _erase_lines(self, copy: Copy, source: Source | None) -> bool:
+        """Erase the deleted lines from a copy. Return True if the copy then consists of erased lines only."""
+        agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
+        if copy.format_damage():
+            copy.decompress()
+        with as_lines(copy.open(), copy.path) as file:
+            gone = self.suppressed.lines(path, split(file), blanked=False)
+        if gone or source is None or repeats_others(source) or has_subagents(source):
+            with reading_copy(self._raw, copy.archived) as file:
+                parsed = parse_copy(file, agent, path, self._key)
+                # Forks and transcripts of parents repeat erased records on different lines.
+                gone |= self.suppressed.records(parsed.records | extracted_records(file, agent))
+            if gone:
+                with updating_checksums(self._store, copy, source, in_place=_keeps_offsets(copy)):
+                    erase_lines(copy, gone, {exchange.span.start_line for exchange in parsed.exchanges})
+        with as_lines(copy.open(), copy.path) as file:
+            lines = split(file)
+            first = next(lines, None)
+            return first is not None and all(is_blanked(line.data) for line in chain([first], lines))
+
+    def _is_erased(self, source: Source) -> bool:
+        """Return whether every record of a source was erased."""
+        records = self._store.sources.records_of(source.id or 0)
+        return bool(records) and self.suppressed.records(records) == set(records.values())
+
+
+def _keeps_offsets(copy: Copy) -> bool:
+    """Return whether overwriting a line keeps the offsets of all other bytes."""
+    return copy.path.suffix not in {DOCUMENT, SUFFIX}

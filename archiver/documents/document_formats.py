@@ -11,20 +11,10 @@ from typing import Final
 
 from ...core.document import Chunk
 from ...core.errors import UnsupportedDocument
-from . import (
-    code_chunks,
-    docx_sections,
-    html_sections,
-    markdown_text,
-    notebook_cells,
-    org_text,
-    pdf_pages,
-    restructured_text,
-)
-from .code_languages import CODE_LANGUAGES, CodeLanguage
+from . import code_chunks, markup, pages, plain_text
+from .code_chunks import CODE_LANGUAGES, CodeLanguage
 from .document_reader import DocumentReader, Section, SectionReader, TextReader, chunks_of
-from .outline import Heading, split_at
-from .plain_text import decode, decode_python
+from .plain_text import Heading, decode, decode_python, split_at
 
 VERSION: Final = 7
 """Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
@@ -51,20 +41,20 @@ def _of_code(language: CodeLanguage) -> DocumentReader:
     return TextReader(language.name, known, lambda text: code_chunks.chunks(text, language))
 
 
-_MARKDOWN: Final = TextReader("markdown", decode, _by_headings(markdown_text.headings), markdown_text.metadata)
-_HTML: Final = SectionReader("html", html_sections.content)
+_MARKDOWN: Final = TextReader("markdown", decode, _by_headings(markup.markdown_headings), markup.markdown_metadata)
+_HTML: Final = SectionReader("html", markup.html_content)
 _FORMATS: Final[dict[str, DocumentReader]] = {
     ".md": _MARKDOWN,
     ".markdown": _MARKDOWN,
-    ".rst": TextReader("rst", decode, _by_headings(restructured_text.headings), restructured_text.metadata),
-    ".org": TextReader("org", decode, _by_headings(org_text.headings), org_text.metadata),
+    ".rst": TextReader("rst", decode, _by_headings(markup.rst_headings), markup.rst_metadata),
+    ".org": TextReader("org", decode, _by_headings(plain_text.headings), plain_text.metadata),
     ".txt": TextReader("text", decode, _by_size),
     ".html": _HTML,
     ".htm": _HTML,
     ".xhtml": _HTML,
-    ".ipynb": SectionReader("notebook", notebook_cells.content),
-    ".docx": SectionReader("docx", docx_sections.content),
-    ".pdf": SectionReader("pdf", pdf_pages.content),
+    ".ipynb": SectionReader("notebook", markup.notebook_content),
+    ".docx": SectionReader("docx", pages.docx_content),
+    ".pdf": SectionReader("pdf", pages.pdf_content),
     **{suffix: _of_code(language) for suffix, language in CODE_LANGUAGES.items()},
 }
 SUFFIXES: Final = tuple(_FORMATS)

@@ -1,31 +1,60 @@
-"""Ingest of documents: files are read, split into chunks and stored. Unchanged files are skipped."""
+"""Selection of the documents to remove from the index after a scan of their folder.
+
+Ingest of documents: files are read, split into chunks and stored. Unchanged files are skipped.
+
+Scan of the watched folders for new, changed and deleted documents. The scan queues files, but does not read them.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core import ids
 from ...core.document import Chunk, ChunkKind, DocumentFilter, DocumentFolder, FailedFile, IndexedDirectory, IndexedFile
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, NotADocument
-from ...core.progress import Progress, never, silent
-from ..formats.folders import is_gone
+from ...core.runtime import Progress, never, silent
+from ..copies.raw_copy import Stat
+from ..formats.record_reader import is_gone
 from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
 from ..store import Document, QueuedFile, Store
-from .code_languages import CODE_LANGUAGES
-from .code_parsing import CodeParser, parse
+from .code_chunks import CODE_LANGUAGES
+from .document_folders import DocumentFile, DocumentRoots, FolderScan, read, reason_by_content, scan
 from .document_formats import VERSION, format_of
 from .document_reader import ParsedDocument
-from .document_removal import removed
-from .document_roots import DocumentFile, DocumentRoots, read
-from .folder_scan import FolderScan, scan
-from .generated_files import reason_by_content
-from .isolated_parser import IsolatedParser
+from .isolated_parser import CodeParser, IsolatedParser, parse
+
+
+def removed(
+    known: Iterable[Path], folder: DocumentFolder, found: FolderScan, watched: Iterable[DocumentFolder]
+) -> list[Path]:
+    """Return the known files of a folder that its scan did not find.
+
+    Some files are kept:
+
+    - Files in unreadable folders.
+    - Files in another watched folder below this one, unless they were deleted.
+    - Every file, if the scan found no file at all, because the folder can be an empty mount point.
+    """
+    if found.is_empty:
+        return []
+    files, unreadable = frozenset(found.files), frozenset(problem.path for problem in found.problems)
+    inner = [each for each in watched if each.namespace == folder.namespace and folder.path in each.path.parents]
+    return [
+        path
+        for path in known
+        if path not in files
+        and folder.contains(path)
+        and unreadable.isdisjoint((path, *path.parents))
+        and (is_gone(path) or not any(each.contains(path) for each in inner))
+    ]
+
 
 _BATCH: Final = 32
 """Maximum number of files that are stored in one transaction."""
@@ -323,3 +352,72 @@ def _failed(file: QueuedFile, problem: Exception) -> FailedFile:
 
 def _ids(keys: list[int]) -> tuple[str, ...]:
     return tuple(ids.show("chunk", key) for key in keys)
+
+
+_Files: TypeAlias = dict[Path, Stat]
+
+
+class DocumentChanges(Struct):
+    """Number of queued files and of deleted files. A moved file counts as both.
+
+    `waiting` is true if deleted files stay indexed until all queued files are read. A moved file can then keep its
+    chunks.
+    """
+
+    queued: int = 0
+    gone: int = 0
+    waiting: bool = False
+
+
+class DocumentScan:
+    """Scanner that remembers the state of each file in the watched folders, and finds the changes."""
+
+    def __init__(self, store: Store, without: Sequence[Path]) -> None:
+        """Create a scanner. Files below the folders in `without`, such as Palaver's home, are skipped."""
+        self._store, self._without = store, without
+        self._known: dict[DocumentFolder, _Files] = {}
+
+    def run(self) -> DocumentChanges:
+        """Queue new and changed files, and remove deleted files from the index.
+
+        A folder that does not exist, such as one on an unmounted disk, keeps its documents.
+        """
+        done, folders = DocumentChanges(), self._store.document_folders.all()
+        self._known = {folder: files for folder, files in self._known.items() if folder in folders}
+        for folder in folders:
+            if folder.path.is_dir():
+                self._run(folder, folders, done)
+        return done
+
+    def _run(self, folder: DocumentFolder, watched: Sequence[DocumentFolder], done: DocumentChanges) -> None:
+        found = scan(folder.path, recursive=folder.recursive, without=self._without)
+        states = {path: state for path in found.files if (state := _state(path)) is not None}
+        documents, wanted = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
+        stored = documents.modified(wanted)
+        known = self._known.get(folder)
+        changed = [
+            path
+            for path, state in states.items()
+            # The first scan compares with the index, because files may have changed while nothing watched them.
+            if (known.get(path) != state if known is not None else stored.get(path) != state.mtime // 1_000_000)
+        ]
+        failed = [each.file for each in documents.failed(wanted)]
+        gone = removed([*stored, *failed], folder, found, watched)
+        if changed:
+            with self._store.transaction():
+                documents.queue(QueuedFile(path, folder.namespace, folder.path) for path in changed)
+            done.queued += len(changed)
+        self._known[folder] = states
+        if gone and documents.count_queued():
+            done.waiting = True
+        elif gone:
+            with self._store.transaction():
+                documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
+            done.gone += len(stored.keys() & gone)
+
+
+def _state(path: Path) -> Stat | None:
+    try:
+        return Stat.of(path)
+    except OSError:
+        return None

@@ -1,16 +1,128 @@
-"""Protocol of document readers, and the values that they return."""
+"""Overlapping windows of long text, cut at the end of a paragraph, a line or a sentence.
 
-from collections.abc import Callable, Iterable, Sequence
+Protocol of document readers, and the values that they return.
+
+Metadata of documents: named values, such as `title`, from front matter and similar parts of other formats.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from ...core.document import Chunk, ChunkKind
-from ..files.clipping import one_line
-from .text_windows import SIZE, windows
+from ..lines import one_line
+
+SIZE: Final = 1_000
+"""Approximate characters of a window."""
+OVERLAP: Final = 200
+"""Maximum characters that a window repeats from the previous one.
+
+The overlap ensures that each sentence is whole in at least one window.
+"""
+_LATE: Final = 0.5
+"""Minimum share of the window size at which a window may end.
+
+If a paragraph ends after this share of the window, the window ends there. Otherwise it ends at the last line that fits.
+Lines longer than this share are split into sentences. Otherwise, a heading before such a line would become a window of
+its own.
+"""
+_SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
+
+
+class DocumentWindow(NamedTuple):
+    """Range of text with its first and last line, 1-based and inclusive."""
+
+    text: str
+    start_line: int
+    end_line: int
+
+
+class _Row(NamedTuple):
+    line: int
+    text: str
+    complete: bool = True
+    """False for a sentence of a long line that continues in the next row."""
+
+
+def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[DocumentWindow]:
+    """Yield overlapping windows of a text.
+
+    Every non-whitespace character is in at least one window. Text that consists of whitespace yields no window.
+    """
+    longest = int(_LATE * size)
+    rows = [
+        row for line, whole in enumerate(text.split("\n"), first_line) for row in _rows(line, whole, longest, overlap)
+    ]
+    start = 0
+    while start < len(rows):
+        end = _end(rows, start, size)
+        if (window := _window(rows[start:end])) is not None:
+            yield window
+        if end == len(rows):
+            return
+        # The next window must contain at least one new row.
+        start = next(index for index in range(_back(rows, end, overlap), end + 1) if _end(rows, index, size) > end)
+
+
+def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
+    """Yield a line, or the sentences of a line with more than `longest` characters.
+
+    A sentence that exceeds the overlap is split, at spaces if possible.
+    """
+    if len(text) <= longest:
+        yield _Row(line, text)
+        return
+    piece = overlap - 1 if overlap > 1 else longest
+    for sentence in _SENTENCE.findall(text):
+        rest: str = sentence
+        while len(rest) > piece:
+            cut = rest.rfind(" ", piece // 2, piece) + 1 or piece
+            yield _Row(line, rest[:cut], complete=False)
+            rest = rest[cut:]
+        yield _Row(line, rest, complete=False)
+    yield _Row(line, "")
+
+
+def _end(rows: Sequence[_Row], start: int, size: int) -> int:
+    """Return the index after the last row of the window that begins at row `start`."""
+    length, end = 0, start
+    while end < len(rows) and (end == start or length + len(rows[end].text) <= size):
+        length += len(rows[end].text) + 1
+        end += 1
+    if end == len(rows):
+        return end
+    left = length
+    for index in range(end - 1, start, -1):
+        left -= len(rows[index].text) + 1
+        if left < _LATE * size:
+            break
+        if not rows[index].text.strip():
+            return index
+    return end
+
+
+def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
+    """Return the index of the earliest row at which the next window may begin, limited by the overlap."""
+    length, start = 0, end
+    while start and length + len(rows[start - 1].text) < overlap:
+        start -= 1
+        length += len(rows[start].text) + 1
+    return start
+
+
+def _window(rows: Sequence[_Row]) -> DocumentWindow | None:
+    full = [index for index, row in enumerate(rows) if row.text.strip()]
+    if not full:
+        return None
+    kept = rows[full[0] : full[-1] + 1]
+    text = "".join(row.text + ("\n" if row.complete else "") for row in kept)
+    return DocumentWindow(text.rstrip(), kept[0].line, kept[-1].line)
+
 
 CHUNKS_MAX: Final = 2_000
 """Maximum number of chunks of a file. It is also the maximum number of sections that are searched one by one."""
@@ -151,3 +263,43 @@ def chunks_of(sections: Iterable[Section]) -> list[Chunk]:
         for window in windows(section.text[:PROSE_MAX], section.line, _PAGE if section.page else SIZE)
     )
     return list(islice(chunks, CHUNKS_MAX + 1))
+
+
+_NAME: Final = 60
+_VALUE: Final = 500
+_COUNT: Final = 32
+"""Maximum characters of names and values, and maximum number of values of a document."""
+
+
+def flat(found: object) -> dict[str, str]:
+    """Return a mapping with its values as texts. Return an empty dictionary if `found` is not a mapping.
+
+    A list becomes its texts, joined by commas. Any other value becomes an empty text.
+    """
+    try:
+        entries = convert(found, dict[str, Any])
+    except ValidationError:
+        return {}
+    return {name: _text(value) for name, value in entries.items()}
+
+
+def limited(metadata: Mapping[str, str], redact: Callable[[str], str]) -> dict[str, str]:
+    """Return the first 32 entries that have a name and a value, with names in lower case.
+
+    Names and values are redacted, put on one line and shortened.
+    """
+    kept: dict[str, str] = {}
+    for name, value in metadata.items():
+        # A value is redacted before it is shortened, so that no secret is cut.
+        short = one_line(redact(value), _VALUE)
+        if short and name.strip() and len(kept) < _COUNT:
+            kept.setdefault(one_line(redact(name).lower(), _NAME), short)
+    return kept
+
+
+def _text(value: object) -> str:
+    try:
+        found = convert(value, str | list[Any])
+    except ValidationError:
+        return ""
+    return found if isinstance(found, str) else ", ".join(item for item in found if isinstance(item, str))

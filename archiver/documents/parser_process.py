@@ -17,9 +17,8 @@ import msgspec
 
 from ...core.errors import DocumentUnreadable
 from ..redaction import Redactor
-from .code_parsing import parse_here
 from .document_formats import format_of
-from .isolated_parser import HEADER, Parsed, Request
+from .isolated_parser import HEADER, Parsed, Request, parse_here
 
 _MEMORY: Final = 1 << 30
 _SECONDS: Final = 20.0

@@ -1,15 +1,29 @@
-"""Typed access to fields of JSON records. Values of an unexpected type become an empty value."""
+"""Typed access to fields of JSON records. Values of an unexpected type become an empty value.
+
+Handling of content that an agent records twice. The reader keeps one of the two records.
+
+Detection of rewinds.
+
+In a rewind, the user goes back in the conversation and continues from there, which abandons a range of lines. The value
+of a `Fact.REWOUND` note is the number of the first abandoned line. In a partial read, which begins in the middle of the
+file, that line may not have been read. The value is then empty.
+
+Conversion of tool calls and results to readable text, with the files that the tools read or wrote.
+"""
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
+from msgspec import Struct, field
 
-from ...core.clock import parse_instant
-from ...core.conversation import Milliseconds
-from ..files.lines import Record
+from ...core.conversation import Fact, Kind, Milliseconds, Note, Skipped, Speaker, Turn, parse_instant
+from ..lines import Record, clean, clip, one_line
+from .transcript_format import Event, RecordEvents, RecordStamp, SkipReason
 
 _MEDIA_LABEL = re.compile(r"\[(?:image|document|application|text)(?:/[\w.+-]+)?(?:, \d+ KB)?\]")
 _FILE_MAX = 4 << 20
@@ -97,3 +111,308 @@ def media_label(kind: str, data: object) -> str:
 def is_media_label(line: str) -> bool:
     """Return whether a line is a label of a picture or a file, such as `[image/png, 12 KB]`."""
     return _MEDIA_LABEL.fullmatch(line.strip()) is not None
+
+
+class Repetitions(Struct):
+    """Turns of the current exchange that may be repeated by a more detailed record.
+
+    All records of one event have the same key. A turn is delayed until the exchange ends. It is skipped if a more
+    detailed record of the same event precedes or follows it.
+    """
+
+    released: list[Event]
+    """List to which delayed turns, or `Skipped` events in their place, are appended."""
+    _delayed: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
+    _registered: set[str] = field(default_factory=set[str])
+
+    def delay(self, key: str, turns: Sequence[Turn], *, only_record: bool) -> RecordEvents:
+        """Delay the turns of a record, or return a reason for skipping the record.
+
+        The turns are returned at once if the line has other records (`only_record` is False).
+        """
+        if not turns:
+            return SkipReason.EMPTY
+        if not only_record:
+            return turns
+        if key in self._registered:
+            return SkipReason.REPEATED
+        self._delayed.setdefault(key, []).extend(turns)
+        return []
+
+    def register(self, key: str) -> None:
+        """Record that an event has a more detailed record, and skip the delayed turns of this event."""
+        self._registered.add(key)
+        self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._delayed.pop(key, [])]
+
+    def settle(self) -> None:
+        """End the exchange, and release the delayed turns that have no more detailed record."""
+        self.released += sorted(chain.from_iterable(self._delayed.values()), key=lambda turn: turn.line)
+        self._delayed.clear()
+        self._registered.clear()
+
+
+class RecordedTwice(Struct):
+    """Values of the current exchange, for agents that record a value in two records of different types.
+
+    Such values are prompts and token counts. A value is a repetition if `take` finds the same value from the other type
+    of record.
+    """
+
+    _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def take(self, value: str, *, record_type: str) -> bool:
+        """Remove one value that was added from a record of this type. Return False if there is no such value."""
+        copy = (record_type, " ".join(value.split()))
+        if not self._seen[copy]:
+            return False
+        self._seen[copy] -= 1
+        return True
+
+    def add(self, value: str, *, record_type: str) -> None:
+        """Add a value from a record of this type."""
+        self._seen[record_type, " ".join(value.split())] += 1
+
+    def clear(self) -> None:
+        """Forget all values at the end of an exchange."""
+        self._seen.clear()
+
+
+class PromptLines(Struct):
+    """Line numbers of the prompts, for agents that record how many prompts the user undid."""
+
+    _lines: list[int] = field(default_factory=list[int])
+
+    def add(self, line: int) -> None:
+        """Add the line number of a prompt."""
+        self._lines.append(line)
+
+    def take_back(self, line: int, count: int, *, partial: bool) -> list[Note]:
+        """Return a rewind note for the last `count` prompts.
+
+        If fewer prompts are known, return an empty list or, in a partial read, a note with an empty value.
+        """
+        if not 0 < count <= len(self._lines):
+            return [Note(line, Fact.REWOUND, "")] if partial and count else []
+        first = self._lines[-count]
+        del self._lines[-count:]
+        return [Note(line, Fact.REWOUND, str(first))]
+
+
+class PromptParents(Struct):
+    """Parent records of prompts. If two prompts have the same parent, a rewind abandoned the earlier prompt.
+
+    Several children of another kind are no rewind: parallel tool calls, hooks and progress also share a parent.
+    """
+
+    _begun: bool = False
+    """True after the first prompt. In a partial read, the parent of the first prompt may precede the lines read."""
+    _prompts: dict[str, int] = field(default_factory=dict[str, int])
+    _records: set[str] = field(default_factory=set[str])
+
+    def add_record(self, record: str) -> None:
+        """Add the ID of a record. Only partial reads need the IDs."""
+        self._records.add(record)
+
+    def add_prompt(self, parent: str, line: int, *, partial: bool) -> list[Note]:
+        """Return a rewind note if the prompt replaces an earlier prompt."""
+        begun, self._begun = self._begun, True
+        if not parent:
+            return []
+        earlier = self._prompts.get(parent)
+        if earlier is not None:
+            return [Note(line, Fact.REWOUND, str(earlier))]
+        self._prompts[parent] = line
+        return [Note(line, Fact.REWOUND, "")] if partial and begun and parent not in self._records else []
+
+
+class EntryTree(Struct):
+    """Tree of a session's entries, for agents that record the ID of each entry's parent.
+
+    The active branch is the branch with the last entry that has events.
+    """
+
+    _parents: dict[str, str] = field(default_factory=dict[str, str])
+    _lines: dict[str, int] = field(default_factory=dict[str, int])
+    _previous: str = ""
+    _last: str = ""
+
+    def add(self, entry: str, parent: str, *, partial: bool) -> None:
+        """Add an entry. An entry with an unknown parent becomes a child of the previous entry."""
+        if entry:
+            lost = parent and parent not in self._parents and not partial
+            self._parents[entry] = self._previous if lost else parent
+            self._previous = entry
+
+    def mark_events(self, entry: str, line: int) -> None:
+        """Mark an entry as having events."""
+        if entry:
+            self._lines[entry] = line
+            self._last = entry
+
+    def abandoned(self, *, partial: bool) -> list[Note]:
+        """Return a note for each abandoned range of lines."""
+        branch = self._active_branch()
+        if partial and branch and branch[-1] != next(iter(self._parents)):
+            return [Note(self._lines[self._last], Fact.REWOUND, "")]
+        notes: list[Note] = []
+        active, first = set(branch), 0
+        for entry, line in self._lines.items():
+            if entry not in active:
+                first = first or line
+            elif first:
+                notes.append(Note(line, Fact.REWOUND, str(first)))
+                first = 0
+        return notes
+
+    def _active_branch(self) -> list[str]:
+        """Return the IDs of the last entry with events and of its known ancestors, from the last entry upwards."""
+        branch = dict[str, None]()
+        entry = self._last
+        while entry in self._parents and entry not in branch:
+            branch[entry] = None
+            entry = self._parents[entry]
+        return list(branch)
+
+
+INPUT_LIMIT = 2000
+"""Maximum characters of a shortened input."""
+RESULT_LIMIT = 1500
+"""Maximum characters of a shortened result."""
+
+_TOOL_LENGTH = 100
+_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
+_WRITERS = {
+    *("write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"),
+    *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content"),
+}
+_PATHS = ("path", "file_path", "filePath", "absolute_path")
+_COMMANDS = ("cmd", "command", "commands")
+_PATCHES = ("patch", "input")
+_SHELLS = {"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"}
+_PATCH = "*** Begin Patch"
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+class ToolCall(Struct, frozen=True):
+    """Tool call, with the files that the tool reads or writes if it succeeds."""
+
+    tool: str
+    text: str
+    """Name of the tool and its input, in the form `tool: body`."""
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+UNKNOWN_CALL = ToolCall("", "")
+"""Tool call without a name or text, for a result whose call is unknown."""
+
+
+class ToolCalls(Struct):
+    """Calls of the current exchange that have no result yet, by call ID."""
+
+    shorten: bool
+    """True if long inputs and results are shortened to their beginning and end."""
+    waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+
+    def call(self, stamp: RecordStamp, call_id: str, tool: str, arguments: object, *, group: str = "") -> Turn:
+        """Return the turn of a call, and store the call until its result is read."""
+        call = self.waiting[call_id] = describe_call(tool, arguments, shorten=self.shorten)
+        return stamp.turn(Speaker.ASSISTANT, Kind.CALL, call.text, tool=call.tool, call=call_id, group=group)
+
+    def result(self, stamp: RecordStamp, call_id: str, text: str, *, failed: bool, tool: str = "") -> Turn:
+        """Return the turn of a result. `tool` is the tool name to use if the call is unknown."""
+        call = self.waiting.pop(call_id, None) or ToolCall(tool_name(tool), "")
+        return self.result_of(call, stamp, call_id, text, failed=failed)
+
+    def result_of(self, call: ToolCall, stamp: RecordStamp, call_id: str, text: str, *, failed: bool) -> Turn:
+        """Return the turn with the result of a call. A failed call affects no files.
+
+        With `shorten`, the text of a successful file operation contains only the paths.
+        """
+        reads, writes = ((), ()) if failed else (call.reads, call.writes)
+        if self.shorten and (reads or writes):
+            text = ", ".join((*reads, *writes))
+        else:
+            text = clip(clean(text), RESULT_LIMIT if self.shorten else None)
+        return stamp.turn(
+            Speaker.TOOL, Kind.RESULT, text, tool=call.tool, call=call_id, failed=failed, reads=reads, writes=writes
+        )
+
+    def clear(self) -> None:
+        """Remove all calls at the end of an exchange."""
+        self.waiting.clear()
+
+
+def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
+    """Return a tool call with its readable text and the affected files.
+
+    `given` contains the arguments: an object, JSON text, or free text such as a patch or a script.
+    """
+    tool = tool_name(tool)
+    arguments = _arguments(given)
+    body = clean(_body(arguments) if arguments else string(given))
+    reads, writes = _files(tool, arguments, body)
+    return ToolCall(tool, call_text(tool, body, shorten=shorten), reads, writes)
+
+
+def tool_name(name: str) -> str:
+    """Return a tool's name as one short line, because the recorded name can be any text."""
+    return one_line(clean(name), _TOOL_LENGTH)
+
+
+def call_text(tool: str, body: str, *, shorten: bool) -> str:
+    """Return a call as `tool: body`, for example `bash: ls -l`. With `shorten`, a long call is clipped."""
+    return clip(f"{tool}: {body}" if body else tool, INPUT_LIMIT if shorten else None)
+
+
+def command_line(command: object) -> str:
+    """Return a command as text. For `["bash", "-lc", "ls"]`, return only `ls`."""
+    parts = [string(part) for part in listing(command)]
+    if len(parts) == 3 and parts[0] in _SHELLS and parts[1].startswith("-"):
+        return parts[2]
+    return " ".join(parts) if parts else string(command)
+
+
+def named_values(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as `name=value` pairs, separated by commas."""
+    return ", ".join(f"{key}={value if isinstance(value, str) else _json(value)}" for key, value in arguments.items())
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # orjson rejects deep nesting and large integers.
+        return "…"
+
+
+def _arguments(given: object) -> Mapping[str, Any]:
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            return mapping(orjson.loads(given))
+        except orjson.JSONDecodeError:
+            return {}
+    return mapping(given)
+
+
+def _body(arguments: Mapping[str, Any]) -> str:
+    command = next((command_line(arguments[name]) for name in _COMMANDS if arguments.get(name)), "")
+    if command and not any(arguments.get(name) for name in _PATHS):
+        purpose = one_line(string(arguments.get("description")))
+        return f"{command}  # {purpose}" if purpose else command
+    patch = next((string(arguments.get(name)) for name in _PATCHES if _PATCH in string(arguments.get(name))), "")
+    return patch or _plan(arguments) or named_values(arguments)
+
+
+def _plan(arguments: Mapping[str, Any]) -> str:
+    steps = [mapping(step) for step in listing(arguments.get("plan"))]
+    lines = [f"[{string(step.get('status'))}] {string(step.get('step'))}" for step in steps]
+    return "\n".join(filter(None, [string(arguments.get("explanation")), *lines])) if lines else ""
+
+
+def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if _PATCH in body:
+        return (), tuple(dict.fromkeys(map(clean, _PATCHED.findall(body))))
+    path = clean(next((string(arguments[name]) for name in _PATHS if arguments.get(name)), ""))
+    # `str_replace_editor` performs every file operation; its `command` argument selects the operation.
+    operation = string(arguments.get("command")) if tool == "str_replace_editor" else tool.lower()
+    return (path,) if path and operation in _READERS else (), (path,) if path and operation in _WRITERS else ()

@@ -5,7 +5,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Final, cast
 
-from ..files.lines import head_records
+from ..lines import head_records
 from .transcript_format import ContainerFormat, TranscriptFormat
 
 AGENTS: Final = (

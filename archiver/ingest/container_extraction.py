@@ -17,14 +17,11 @@ from typing import BinaryIO, Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.clock import now
-from ...core.conversation import Session
-from ...core.durability import sync, sync_path
+from ...core.config import sync, sync_path
+from ...core.conversation import Session, now
 from ...core.errors import CopyDamaged
 from ..copies.checksums import continued, verify
-from ..copies.raw import Copied, RawArchive, Stat
-from ..copies.raw_copy import Copy
-from ..copies.rewriting import drop_checksums, new_content, remove
+from ..copies.raw_copy import Copied, Copy, RawArchive, Stat, drop_checksums, new_content, remove
 from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor

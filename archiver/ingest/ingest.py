@@ -14,30 +14,35 @@ from msgspec import Struct
 from ...core.conversation import Session
 from ...core.errors import PartlyRead, SourceUnreadable, ValueRefused
 from ...core.home import Home
-from ...core.progress import Progress, silent
-from ...core.report import IngestReport
-from ..copies.raw import Copied, RawArchive, unreadable
-from ..copies.rewriting import drop_checksums
-from ..deletion.copy_eraser import CopyEraser
+from ...core.reports import IngestReport
+from ...core.runtime import Progress, silent
+from .. import lines
+from ..copies.raw_copy import Copied, RawArchive, drop_checksums, unreadable
+from ..deletion.deletions import CopyEraser
 from ..deletion.suppression import SuppressionList
-from ..files import lines
 from ..formats import ContainedSession, ContainerFormat, ExtractingFormat, TranscriptFormat, is_extracted
-from ..formats.folders import is_gone, is_readable
-from ..formats.record_events import SkipReason
+from ..formats.record_reader import is_gone, is_readable
 from ..formats.registry import by_agent
-from ..reading.exclusion import Exclusion
+from ..formats.transcript_format import SkipReason
 from ..reading.lineage import begin_alike, parent_of, start_of
-from ..reading.parsing import ParsedLines, parse
+from ..reading.parsing import Exclusion, ParsedLines, parse
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import Redactor
-from ..redaction.transcript_redactor import TranscriptRedactor
+from ..redaction.redactor import TranscriptRedactor
 from ..store import Source, Store
 from .container_extraction import ContainerExtractor
-from .ingest_jobs import IngestJob, JobPlanner
-from .parallel_parsing import ParallelParser, ParsedFile, ParseTask, batches
+from .ingest_jobs import (
+    IngestJob,
+    JobPlanner,
+    ParallelParser,
+    ParsedFile,
+    ParseTask,
+    batches,
+    store_reading,
+    stored_session,
+)
 from .parser_pool import ParserPool
-from .rereading import BUDGET, Rereading
-from .storing import store_reading, stored_session
+from .recovery import BUDGET, Rereading
 from .transcripts import Transcript
 
 _COPYING_THREADS: Final = 4

@@ -14,8 +14,8 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from ...core.closing import Closing
-from ...core.processors import processors
+from ...core.config import Closing
+from ...core.runtime import processors
 
 _R = TypeVar("_R")
 _PARSING = f"{__package__}.parallel_parsing"

@@ -1,19 +1,46 @@
-"""Parsing of a file into redacted exchanges, notes and an outcome for each line, without access to a store."""
+"""Parsing of a file into redacted exchanges, notes and an outcome for each line, without access to a store.
+
+Exclusion from the index: folders that the settings exclude, and exchanges that the user excludes in a prompt.
+
+Removal of Palaver's own output from parsed transcripts.
+
+The output stays in the raw archive. It is not indexed, and no observations are extracted from it.
+
+Report of redacted secrets by kind and location, counted from their placeholders.
+"""
 
 import io
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
+import orjson
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ...core.conversation import Exchange, Fact, Kind, Note, ResumePoint, Session, Skipped, Speaker, Turn
-from ..files.lines import PARSED, REPEATED, Line, decode, split
+from ...core.conversation import Exchange, Fact, Kind, Note, ResumePoint, Session, SessionKind, Skipped, Speaker, Turn
+from ...core.errors import ConfigInvalid
+from ...core.home import (
+    Own,
+    is_own_command,
+    is_own_folder,
+    is_own_prompt,
+    is_own_tool,
+    is_suspect,
+    without_recalled,
+    working_folders,
+)
+from ...core.memory import Memory
+from ...core.reports import KindCount, Secrets, SessionSecrets
 from ..formats import Event, FormatReader, TranscriptFormat
-from ..redaction import Redactor
-from ..redaction.private_spans import Unindexed, opt_out_in
-from ..redaction.transcript_redactor import TranscriptRedactor
-from .exchange_grouping import group_exchanges, mark_rewound
+from ..lines import PARSED, REPEATED, Line, decode, split
+from ..redaction import VERSION, FoundSecret, Redactor, placeholders_in
+from ..redaction.redactor import TranscriptRedactor, Unindexed, opt_out_in
+from ..store import Store
+from .exchanges import group_exchanges, mark_rewound
 
 
 class ParsedLines(Struct):
@@ -163,3 +190,205 @@ class RepetitionFilter(FormatReader):
         if not turn.record or turn.line < self._first_line:
             return False
         return self._records.setdefault(turn.record, turn.line) != turn.line
+
+
+class Exclusion:
+    """Folders that are excluded by shell patterns. In these patterns, `*` also matches slashes.
+
+    A pattern that begins with `/` or `~` matches whole paths. Any other pattern matches names at any depth. Everything
+    below an excluded folder is excluded too. Patterns are case-sensitive.
+    """
+
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
+        """Check the patterns. Raise `ConfigInvalid` for a pattern that could never match."""
+        self._names = [pattern.rstrip("/\\") for pattern in patterns if not _is_path(pattern)]
+        self._paths = [str(Path(pattern).expanduser()) for pattern in patterns if _is_path(pattern)]
+        for name in self._names:
+            if not name or "/" in name or "\\" in name:
+                raise ConfigInvalid(
+                    f"exclude: {name!r} is neither a name nor an absolute path",
+                    hint='Write a bare name such as "secret-*", or a path that begins with / or ~.',
+                )
+
+    def __bool__(self) -> bool:
+        return bool(self._names or self._paths)
+
+    def covers(self, folder: str) -> bool:
+        """Return whether a folder, one of its parents, or the repository of its worktree is excluded.
+
+        Windows paths are recognised on every system.
+        """
+        return bool(self) and any(map(self._covers, working_folders(folder)))
+
+    def _covers(self, folder: str) -> bool:
+        parts = folder.replace("\\", "/").rstrip("/").split("/")
+        if any(fnmatchcase(part, name) for part in parts if part for name in self._names):
+            return True
+        wholes = ("/".join(parts[: end + 1]) for end in range(len(parts)))
+        return any(fnmatchcase(whole, path) for whole in wholes for path in self._paths)
+
+
+def _is_path(pattern: str) -> bool:
+    return pattern.startswith(("/", "~")) or pattern[1:3] in {":\\", ":/"}
+
+
+def remove_excluded(parsed: ParsedLines, session: Session, exclusion: Exclusion) -> None:
+    """Remove the exchanges that the settings or the user exclude, and count their lines by reason."""
+    folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
+    kept: list[Exchange] = []
+    for exchange in parsed.exchanges:
+        reason = Unindexed.EXCLUDED if exclusion.covers(exchange.cwd or folder) else _opt_out(exchange)
+        if reason is None:
+            kept.append(exchange)
+        else:
+            parsed.count_as(reason, {turn.line for turn in exchange.turns})
+    parsed.exchanges = kept
+
+
+def remove_all(parsed: ParsedLines) -> None:
+    """Remove all content of a session that the user excluded, and count its lines as `unindexed-session`."""
+    parsed.count_as(Unindexed.SESSION, range(parsed.start.line, parsed.start.line + len(parsed.outcomes)))
+    parsed.exchanges, parsed.notes = [], []
+
+
+def is_excluded(exchange: Exchange) -> bool:
+    """Return whether the user excluded this exchange, or its session, in a prompt."""
+    return _opt_out(exchange) is not None
+
+
+def _opt_out(exchange: Exchange) -> Unindexed | None:
+    prompts = (turn for turn in exchange.turns if turn.kind is Kind.PROMPT and turn.speaker is Speaker.HUMAN)
+    return next(filter(None, (opt_out_in(turn.text) for turn in prompts)), None)
+
+
+_SHELLS = {"bash", "shell", "exec_command", "execute", "powershell", "run_shell_command", "terminal", "run_in_terminal"}
+_SHORTENED = {Kind.RESULT, Kind.INJECTED}
+"""Kinds of turns that readers shorten to the head and the tail."""
+
+
+def remove_own_output(parsed: ParsedLines, session: Session, home: Path) -> None:
+    """Remove Palaver's own output, and change the outcome of its lines to the reason for the removal.
+
+    A line that also contains other content keeps the outcome `parsed`.
+    """
+    homes = {home, home.resolve()}
+    folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
+    kept: list[Exchange] = []
+    for exchange in parsed.exchanges:
+        place = _own_place(exchange.cwd or folder, homes)
+        if place is None and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
+            kept.append(exchange)
+            continue
+        checked = list(_checked(exchange, place or (Own.RUN if _is_own_run(exchange, session.kind) else None)))
+        turns = tuple(turn for turn, own in checked if own is None)
+        for line, group in groupby(checked, key=lambda pair: pair[0].line):
+            reasons = [own for _, own in group]
+            if reasons[0] is not None and None not in reasons:
+                parsed.count_as(reasons[0], [line])
+        if turns:
+            kept.append(exchange if turns == exchange.turns else replace(exchange, turns=turns))
+    parsed.exchanges = kept
+
+
+def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
+    """Return the reason for removing all output of a session in this folder, or None for other folders."""
+    return Own.RUN if is_own_folder(folder) else Own.FOLDER if _is_inside(folder, homes) else None
+
+
+def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own | None]]:
+    """Yield each turn without Palaver's output. If no text is left, also yield the reason for skipping the turn."""
+    own_calls = _own_calls(exchange)
+    for turn in exchange.turns:
+        if whole is not None:
+            yield turn, whole
+        elif is_own_tool(turn.tool) or (turn.call and turn.call in own_calls):
+            yield turn, Own.TOOL
+        else:
+            text = without_recalled(turn.text, shortened=turn.kind in _SHORTENED)
+            kept = turn if text == turn.text else turn._replace(text=text)
+            yield kept, None if text or not turn.text else Own.RECALLED
+
+
+def _is_own_run(exchange: Exchange, kind: SessionKind) -> bool:
+    """Return whether an agent ran only for Palaver in this exchange.
+
+    Either Palaver wrote the prompt of the exchange, or a sub-agent called only Palaver's tools and commands.
+    """
+    if any(turn.kind is Kind.PROMPT and is_own_prompt(turn.text) for turn in exchange.turns):
+        return True
+    calls = [turn for turn in exchange.turns if turn.kind is Kind.CALL]
+    return kind is SessionKind.SUBAGENT and bool(calls) and all(map(_is_own_call, calls))
+
+
+def _own_calls(exchange: Exchange) -> set[str]:
+    return {turn.call for turn in exchange.turns if turn.kind is Kind.CALL and turn.call and _is_own_call(turn)}
+
+
+def _is_own_call(turn: Turn) -> bool:
+    return is_own_tool(turn.tool) or (turn.tool.lower() in _SHELLS and is_own_command(turn.text.partition(": ")[2]))
+
+
+def _is_inside(folder: str, homes: Collection[Path]) -> bool:
+    """Return whether a folder is Palaver's home or is inside it."""
+    return any(folder.startswith(str(home)) and PurePath(folder).is_relative_to(home) for home in homes)
+
+
+_KEYS = orjson.OPT_NON_STR_KEYS
+
+
+def secrets_in(store: Store) -> Secrets:
+    """Count the redacted secrets in all stored data."""
+    everywhere: Counter[FoundSecret] = Counter()
+    by_source: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for source, exchange in store.exchanges.containing("[secret:"):
+        found = [finding for turn in exchange.turns for finding in placeholders_in(turn.text)]
+        everywhere.update(found)
+        by_source[source].update(finding.kind for finding in found)
+    memories = {stored.id: found for stored in store.memories.all() if (found := secrets_of(stored.memory))}
+    for found in memories.values():
+        everywhere.update(found)
+    different = Counter(finding.kind for finding in everywhere)
+    times: Counter[str] = Counter()
+    for finding, count in everywhere.items():
+        times[finding.kind] += count
+    kinds = {kind: KindCount(different[kind], count) for kind, count in times.most_common()}
+    sessions = [_session(store, source, found) for source, found in sorted(by_source.items()) if found]
+    by_memory = {memory: _counts_by_kind(found) for memory, found in memories.items()}
+    return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), by_memory)
+
+
+def kinds_in_sources(store: Store, sources: Collection[int]) -> dict[str, int]:
+    """Return the number of secrets that were redacted from the text of some sources, by kind, the most frequent first.
+
+    Equal secrets count once.
+    """
+    found = {
+        finding
+        for source, exchange in store.exchanges.containing("[secret:")
+        if source in sources
+        for turn in exchange.turns
+        for finding in placeholders_in(turn.text)
+    }
+    return _counts_by_kind(sorted(found, key=str))
+
+
+def secrets_of(memory: Memory) -> list[FoundSecret]:
+    """Return the secrets that were redacted from a memory, one element for each occurrence."""
+    texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
+    return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
+
+
+def kinds_of(memory: Memory) -> list[str]:
+    """Return the kinds of secrets that were redacted from a memory, such as `github-pat`."""
+    return list(_counts_by_kind(secrets_of(memory)))
+
+
+def _counts_by_kind(found: list[FoundSecret]) -> dict[str, int]:
+    return dict(Counter(finding.kind for finding in found).most_common())
+
+
+def _session(store: Store, number: int, kinds: Counter[str]) -> SessionSecrets:
+    source = store.sources.load(number)
+    assert source.session is not None
+    session = store.sessions.load(source.session)
+    return SessionSecrets(session.native_id, session.project, source.archived, dict(kinds.most_common()))

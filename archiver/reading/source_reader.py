@@ -11,22 +11,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Milliseconds, Note, ResumePoint, Session
-from ...core.project import project_name
+from ...core.home import project_name
 from ...core.text import nfc
-from ..files.clipping import heading_of, one_line, plan_in
-from ..files.lines import REPEATED, Line, split
 from ..formats import TranscriptFormat, is_extracted
+from ..lines import REPEATED, Line, heading_of, one_line, plan_in, split
 from ..redaction import Redactor
 from ..store import Repetition, Source, SourceLine, Store
 from ..store.exchange_table import StoredExchange
 from ..store.source_table import DELETED
-from .exchange_grouping import mark_rewound
-from .exclusion import Exclusion, remove_all, remove_excluded
-from .late_results import link_late_results
-from .lineage import Copies, Lineage, origins, parent_of, start_of
-from .own_output import remove_own_output
-from .parsing import ParsedLines, parse
-from .stored_twice import has_anonymous_prompts, less_detailed, remove_stored_twice
+from .exchanges import link_late_results, mark_rewound
+from .lineage import (
+    Copies,
+    Lineage,
+    has_anonymous_prompts,
+    less_detailed,
+    origins,
+    parent_of,
+    remove_stored_twice,
+    start_of,
+)
+from .parsing import Exclusion, ParsedLines, parse, remove_all, remove_excluded, remove_own_output
 
 _TITLE_LENGTH = 80
 _DIGEST = re.compile(r"[0-9a-f]{32,}")

@@ -1,17 +1,131 @@
-"""Redaction of secrets: each secret is replaced by a placeholder with its kind and a tag.
+"""Private spans (`<private>…</private>`) and requests not to index a session or an exchange.
+
+Private text is stored only in the raw copies. Tags in backquotes are ignored. In a user's message, an unclosed span
+extends to the end. In other text, such as program output, only closed spans count.
+
+Redaction of secrets: each secret is replaced by a placeholder with its kind and a tag.
 
 Equal secrets have the same tag.
+
+Redaction of all parsed transcript content before it is processed further.
 """
 
 import hmac
 import re
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ...core.memo import Memo
+from ...core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
 from ...core.text import visible
+from ...core.tokens import Memo
+from ..lines import CUT, trim
 from .scanner import Found, keyword_index, scan
+
+PLACEHOLDER: Final = "[private]"
+
+_TAG = re.compile(r"(?<!`)<(/?)private(?:[ \t][^<>]{0,100})?>(?!`)", re.IGNORECASE)
+_QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
+_ASKED = r"(?:do\s+not|don['’]t)\s+index\s+this\s+"
+_WHOLE = re.compile(
+    rf"\b{_ASKED}(?:chat|conversation|session)\b|이 대화는 (?:인덱싱하지 마세요|검색에서 제외하세요)", re.IGNORECASE
+)
+_ONE = re.compile(rf"\b{_ASKED}(?:message|prompt|exchange)\b", re.IGNORECASE)
+
+
+class Unindexed(StrEnum):
+    """Reason why a line is not indexed, which is also the outcome of the line in `Source.coverage`."""
+
+    SESSION = "unindexed-session"
+    """The user excluded the whole session."""
+    EXCHANGE = "unindexed-exchange"
+    """The user excluded this exchange."""
+    EXCLUDED = "excluded-folder"
+    """The settings exclude the folder."""
+
+
+def opt_out_in(prompt: str) -> Unindexed | None:
+    """Return `SESSION` or `EXCHANGE` if a prompt asks not to index the session or the exchange, otherwise None.
+
+    Requests in quotations and in code are ignored.
+    """
+    if "ndex" not in prompt and "NDEX" not in prompt and "이 대화는" not in prompt:
+        return None
+    plain = _QUOTED.sub("", prompt)
+    if _WHOLE.search(plain):
+        return Unindexed.SESSION
+    return Unindexed.EXCHANGE if _ONE.search(plain) else None
+
+
+def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
+    """Replace the private spans in a user's message by `[private]`. Also return the number of spans open at its end.
+
+    `depth` is the number of open spans before the message.
+    """
+    kept: list[str] = [PLACEHOLDER] if depth else []
+    done = 0
+    for tag in _TAG.finditer(text):
+        if not depth:
+            kept.append(text[done : tag.start()])
+        if tag[1]:
+            depth = max(0, depth - 1)
+        else:
+            kept += [] if depth else [PLACEHOLDER]
+            depth += 1
+        done = tag.end()
+    if not depth:
+        kept.append(text[done:])
+    return "".join(kept), depth
+
+
+def redact_printed(text: str) -> str:
+    """Replace private spans with both tags by `[private]`, in text that the user did not type.
+
+    If the middle of the text was cut out, one tag of a span can be missing. Then the text between the other tag and the
+    cut is replaced.
+    """
+    head, _, rest = text.partition(CUT)
+    number, _, tail = rest.partition(CUT)
+    if not tail:
+        return _without(text, _spans(text))
+    head, tail = _without(head, _spans(head, clipped=True)), _without(tail, _spans(tail, depth=1))
+    return f"{head}{CUT}{number}{CUT}{tail}"
+
+
+def _spans(text: str, depth: int = 0, *, clipped: bool = False) -> list[tuple[int, int]]:
+    """Return the start and end of each outermost private span. `depth` is the number of open spans before the text.
+
+    If closing tags are missing, the last span ends at the last closing tag, or with `clipped` at the end of the text.
+    """
+    spans: list[tuple[int, int]] = []
+    start = end = 0
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            start = start if depth else tag.start()
+            depth += 1
+        elif depth:
+            depth, end = depth - 1, tag.end()
+            if not depth:
+                spans.append((start, end))
+    if depth and (clipped or end > start):
+        spans.append((start, len(text) if clipped else end))
+    return spans
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    kept: list[str] = []
+    done = 0
+    for start, end in spans:
+        kept += (text[done:start], PLACEHOLDER)
+        done = end
+    return "".join((*kept, text[done:]))
+
 
 PASSES = 8
 """Maximum number of passes over a text. Each pass searches the result of the previous pass.
@@ -186,3 +300,134 @@ def _with_repetitions(data: bytes, found: list[Found]) -> list[Found]:
 
 def _is_mixed(value: bytes) -> bool:
     return bool(_LETTER.search(value) and _DIGIT.search(value))
+
+
+_NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
+"""Number of turns whose names, or whose texts, are joined and checked at once. One large check is faster than many."""
+_BETWEEN = "\n\0\n"
+"""Separator between joined names. No rule matches across it."""
+_REASON_LENGTH = 60
+_NUMERIC = {Fact.USAGE, Fact.REWOUND}
+"""Facts with numeric values, which contain no secrets."""
+
+
+class TranscriptRedactor:
+    """Redactor of secrets and private spans in transcripts.
+
+    After redaction, it removes the margins that `clip` kept in shortened texts.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
+        """Redact exchanges.
+
+        `known` contains names, such as record IDs, that were already checked and contain no secret.
+        """
+        turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
+        return [
+            replace(
+                each,
+                turns=tuple(islice(turns, len(each.turns))),
+                cwd=self.name(each.cwd),
+                branch=self.name(each.branch),
+            )
+            for each in exchanges
+        ]
+
+    def notes(self, notes: Sequence[Note]) -> list[Note]:
+        """Redact the values of notes."""
+        return [
+            note if note.fact in _NUMERIC else replace(note, value=self.name(note.value), about=self.name(note.about))
+            for note in notes
+        ]
+
+    def session(self, session: Session) -> Session:
+        """Redact the IDs, names and titles of a session."""
+        return replace(
+            session,
+            native_id=self.name(session.native_id),
+            parent_id=self.name(session.parent_id),
+            scope=self.name(session.scope),
+            project=self.name(session.project),
+            cwd=self.name(session.cwd),
+            branch=self.name(session.branch),
+            title=self.name(session.title),
+            version=self.name(session.version),
+        )
+
+    def records(self, records: dict[str, int]) -> dict[str, int]:
+        """Redact record IDs, because an agent may derive an ID from any text. `records` maps each ID to its line."""
+        if not self._has_secret(_BETWEEN.join(records)):
+            return records
+        return {self.name(record): line for record, line in records.items()}
+
+    def outcomes(self, outcomes: Sequence[str]) -> list[str]:
+        """Redact the outcomes of lines. An outcome such as `unknown-type:<type>` quotes the transcript."""
+        redacted = {outcome: self.name(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
+        return [redacted[outcome] for outcome in outcomes]
+
+    def name(self, text: str) -> str:
+        """Redact a short text, such as a name, a title or a folder. Results are cached."""
+        plain = normal_form(text)
+        return self._redactor.redact_name(redact_typed(plain)[0] if "<" in plain else plain)
+
+    def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:
+        named: list[Turn] = []
+        for batch in _batches(turns, _NAMES_TOGETHER):
+            names = _names(batch) - known
+            named += map(self._redact_names, batch) if self._has_secret(_BETWEEN.join(names)) else batch
+        return self._redact_texts(named)
+
+    def _has_secret(self, names: str) -> bool:
+        return bool(self._redactor.redact(names).findings)
+
+    def _redact_names(self, turn: Turn) -> Turn:
+        tool, call, record, group = map(self.name, (turn.tool, turn.call, turn.record, turn.group))
+        reads, writes = tuple(map(self.name, turn.reads)), tuple(map(self.name, turn.writes))
+        return turn._replace(tool=tool, call=call, record=record, group=group, reads=reads, writes=writes)
+
+    def _redact_texts(self, turns: Sequence[Turn]) -> Iterator[Turn]:
+        message = depth = 0
+        for batch in _batches(turns, _TEXTS_TOGETHER):
+            together = "\n".join([turn.text for turn in batch])
+            plain = self._redactor.is_plain(together)
+            if plain and not depth and CUT not in together:
+                yield from batch
+                continue
+            for turn in batch:
+                depth = depth if turn.line == message else 0
+                text = turn.text
+                if depth or not (plain or self._redactor.is_plain(text)):
+                    text, depth = _without_private(turn.speaker, normal_form(text), depth)
+                    text = self._redactor.redact(text).text
+                    message = turn.line
+                if CUT in text:
+                    text = trim(text)
+                yield turn if text is turn.text else turn._replace(text=text)
+
+
+def _batches(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
+    return (turns[start : start + size] for start in range(0, len(turns), size))
+
+
+def _names(turns: Sequence[Turn]) -> set[str]:
+    names = {turn.record for turn in turns} | {turn.group for turn in turns}
+    names |= {turn.tool for turn in turns} | {turn.call for turn in turns}
+    for turn in turns:
+        if turn.reads or turn.writes:
+            names.update(turn.reads, turn.writes)
+    return names
+
+
+def _without_private(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:
+    """Return a text without private spans, and the number of open spans after it.
+
+    `depth` is the number of open spans before it.
+    """
+    if not depth and "private" not in text.lower():
+        return text, 0
+    if speaker is Speaker.HUMAN:
+        return redact_typed(text, depth)
+    return redact_printed(text), depth

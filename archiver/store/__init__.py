@@ -4,20 +4,16 @@ No other package contains SQL. `Store` (`store.py`) opens the database and has o
 of a table is in the module with the same name. `database.py` manages the connection, and `migrations.py` the schema.
 """
 
-from .change_log import ChangeLog, Entity
-from .confirmation_table import Confirmation
+from .change_log import ChangeLog, Embedding, Entity, StoredVector
+from .database import is_wal_safe, sqlite_version
 from .document_table import Document, QueuedFile
-from .edit_table import Edit
-from .exchange_table import StoredExchange, StoredPrompt
+from .exchange_table import Edit, StoredExchange, StoredPrompt
 from .lease_table import ARCHIVER, LEARNER, MODEL, WATCHER, Lease
 from .ledger_table import PlannedCall
-from .mnemonic_table import MirroredFile
-from .observation_table import FINDING_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX, StoredObservation
-from .repetition_table import Repetition
-from .source_table import Source, SourceLine
-from .sqlite import is_wal_safe, sqlite_version
+from .memory_table import MirroredFile
+from .observation_table import FINDING_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX, Confirmation, StoredObservation
+from .source_table import Repetition, Source, SourceLine
 from .store import Store
-from .vector_table import Embedding, StoredVector
 
 __all__ = [
     "ARCHIVER",

@@ -3,20 +3,43 @@
 Backups are ordered by the number in their names, such as `palaver-000012-2026-11-24.db`. The number only grows, so a
 clock that was wrong for some time deletes no newer backup. A file beside each backup, with the suffix `.sha256`,
 contains its SHA-256 in the format of the command `sha256sum`.
+
+Reservation of item IDs in a small file beside the raw copies, so that no ID is issued twice.
+
+The file contains the highest reserved ID. Each write of the file reserves `_AHEAD` further IDs, so the file is ahead of
+the database by up to `_AHEAD` IDs. If a database is rebuilt from the raw copies, or restored from a backup, it
+continues after the highest reserved ID.
+
+Exception: a restored database that lacks fewer than `_AHEAD` IDs can issue these IDs again.
+
+Consistency checks of database rows, and repairs that need only the database.
+
+The watermark: the number of the last committed change, in a small file beside the raw copies.
+
+A watermark that is higher than the last change in the database shows that committed changes were lost. This happens,
+for example, if the write-ahead log is deleted. The file is written after each commit, but not flushed to the disk.
+Therefore, its number can be too small after a power failure, but never too large. A damaged or missing file proves
+nothing, so it is reported like a loss.
 """
 
 import hashlib
+import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from ...core.clock import now, show_instant
-from ...core.durability import replacing, sync_path
+from ...core.config import replacing, sync_path, with_checksum, without_checksum
+from ...core.conversation import now, show_instant
 from ...core.errors import StoreCorrupt, StoreError
 from ...core.home import Home
-from .database import Database
+from ...core.reports import many
+from .change_log import TOKEN_BYTES, ChangeLog, Entity
+from .database import AMONG, Database, has_log, listed
+from .observation_table import MODEL_PREFIX
 
 KEPT: Final = 7
 _NAME: Final = re.compile(r"palaver-(?:(\d{6,})-)?(\d{4}-\d\d-\d\d)\.db")
@@ -143,3 +166,361 @@ def _checksum_file(backup: Path) -> Path:
 def _checksum_line(path: Path, name: str) -> bytes:
     with path.open("rb") as file:
         return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n".encode()
+
+
+_TITLE: Final = b"palaver-given-2 "
+_AHEAD: Final = 1_000
+_LAST: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'item'"
+
+
+class IdReservation:
+    """Reserved IDs of one store. If the file is missing, no IDs are reserved."""
+
+    def __init__(self, database: Database) -> None:
+        self._db, self._path, self._reserved = database, Home(database.path.parent).numbers, 0
+        self._skipped = False
+
+    def reserve(self) -> None:
+        """Reserve more IDs if the current transaction issued an unreserved ID. Call this before the commit."""
+        last = self._db.number(_LAST)
+        if last <= self._reserved or not self._path.parent.is_dir():
+            return
+        self._reserved = self._read()
+        if last > self._reserved:
+            with suppress(OSError):  # Commit even if reserving IDs fails.
+                self._write(last + _AHEAD)
+
+    def skip_reserved(self) -> None:
+        """Continue after the reserved IDs if a restored database has issued far fewer IDs than the file records.
+
+        Call this before writes.
+        """
+        if self._skipped:
+            return
+        if self._is_behind(self._read()):
+            with self._db.transaction():
+                if self._is_behind(reserved := self._read()):
+                    self._db.run("DELETE FROM sqlite_sequence WHERE name = 'item'")
+                    self._db.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('item', ?)", (reserved,))
+        self._skipped = True
+
+    @property
+    def damage(self) -> str:
+        """Description of a file that does not match its checksum, or that is missing although IDs were issued."""
+        if self._path.exists():
+            is_damaged = not self._read()
+        else:
+            is_damaged = self._path.parent.is_dir() and self._db.number(_LAST) > 0
+        return f"{self._path}, which records the IDs in use, is missing or damaged" if is_damaged else ""
+
+    def renew(self) -> None:
+        """Write the file again, with `_AHEAD` IDs reserved after the last issued ID. Raises `OSError`."""
+        self._write(self._db.number(_LAST) + _AHEAD)
+
+    def _is_behind(self, reserved: int) -> bool:
+        return reserved > self._db.number(_LAST) + _AHEAD
+
+    def _read(self) -> int:
+        return highest_reserved(self._path)
+
+    def _write(self, reserved: int) -> None:
+        with replacing(self._path) as file:
+            file.write(with_checksum(b"%s%d" % (_TITLE, reserved)))
+        self._reserved = reserved
+
+
+def highest_reserved(path: Path) -> int:
+    """Return the highest reserved ID that a file contains, or 0 if the file is missing or damaged."""
+    try:
+        line = path.read_bytes()
+    except OSError:
+        return 0
+    if line.startswith(_TITLE):
+        line = without_checksum(line) or b""
+    number = line.removeprefix(_TITLE).strip()
+    return int(number) if number.isdigit() and len(number) < 16 else 0
+
+
+_MOST_PROBLEMS: Final = 20
+"""Maximum number of problems that SQLite reports. A single problem already requires a repair."""
+_PARSED_JSON: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
+"""Columns with JSON that was computed from raw copies: table, column, and the column with the source ID."""
+_OBSERVATION_JSON: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
+"""Columns of an observation that contain JSON."""
+_CONTENT_TABLES: Final = ("exchange", "observation", "memory", "chunk")
+_IS_JSON: Final = "json_valid(tags) AND json_valid(metadata)"
+_HAS_NUL: Final = "instr(CAST(content AS BLOB), x'00')"
+_TAGS_OF_MEMORIES: Final = "SELECT item, value FROM memory, json_each(memory.tags)"
+_TAGS: Final = "SELECT memory, tag FROM memory_tag"
+
+
+class Integrity:
+    """Consistency checks and repairs of rows. For a repair, the caller opens the transaction."""
+
+    def __init__(self, database: Database, changes: ChangeLog) -> None:
+        self._db, self._changes = database, changes
+
+    def damage(self) -> list[str]:
+        """Return the problems that SQLite's integrity check finds, or else the memories that do not match their hash.
+
+        The list is empty for an intact file. If the first check finds problems, the check is repeated, and only the
+        problems of the second check are returned.
+        """
+        return self._damage() and self._damage()
+
+    def _damage(self) -> list[str]:
+        found = [str(row[0]) for row in self._db.rows(f"PRAGMA integrity_check({_MOST_PROBLEMS})")]
+        return self._damaged_memories() if found == ["ok"] else found
+
+    def _damaged_memories(self) -> list[str]:
+        """Return descriptions of the memories whose content does not match its SHA-256.
+
+        The usual cause is a database page full of zeros. The checksum of such a page is valid, because the checksum of
+        zeros is zero.
+        """
+        rows = self._db.rows(f"SELECT item, content, hash, {_IS_JSON} FROM memory WHERE NOT ({_IS_JSON}) OR {_HAS_NUL}")
+        return [
+            f"mem_{key} does not match its SHA-256"
+            for key, content, digest, is_json in rows
+            if not is_json or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != digest
+        ]
+
+    def is_readable(self) -> bool:
+        """Return whether SQLite can read every page. SQLite's indexes are not compared with their tables."""
+        return self._db.rows("PRAGMA quick_check(1)") == [("ok",)]
+
+    def dangling(self) -> dict[str, int]:
+        """Count the rows with references to missing rows, by table."""
+        return dict(self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'))
+
+    def without_content(self) -> list[int]:
+        """Return the keys of items without a row in a content table, such as `exchange`. Search cannot find them."""
+        bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _CONTENT_TABLES)
+        return self._db.numbers(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
+
+    def unreadable_sources(self) -> set[int]:
+        """Return the IDs of sources with invalid JSON in their rows or in the rows of their exchanges.
+
+        If all JSON is valid, return the IDs of sources whose line counts are inconsistent.
+        """
+        queries = [
+            f"SELECT {source} FROM {table} WHERE NOT json_valid(CAST({column} AS TEXT))"
+            for table, column, source in _PARSED_JSON
+        ]
+        return set(self._db.numbers(" UNION ".join(queries))) or set(
+            self._db.numbers("SELECT id FROM source WHERE lines <> (SELECT total(value) FROM json_each(coverage))")
+        )
+
+    def outside_source(self) -> set[int]:
+        """Return the IDs of sources with records or exchanges whose line numbers do not exist in the source."""
+        return set(
+            self._db.numbers(
+                """SELECT r.source FROM record r JOIN source s ON s.id = r.source WHERE r.line NOT BETWEEN 1 AND s.lines
+                   UNION SELECT s.id FROM exchange e JOIN source s ON s.id = e.source
+                   WHERE e.start_line < 1 OR e.end_line < e.start_line OR e.end_line > s.lines"""
+            )
+        )
+
+    def without_evidence(self) -> list[int]:
+        """Return the keys of observations with invalid JSON.
+
+        If all JSON is valid, return the keys of observations whose evidence has line numbers that do not exist in the
+        source.
+        """
+        broken = " OR ".join(f"NOT json_valid({column})" for column in _OBSERVATION_JSON)
+        return self._db.numbers(f"SELECT item FROM observation WHERE {broken}") or self._db.numbers(
+            """SELECT DISTINCT o.item FROM observation o JOIN exchange e ON e.item = o.exchange
+               JOIN source s ON s.id = e.source, json_each(o.evidence) AS one
+               WHERE one.value ->> 0 < 1 OR one.value ->> 1 < one.value ->> 0 OR one.value ->> 1 > s.lines"""
+        )
+
+    def vector_parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
+        """Map each given item that was embedded with this model to the part numbers of its vectors."""
+        found: dict[int, set[int]] = {}
+        for key, part in self._db.rows(
+            f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
+               WHERE i.embedded = ? AND i.key {AMONG}""",
+            (model, listed(keys)),
+        ):
+            found.setdefault(key, set()).update([] if part is None else [part])
+        return found
+
+    def damaged_vectors(self) -> list[int]:
+        """Return the keys of items with damaged vectors or token embeddings.
+
+        A vector is damaged if its length differs from the most frequent length of its model. Token embeddings are
+        damaged if they are incomplete.
+        """
+        return self._db.numbers(
+            """WITH shape AS (SELECT model, length(data) AS size, count(*) AS many FROM vector GROUP BY 1, 2)
+               SELECT item FROM token WHERE length(signs) % ?
+               UNION SELECT v.item FROM vector v WHERE length(v.data) <> (
+                   SELECT size FROM shape WHERE shape.model = v.model ORDER BY many DESC, size DESC LIMIT 1
+               )""",
+            (TOKEN_BYTES,),
+        )
+
+    def count_wrong_tags(self) -> int:
+        """Count the tags that are in a memory's row but not in the table `memory_tag`, or the reverse."""
+        return self._db.number(
+            f"""SELECT (SELECT count(*) FROM ({_TAGS_OF_MEMORIES} EXCEPT {_TAGS}))
+                     + (SELECT count(*) FROM ({_TAGS} EXCEPT {_TAGS_OF_MEMORIES}))"""
+        )
+
+    def rebuild_tags(self) -> None:
+        """Rebuild the table `memory_tag` from the rows of memories."""
+        self._db.run("DELETE FROM memory_tag")
+        self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_TAGS_OF_MEMORIES}")
+
+    def remove(self, keys: Iterable[int]) -> None:
+        """Delete items and all rows that belong to them."""
+        self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
+
+    def reread(self, sources: Iterable[int]) -> None:
+        """Schedule the copies of these sources to be read again from the start (see `SourceTable.outdated`)."""
+        for number in sources:
+            self._db.run("DELETE FROM record WHERE source = ?", (number,))
+            self._db.run(
+                """UPDATE source SET rules = '', coverage = '{}', lines = 0, resume = '[1, 0, 0, {}]'
+                   WHERE id = ?""",
+                (number,),
+            )
+
+    def delete_observations(self, observations: Iterable[int]) -> None:
+        """Delete observations, and schedule their exchanges for a new extraction by rules."""
+        deleted = list(observations)
+        self._db.run_many(
+            f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'
+                AND item = (SELECT exchange FROM observation WHERE item = ?)""",
+            [(item,) for item in deleted],
+        )
+        self.remove(deleted)
+
+    def reembed(self, keys: Iterable[int]) -> None:
+        """Schedule these items to be embedded again."""
+        changed = list(keys)
+        self._db.run_many("DELETE FROM vector WHERE item = ?", [(key,) for key in changed])
+        self._db.run_many("UPDATE item SET embedded = NULL WHERE key = ?", [(key,) for key in changed])
+        self._changes.log(Entity.ITEM, changed)
+
+
+LOSS_HINT: Final = (
+    "The last stored memories or observations may be lost, for example because palaver.db-wal was deleted or damaged. "
+    "Compare with a file in backups/. Run `palaver archive`, then `palaver fsck --repair`, which restores memories "
+    "from a damaged palaver.db-wal, and stops reporting the loss."
+)
+
+
+class Watermark:
+    """Watermark of one store. It shows how many committed changes are missing from the database."""
+
+    def __init__(self, database: Database, changes: ChangeLog) -> None:
+        self._home, self._changes = Home(database.path.parent), changes
+        self._path, self._lost_path = _paths(self._home)
+        self._written = -1
+
+    @property
+    def missing(self) -> int:
+        """Number of committed changes that are missing from the database, as far as it is known."""
+        if self._lost_path.exists():
+            return _read(self._lost_path) or 1
+        return self._behind()
+
+    @property
+    def loss(self) -> str:
+        """Description of the missing changes, or an empty string if no changes are missing."""
+        if self._is_unreadable or (self._lost_path.exists() and not _read(self._lost_path)):
+            return f"{self._path} is missing or damaged, so lost changes cannot be ruled out"
+        count = self.missing
+        if not count:
+            return ""
+        return f"{many(count, 'acknowledged change is', 'acknowledged changes are')} missing from the database"
+
+    def advance(self) -> None:
+        """Write the number of the last change to the file. Call this after each commit.
+
+        A recorded loss stays recorded.
+        """
+        last = self._changes.last()
+        if last == self._written or not self._path.parent.is_dir():
+            return
+        _write(self._path, last)
+        self._written = last
+
+    def check(self) -> None:
+        """Before the first write, record how many changes are missing, and save the write-ahead log.
+
+        With a damaged watermark, the recorded number is 0, which means that it is unknown. Further calls have no
+        effect.
+        """
+        if self._written < 0:
+            self._written = 0
+            missing = self._behind()
+            if missing or self._is_unreadable:
+                with suppress(OSError):
+                    _keep_log(self._home)
+                _write(self._lost_path, missing)
+            elif not self._path.exists():
+                _write(self._path, self._changes.last())  # A process can be killed between a commit and `advance`.
+
+    def accept(self) -> None:
+        """Delete the record of a loss, and set the watermark to the last change in the database."""
+        reset(self._home)
+        self._written = 0
+        self.advance()
+
+    def _behind(self) -> int:
+        return max(0, (_read(self._path) or 0) - self._changes.last())
+
+    @property
+    def _is_unreadable(self) -> bool:
+        """True if the watermark is damaged, or missing although changes were committed."""
+        if self._path.exists():
+            return _read(self._path) is None
+        return self._path.parent.is_dir() and self._changes.last() > 0
+
+
+def reset(home: Home) -> None:
+    """Reset the watermark to 0, and delete the record of a loss. Call this when the database is replaced."""
+    mark, lost = _paths(home)
+    if mark.parent.is_dir():
+        _write(mark, 0)
+    with suppress(OSError):
+        lost.unlink(missing_ok=True)
+
+
+def _paths(home: Home) -> tuple[Path, Path]:
+    """Return the paths of two files: the watermark, and the record of a loss."""
+    return home.changes, home.changes.with_name(f"{home.changes.name}.lost")
+
+
+def _keep_log(home: Home) -> None:
+    """Copy the write-ahead log to the backups before SQLite removes the log."""
+    if has_log(home.database):
+        home.backups.mkdir(mode=0o700, exist_ok=True)
+        log = home.database.with_name(f"{home.database.name}-wal")
+        shutil.copy2(log, home.backups / f"lost-{stamp()}.db-wal")
+
+
+def _read(path: Path) -> int | None:
+    """Return the number in a file, or None if the file is missing or damaged."""
+    try:
+        return int(without_checksum(path.read_bytes()) or b"damaged")
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path: Path, number: int) -> None:
+    """Write a number of fixed length in place, so that a killed process leaves no partial file."""
+    line = with_checksum(b"%020d" % number)
+    with suppress(OSError):
+        if not path.exists():
+            with replacing(path) as file:
+                file.write(line)
+            return
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(descriptor, line, 0)
+            os.ftruncate(descriptor, len(line))
+        finally:
+            os.close(descriptor)

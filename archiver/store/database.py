@@ -1,20 +1,148 @@
-"""The connection to SQLite: settings, transactions, and translation of SQLite's errors to Palaver's errors."""
+"""SQLite settings of the store: page checksums, supported versions, and translation of errors.
 
+Migrations of the schema: the SQL files in `schema/`, in order.
+
+`PRAGMA user_version` counts the migrations applied to a database. Never edit a published migration. Append a new one
+instead.
+
+The connection to SQLite: settings, transactions, and translation of SQLite's errors to Palaver's errors.
+
+Paths in the database. A part of a path that contains a secret is encrypted with the key of the archive.
+
+The path of a file must be known exactly, to find the file again. Placeholders would not allow this. Equal parts are
+encrypted equally, so that rows are found by path, and by the folder above.
+"""
+
+import base64
+import hmac
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeAlias, cast
 
 import apsw
 
-from ...core.errors import StoreBusy, StoreCorrupt, StoreError, StoreFromFuture, StoreMissing, StoreReadOnly
-from ...core.home import Home
-from ...core.installation import upgrade_hint
-from .migrations import MIGRATIONS
-from .sqlite import BUSY_MS, CHECKSUM_BYTES, PAGE_BYTES, connect, corrupt, has_log, is_wal_safe, translated_errors
+from ...core.errors import (
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFromFuture,
+    StoreMissing,
+    StoreReadOnly,
+    ValueRefused,
+)
+from ...core.home import Home, upgrade_hint
+from ..redaction import VERSION, Redactor
+from ..redaction.scanner import name_may_contain_secret
+
+REPAIR_HINT: Final = "Run `palaver fsck --repair` to save every row that can still be read."
+PAGE_BYTES: Final = 4_096
+CHECKSUM_BYTES: Final = 8
+"""Bytes that the checksum VFS reserves at the end of each page."""
+BUSY_MS: Final = 30_000
+_FULL: Final = 64 * 1024
+"""Bytes of free space below which a disk counts as full. A reader needs 32 KiB for the index of the log."""
+_FULL_HINT: Final = "Free some space, then try again. With PALAVER_READ_ONLY=1, you can search meanwhile."
+_NO_REASON: Final = {"", "not an error"}
+_WAL_SAFE: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+"""SQLite versions that fixed the WAL-reset bug, one per release branch (https://sqlite.org/wal.html)."""
+
+
+def connect(name: str, flags: int) -> apsw.Connection:
+    """Open a file with SQLite's checksum VFS (https://sqlite.org/cksumvfs.html), which apsw's wheels contain.
+
+    Loading the VFS takes 0.4 ms and makes it the default VFS of this process. Files without checksums stay unchanged.
+    """
+    if "cksmvfs" not in apsw.vfs_names():
+        with closing(apsw.Connection(":memory:")) as loader:
+            loader.enable_load_extension(True)
+            try:
+                loader.load_extension(str(Path(apsw.__file__).parent / "sqlite_extra_binaries" / "cksumvfs"))
+            except apsw.ExtensionLoadingError as error:
+                raise StoreError(
+                    f"apsw has no checksum extension: {error}", hint="Install apsw from its wheel on PyPI."
+                ) from error
+    return apsw.Connection(name, flags=flags)
+
+
+def has_log(path: Path) -> bool:
+    """Return whether a database has a non-empty write-ahead log."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def sqlite_version() -> str:
+    """Return the version of the SQLite library."""
+    return apsw.sqlite_lib_version()
+
+
+def is_wal_safe() -> bool:
+    """Return whether this SQLite version has the fix of the WAL-reset bug, which loses committed rows."""
+    return _wal_is_safe(sqlite_version())
+
+
+def _wal_is_safe(version: str) -> bool:
+    numbers = tuple(int(part) for part in version.split("."))
+    return numbers >= _WAL_SAFE[0] or any(numbers[:2] == safe[:2] and numbers >= safe for safe in _WAL_SAFE[1:])
+
+
+def corrupt(path: Path, reason: str) -> StoreCorrupt:
+    """Return the error for a damaged database."""
+    return StoreCorrupt(f"{path}: {reason}", hint=REPAIR_HINT)
+
+
+@contextmanager
+def translated_errors(path: Path) -> Generator[None]:
+    """Translate SQLite's errors to Palaver's errors. A busy database is never reported as damaged.
+
+    The block must contain only calls of SQLite, because every `ValueError` in it becomes a `ValueRefused`.
+    """
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusy(
+            f"{path} stayed locked for {BUSY_MS // 1000} s", hint="Another Palaver process is writing. Try again later."
+        ) from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
+        Home(path.parent).check_writable()
+        raise _failed(path, error, "Check its owner and permissions.") from error
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+        raise corrupt(path, str(error)) from error
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+            raise corrupt(path, "a page does not match its checksum") from error
+        raise _failed(path, error, "Check the disk and its free space, then try again.") from error
+    except (OverflowError, ValueError) as error:
+        raise ValueRefused(f"a value cannot be stored: {error}", hint="Please report which agent wrote it.") from error
+    except apsw.Error as error:
+        raise _failed(path, error, "Check free space and permissions, then try again.") from error
+
+
+def _failed(path: Path, error: apsw.Error, hint: str) -> StoreError:
+    """Return the error for a failed operation.
+
+    SQLite describes a full disk differently in each operation, even as `not an error`.
+    """
+    with suppress(OSError):
+        if isinstance(error, apsw.FullError) or shutil.disk_usage(path.parent).free < _FULL:
+            return StoreError(f"{path}: the disk is full", hint=_FULL_HINT)
+    reason = str(error)
+    if reason in _NO_REASON:
+        reason = f"SQLite reports {type(error).__name__} ({getattr(error, 'extendedresult', 0)})"
+    return StoreError(f"{path}: {reason}", hint=hint)
+
+
+MIGRATIONS: Final = tuple(
+    path.read_text("utf-8") for path in sorted(Path(__file__).with_name("schema").glob("[0-9]*.sql"))
+)
+
 
 Value: TypeAlias = str | bytes | int | float | None
 Row: TypeAlias = tuple[Any, ...]
@@ -399,3 +527,105 @@ def _check_last_page(path: Path) -> None:
     with suppress(FileNotFoundError):
         if path.stat().st_size % PAGE_BYTES and not has_log(path):
             raise corrupt(path, "its last page is incomplete")
+
+
+_MARK: Final = b"\x01sealed-"
+"""Beginning of an encrypted part. File names begin with a control character only in attacks."""
+_NONCE: Final = 16
+_SEPARATOR: Final = os.sep.encode()
+_COLUMNS: Final = (
+    ("source", "path"),
+    ("problem", "path"),
+    ("container", "path"),
+    ("document", "path"),
+    ("former_path", "path"),
+    ("waiting_file", "path"),
+    ("waiting_file", "root"),
+    ("watched_folder", "path"),
+)
+"""Columns with paths."""
+
+
+class PathSeal:
+    """Conversion of paths to and from the bytes in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db, self._known_key = database, b""
+
+    def stored(self, path: Path) -> bytes:
+        """Return the bytes that stand for a path in the database."""
+        value = os.fsencode(path)
+        if not name_may_contain_secret(str(path)) or self._redacted(str(path)) == str(path) or not self._key:
+            return value
+        parts = value.split(_SEPARATOR)
+        secret = [bool(part) and self._redacted(os.fsdecode(part)) != os.fsdecode(part) for part in parts]
+        return _SEPARATOR.join(
+            self._sealed(part) if hit or (not any(secret) and part) else part
+            for part, hit in zip(parts, secret, strict=True)
+        )
+
+    def path(self, value: bytes) -> Path:
+        """Return the path that these bytes stand for. Without the key, an encrypted part stays encrypted."""
+        if _MARK in value and self._key:
+            value = _SEPARATOR.join(
+                self._opened(part) if part.startswith(_MARK) else part for part in value.split(_SEPARATOR)
+            )
+        return Path(os.fsdecode(value))
+
+    def is_outdated(self) -> bool:
+        """Return whether older rules were applied to the stored names."""
+        return bool(self._key) and self._db.one("SELECT rules FROM checked_names") != (VERSION,)
+
+    def renew(self) -> None:
+        """Apply the current rules to stored names, inside a transaction."""
+        for table, column in _COLUMNS:
+            for (value,) in self._db.rows(f"SELECT DISTINCT {column} FROM {table}"):
+                if (sealed := self.stored(self.path(value))) != value:
+                    self._db.run(f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {column} = ?", (sealed, value))
+        for column in ("session_id", "project"):
+            for (name,) in self._db.rows(f"SELECT DISTINCT {column} FROM injection"):
+                if (clean := self.name(name)) != name:
+                    self._db.run(f"UPDATE injection SET {column} = ? WHERE {column} = ?", (clean, name))
+        self._db.run("DELETE FROM checked_names")
+        self._db.run("INSERT INTO checked_names (rules) VALUES (?)", (VERSION,))
+
+    def name(self, name: str) -> str:
+        """Return a name with placeholders in place of secrets."""
+        return self._redacted(name) if self._key and name_may_contain_secret(name) else name
+
+    @property
+    def _key(self) -> bytes:
+        """The key of the archive. It is empty until the first content is archived."""
+        if not self._known_key and (home := Home(self._db.path.parent)).key_file.is_file():
+            self._known_key = home.key()
+        return self._known_key
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return Redactor(self._key or os.urandom(32))
+
+    def _redacted(self, name: str) -> str:
+        return self._redactor.redact_name(name)
+
+    def _sealed(self, part: bytes) -> bytes:
+        nonce = self._digest(b"path", part)[:_NONCE]
+        return _MARK + base64.urlsafe_b64encode(nonce + self._crypted(nonce, part))
+
+    def _opened(self, part: bytes) -> bytes:
+        try:
+            data = base64.urlsafe_b64decode(part.removeprefix(_MARK))
+        except ValueError:
+            return part
+        plain = self._crypted(data[:_NONCE], data[_NONCE:])
+        return plain if self._digest(b"path", plain)[:_NONCE] == data[:_NONCE] else part
+
+    def _crypted(self, nonce: bytes, data: bytes) -> bytes:
+        """Combine data with a stream of pseudo-random bytes. Doing so twice returns the data."""
+        return bytes(byte ^ other for byte, other in zip(data, self._stream(nonce), strict=False))
+
+    def _stream(self, nonce: bytes) -> Iterator[int]:
+        for number in count():
+            yield from self._digest(b"stream", nonce + number.to_bytes(4, "big"))
+
+    def _digest(self, purpose: bytes, data: bytes) -> bytes:
+        return hmac.digest(self._key, purpose + b"\0" + data, "sha256")

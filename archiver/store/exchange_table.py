@@ -1,24 +1,130 @@
-"""Exchanges in parsed form. An exchange is a prompt with everything up to the next prompt.
+"""Table of edits: the files that each exchange changed. It helps to find the exchange that wrote a line of code.
+
+File states: keyed hashes of files at the time of an exchange, which show whether a file changed later.
+
+Exchanges in parsed form. An exchange is a prompt with everything up to the next prompt.
 
 Extraction rules and indexes read this table, so they do not parse the raw copies again.
+
+Items: all searchable content of every kind. All kinds share one sequence of IDs.
 """
 
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 from msgspec import Struct
 
-from ...core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
-from ...core.read_cost import TurnCost, turn_costs
-from .database import AMONG, Database, Row, listed
-from .edit_table import EditTable
-from .file_state_table import FileStateTable
+from ...core.conversation import Exchange, Kind, Milliseconds, SessionKind, Span, Speaker, Turn
+from ...core.results import TurnCost, turn_costs
+from .database import AMONG, Database, Row, Value, listed
 from .observation_table import MODEL_PREFIX, OPTED_OUT, ObservationTable
-from .repetition_table import Repetition
-from .source_table import NO_DEVICE
-from .summary_table import SummaryTable
+from .session_table import SummaryTable
+from .source_table import NO_DEVICE, Repetition
+
+
+class Edit(NamedTuple):
+    """File that an exchange changed.
+
+    `path` is the path in the agent's tool call. A relative path is relative to `cwd`. `session` is the store's session
+    ID. `archived` is the raw copy that contains the exchange. Unknown times are None.
+    """
+
+    exchange: int
+    path: str
+    session: int
+    archived: str
+    cwd: str
+    started: Milliseconds | None
+    ended: Milliseconds | None
+
+    @property
+    def absolute_path(self) -> str:
+        """Normalised absolute path. A relative `path` is joined to `cwd`, the agent's working folder."""
+        return os.path.normpath(Path(self.cwd) / self.path)
+
+
+class EditTable:
+    """Table of the files that exchanges changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def replace(self, exchange: int, paths: Sequence[str]) -> None:
+        """Replace the stored list of files that an exchange changed."""
+        self._db.run("DELETE FROM edited WHERE exchange = ?", (exchange,))
+        self._db.run_many("INSERT INTO edited (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
+
+    def of_names(self, names: Sequence[str], limit: int, sessions: Sequence[int] | None = None) -> list[Edit]:
+        """Return edits of files with one of these file names, in any folder, newest first.
+
+        With `sessions`, return only edits in these sessions.
+        """
+        suffixes = listed([*names, *(f"{separator}{name}" for name in names for separator in "/\\")])
+        whole = "d.path IN (SELECT value FROM json_each(?1))"
+        ends = "substr(d.path, -length(value)) = value AND value GLOB '[/\\]*'"
+        named = f"({whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends}))"
+        if sessions is None:
+            return self._select(named, (suffixes, limit))
+        within = "i.session IN (SELECT value FROM json_each(?3))"
+        return self._select(f"{named} AND {within}", (suffixes, limit, listed(sessions)))
+
+    def of_exchanges(self, exchanges: Sequence[int]) -> list[Edit]:
+        """Return the edits of these exchanges."""
+        return self._select("d.exchange IN (SELECT value FROM json_each(?1))", (listed(exchanges), -1))
+
+    def newest(self, native_id: str | None) -> list[Edit]:
+        """Return all edits, newest first. With `native_id`, return only edits of the sessions with this ID."""
+        return self._select("?1 IS NULL OR s.native_id = ?1", (native_id, -1))
+
+    def _select(self, where: str, values: tuple[Value, ...]) -> list[Edit]:
+        rows = self._db.rows(
+            f"""SELECT d.exchange, d.path, i.session, r.archived, coalesce(nullif(e.cwd, ''), s.cwd), i.at, e.ended
+                FROM edited d JOIN exchange e ON e.item = d.exchange JOIN item i ON i.key = d.exchange
+                JOIN source r ON r.id = e.source JOIN session s ON s.id = i.session
+                WHERE {where} ORDER BY coalesce(e.ended, i.at, 0) DESC, d.exchange DESC LIMIT ?2""",
+            values,
+        )
+        return [Edit(*row) for row in rows]
+
+
+class FileState(NamedTuple):
+    """Content of a file at the time of an exchange.
+
+    `path` is the path as observations cite it. `file` is the absolute path. `hash` is the keyed hash of the content.
+    """
+
+    path: str
+    file: str
+    hash: bytes
+
+
+class FileStateTable:
+    """Table of file states, by exchange. When the turns of an exchange change, its file states are deleted."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def replace(self, exchange: int, states: Sequence[FileState]) -> None:
+        """Replace the file states of an exchange."""
+        self._db.run("DELETE FROM file_state WHERE exchange = ?", (exchange,))
+        self._db.run_many(
+            "INSERT OR REPLACE INTO file_state VALUES (?, ?, ?, ?)", [(exchange, *each) for each in states]
+        )
+
+    def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[FileState]]:
+        """Return the file states of each exchange. Exchanges without file states are omitted."""
+        rows = self._db.rows_among(
+            f"SELECT exchange, path, file, hash FROM file_state WHERE exchange {AMONG} ORDER BY exchange, path",
+            exchanges,
+        )
+        found: dict[int, list[FileState]] = {}
+        for exchange, *values in rows:
+            found.setdefault(exchange, []).append(FileState(*values))
+        return found
 
 
 class StoredExchange(Struct, frozen=True):
@@ -479,3 +585,50 @@ def _stored(row: Row) -> StoredExchange:
         ordinal, span, _unpack(turns), started, ended, cwd, branch, tokens_in=tokens_in, tokens_out=tokens_out
     )
     return StoredExchange(key, session, source, exchange)
+
+
+class StoredItem(Struct, frozen=True):
+    """Columns that all kinds of items have.
+
+    `exchange` is the key of the exchange to which an observation belongs. For all other items, it equals `key`.
+    `session` is 0 for an item without a conversation, such as a memory.
+    """
+
+    key: int
+    kind: str
+    session: int
+    at: int | None
+    exchange: int
+
+
+class ItemTable:
+    """Table of items of all kinds, for reading only."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def load(self, keys: Sequence[int]) -> dict[int, StoredItem]:
+        """Return the items with these keys. Unknown keys are omitted."""
+        rows = self._db.rows_among(
+            f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
+                FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key {AMONG}""",
+            keys,
+        )
+        return {row[0]: StoredItem(*row) for row in rows}
+
+    def kinds(self, keys: Sequence[int]) -> dict[int, str]:
+        """Return the kind of each item. Unknown keys are omitted."""
+        return dict(self._db.rows_among(f"SELECT key, kind FROM item WHERE key {AMONG}", keys))
+
+    def issued(self, keys: Sequence[int]) -> set[int]:
+        """Return the given keys that were issued or, after a restore, skipped (see `IdReservation`)."""
+        last = self._db.number("SELECT max(seq) FROM sqlite_sequence WHERE name = 'item'")
+        return {key for key in keys if 0 < key <= last}
+
+    def of_sessions(self, numbers: Sequence[int]) -> list[int]:
+        """Return the keys of all items of these sessions, in ascending order."""
+        return self._db.numbers(f"SELECT key FROM item WHERE session {AMONG} ORDER BY key", (listed(numbers),))
+
+    def all_keys(self) -> list[int]:
+        """Return all keys, in ascending order."""
+        return self._db.numbers("SELECT key FROM item ORDER BY key")

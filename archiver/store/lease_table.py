@@ -1,13 +1,20 @@
-"""Leases: exclusive rights to archive, extract, watch, back up or call a language model for extraction.
+"""Log of the text that hooks injected into sessions.
+
+Leases: exclusive rights to archive, extract, watch, back up or call a language model for extraction.
 
 Each holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also
 contains the progress of its holder, for other processes to show.
+
+Stages of background work, such as `backup`. For each stage, the last success and the last problem are stored.
+
+Visits: for each project, the last time at which an agent called the tool `context.orient`.
 """
 
 import fcntl
+import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -15,12 +22,54 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.clock import now, show_minute
-from ...core.errors import LeaseHeld, StoreError
+from ...core.conversation import Milliseconds, now, show_minute
+from ...core.errors import LeaseHeld, PalaverError, StoreError
 from ...core.home import Home
-from ...core.progress import Reporter, silent
-from ...core.report import Holder
-from .database import Database
+from ...core.reports import Holder, HookEvent, Injection, InjectionTotal, StageState
+from ...core.runtime import Reporter, silent
+from .database import Database, PathSeal
+
+
+class InjectionTable:
+    """Table of injections, in the order in which they were made."""
+
+    def __init__(self, database: Database) -> None:
+        self._db, self._names = database, PathSeal(database)
+
+    def add(self, injection: Injection) -> None:
+        """Record an injection."""
+        self._db.run(
+            "INSERT INTO injection (at, event, session_id, project, tokens, items) VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                injection.at,
+                injection.event,
+                self._names.name(injection.session_id),
+                self._names.name(injection.project),
+                injection.tokens,
+                json.dumps(injection.items),
+            ),
+        )
+
+    def of_session(self, session_id: str) -> list[Injection]:
+        """Return the injections into a session, oldest first."""
+        session_id = self._names.name(session_id)
+        rows = self._db.rows(
+            "SELECT at, event, project, tokens, items FROM injection WHERE session_id = ? ORDER BY id", (session_id,)
+        )
+        return [
+            Injection(at, HookEvent(event), session_id, project, tokens, tuple(json.loads(items)))
+            for at, event, project, tokens, items in rows
+        ]
+
+    def totals(self, since: Milliseconds = 0, project: str | None = None) -> list[InjectionTotal]:
+        """Return the totals of each event since `since`, of one project or of all projects."""
+        rows = self._db.rows(
+            """SELECT event, count(*), count(DISTINCT session_id), sum(tokens) FROM injection
+               WHERE at >= ?1 AND (?2 IS NULL OR project = ?2) GROUP BY event ORDER BY event""",
+            (since, project and self._names.name(project)),
+        )
+        return [InjectionTotal(*row) for row in rows]
+
 
 ARCHIVER: Final = "archiver"
 """Lease for ingesting transcripts and changing raw copies."""
@@ -186,3 +235,55 @@ def _locked(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+class StageTable:
+    """Table of stages, by name."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
+        """Record that a stage succeeded or, if there are `problems`, that it failed.
+
+        The recorded times keep the order of the calls, even if the clock was set back.
+        """
+        if not problems:
+            self._db.run(
+                """INSERT INTO stage (name, succeeded) VALUES (?, ?)
+                   ON CONFLICT (name) DO UPDATE SET succeeded = excluded.succeeded,
+                       failed = min(failed, excluded.succeeded)""",
+                (name, now()),
+            )
+            return
+        first, *others = map(str, problems)
+        self._db.run(
+            """INSERT INTO stage (name, problem, failed) VALUES (?, ?, ?)
+               ON CONFLICT (name) DO UPDATE SET problem = excluded.problem, failed = excluded.failed,
+                   succeeded = min(succeeded, excluded.failed - 1)""",
+            (name, f"{first} (and {len(others)} more)" if others else first, now()),
+        )
+
+    def all(self) -> list[StageState]:
+        """Return the state of every stage that has run, sorted by name."""
+        rows = self._db.rows("SELECT name, succeeded, problem, failed FROM stage ORDER BY name")
+        return [StageState(*row) for row in rows]
+
+
+class VisitTable:
+    """Table of the last visit to each project. The key is the identity of the project."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def last(self, project: str) -> Milliseconds | None:
+        """Return the time of the last visit to the project with this identity, or None if there was none."""
+        row = self._db.one("SELECT at FROM visit WHERE project = ?", (project,))
+        return row[0] if row else None
+
+    def record(self, project: str, at: Milliseconds) -> None:
+        """Record a visit at the time `at`. If a later time is already stored, keep it."""
+        self._db.run(
+            "INSERT INTO visit VALUES (?, ?) ON CONFLICT (project) DO UPDATE SET at = max(at, excluded.at)",
+            (project, at),
+        )

@@ -1,4 +1,11 @@
-"""Memories: statements that the user or an agent stored, one row each."""
+"""Edges: typed relations between two memories. Each pair has at most one edge of each type per direction.
+
+Events of memories, such as recalls and outcomes. Events are removed only when their memory is erased.
+
+Memories: statements that the user or an agent stored, one row each.
+
+Mnemonics: memory files in projects. The table stores the state of each file at its last synchronisation.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -7,15 +14,190 @@ from typing import Any, Final
 
 import msgspec
 import orjson
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ...core.context_level import LEVEL_OF, Category, ContextLevel, category_of, families_of, level_of
-from ...core.conversation import Milliseconds
-from ...core.memory import GOLDEN_FROM, PROJECT, Memory, MemoryState, MemoryStats, StoredMemory
-from ...core.memory_filter import MemoryFilter, MemoryOrder
-from ...core.memory_types import GOLDEN_RULE, Family, family_of
-from ...core.origin import Origin
+from ...core.conversation import Milliseconds, Origin
+from ...core.memory import (
+    GOLDEN_FROM,
+    GOLDEN_RULE,
+    LEVEL_OF,
+    PROJECT,
+    Category,
+    ContextLevel,
+    Edge,
+    EventKind,
+    Family,
+    Memory,
+    MemoryEvent,
+    MemoryFilter,
+    MemoryOrder,
+    MemoryState,
+    MemoryStats,
+    Relation,
+    StoredMemory,
+    category_of,
+    families_of,
+    family_of,
+    level_of,
+)
 from .database import AMONG, Database, Row, Value, listed, placeholders
+
+_EDGE_COLUMNS = "source, target, relation, weight, reason, inferred, proposed, id"
+_ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
+    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE source = item)
+    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE target = item)"""
+
+
+class MemoryEdgeTable:
+    """Table of edges between memories."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def put(self, edge: Edge) -> Edge:
+        """Store an edge, and return it with its ID. Update an existing edge with the same ends and relation."""
+        self._db.run(
+            """INSERT INTO memory_edge (source, target, relation, weight, reason, inferred, proposed)
+               VALUES (?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (source, target, relation) DO UPDATE SET weight = excluded.weight,
+               reason = excluded.reason, inferred = excluded.inferred, proposed = excluded.proposed""",
+            (edge.source, edge.target, edge.relation, edge.weight, edge.reason, int(edge.inferred), int(edge.proposed)),
+        )
+        key = (edge.source, edge.target, edge.relation)
+        sql = "SELECT id FROM memory_edge WHERE source = ? AND target = ? AND relation = ?"
+        return replace(edge, id=self._db.number(sql, key))
+
+    def delete(self, numbers: Sequence[int]) -> None:
+        """Delete these edges."""
+        self._db.run_many("DELETE FROM memory_edge WHERE id = ?", [(number,) for number in numbers])
+
+    def load(self, number: int) -> Edge | None:
+        """Return the edge with this ID."""
+        row = self._db.one(f"SELECT {_EDGE_COLUMNS} FROM memory_edge WHERE id = ?", (number,))
+        return _edge(row) if row else None
+
+    def outgoing(self, memories: Sequence[int]) -> list[Edge]:
+        """Return the edges that begin at these memories, in ID order."""
+        return self._at("source", memories)
+
+    def incoming(self, memories: Sequence[int]) -> list[Edge]:
+        """Return the edges that end at these memories, in ID order."""
+        return self._at("target", memories)
+
+    def contradictions(self) -> list[Edge]:
+        """Return the edges which state that two active memories cannot both be true, in ID order.
+
+        These are `contradicts` edges and proposed `supersedes` edges.
+        """
+        rows = self._db.rows(
+            f"""SELECT {_EDGE_COLUMNS} FROM memory_edge WHERE (relation = ? OR proposed)
+                AND source IN (SELECT item FROM memory WHERE state = 'active')
+                AND target IN (SELECT item FROM memory WHERE state = 'active') ORDER BY id""",
+            (Relation.CONTRADICTS,),
+        )
+        return [_edge(row) for row in rows]
+
+    def successors(self) -> dict[int, int]:
+        """Return, for each superseded memory, the memory that superseded it last."""
+        rows = self._db.rows(
+            """SELECT target, source FROM memory_edge WHERE relation = ? AND NOT proposed
+               AND source IN (SELECT item FROM memory WHERE state <> 'archived') ORDER BY id""",
+            (Relation.SUPERSEDES,),
+        )
+        return dict(rows)
+
+    def orphans(self, namespace: str | None, after: int, limit: int) -> list[int]:
+        """Return active memories without edges and with a key above `after`, in ascending order."""
+        return self._db.numbers(
+            f"SELECT item FROM memory {_ORPHANED} AND item > ? ORDER BY item LIMIT ?",
+            (namespace, namespace, after, limit),
+        )
+
+    def count_orphans(self, namespace: str | None) -> int:
+        """Count the active memories without edges."""
+        return self._db.number(f"SELECT count(*) FROM memory {_ORPHANED}", (namespace, namespace))
+
+    def _at(self, end: str, memories: Sequence[int]) -> list[Edge]:
+        rows = self._db.rows(
+            f"SELECT {_EDGE_COLUMNS} FROM memory_edge WHERE {end} {AMONG} ORDER BY id", (listed(memories),)
+        )
+        return [_edge(row) for row in rows]
+
+
+def _edge(row: Row) -> Edge:
+    source, target, relation, weight, reason, inferred, proposed, number = row
+    return Edge(source, target, Relation(relation), weight, reason, bool(inferred), bool(proposed), number)
+
+
+_EVENT_COLUMNS = "memory, kind, at, context, session_id, before, id"
+
+
+class MemoryEventTable:
+    """Table of the events in the history of memories, such as edits and recalls."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, event: MemoryEvent) -> int:
+        """Store an event, and return its ID."""
+        return self._db.run(
+            "INSERT INTO memory_event (memory, kind, at, context, session_id, before) VALUES (?, ?, ?, ?, ?, ?)",
+            (event.memory, event.kind, event.at, event.context, event.session_id, event.before),
+        )
+
+    def redact(self, event: MemoryEvent) -> None:
+        """Replace the texts of a stored event because they contained a secret."""
+        self._db.run(
+            "UPDATE memory_event SET context = ?, session_id = ?, before = ? WHERE id = ?",
+            (event.context, event.session_id, event.before, event.id),
+        )
+
+    def of(self, memory: int, kinds: Sequence[EventKind] = (), limit: int = -1) -> list[MemoryEvent]:
+        """Return the events of a memory, newest first. If `kinds` is not empty, return only events of these kinds."""
+        where = f" AND kind IN ({placeholders(kinds)})" if kinds else ""
+        rows = self._db.rows(
+            f"SELECT {_EVENT_COLUMNS} FROM memory_event WHERE memory = ?{where} ORDER BY id DESC LIMIT ?",
+            (memory, *kinds, limit),
+        )
+        return [MemoryEvent(memory, EventKind(kind), *values) for memory, kind, *values in rows]
+
+    def in_context(self, context: str, kind: EventKind) -> list[int]:
+        """Return the keys of memories that have an event of this kind whose `context` is exactly this text."""
+        return self._db.numbers(
+            "SELECT DISTINCT memory FROM memory_event WHERE context = ? AND kind = ?", (context, kind)
+        )
+
+    def count(self, memory: int) -> dict[EventKind, int]:
+        """Return the number of events of each kind for a memory."""
+        rows = self._db.rows("SELECT kind, count(*) FROM memory_event WHERE memory = ? GROUP BY kind", (memory,))
+        return {EventKind(kind): count for kind, count in rows}
+
+    def successful_sessions(self, memory: int) -> int:
+        """Count the archived sessions that reported a success of a memory. Unknown session IDs are ignored."""
+        return self._db.number(
+            """SELECT count(DISTINCT session_id) FROM memory_event WHERE memory = ? AND kind = 'succeeded'
+               AND session_id IN (SELECT native_id FROM session)""",
+            (memory,),
+        )
+
+    def memories_with(self, kind: EventKind) -> set[int]:
+        """Return the keys of all memories that have an event of this kind."""
+        return set(self._db.numbers("SELECT DISTINCT memory FROM memory_event WHERE kind = ?", (kind,)))
+
+    def last_validated(self, memories: Iterable[int]) -> dict[int, int]:
+        """Return the time of the last event `applied`, `succeeded` or `failed` of each memory.
+
+        Memories without such an event are omitted.
+        """
+        return dict(
+            self._db.rows(
+                f"""SELECT memory, max(at) FROM memory_event WHERE memory {AMONG}
+                    AND kind IN ('applied', 'succeeded', 'failed') GROUP BY memory""",
+                (listed(memories),),
+            )
+        )
+
 
 _MEMORY: Final = Memory.__struct_fields__
 _STATS: Final = MemoryStats.__struct_fields__
@@ -309,3 +491,80 @@ def _stored(row: Row) -> StoredMemory:
     stats = MemoryStats(**{name: values[name] for name in _STATS})
     key, state, *times = (values[name] for name in _REST)
     return StoredMemory(key, memory, stats, MemoryState(state), *times)
+
+
+class MirroredFile(Struct, frozen=True):
+    """State of a memory file and its memory when they were last synchronised.
+
+    `digest` is computed from the bytes of the file, and `content_hash` from the content of the memory. `declared` is
+    the memory type that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was
+    deleted.
+    """
+
+    path: str
+    memory: int | None
+    digest: str
+    content_hash: str
+    declared: str = ""
+    created: str = ""
+    gone: bool = False
+
+
+class MnemonicTable:
+    """Table of mirrored files, by absolute path."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def allowed(self) -> list[str]:
+        """Return the folders whose memory files the user trusts."""
+        return [row[0] for row in self._db.rows("SELECT path FROM allowed_folder ORDER BY path")]
+
+    def allow(self, folder: str) -> None:
+        """Trust the memory files in a folder, including files that appear later."""
+        self._db.run("INSERT OR IGNORE INTO allowed_folder VALUES (?)", (folder,))
+        self._change_origin(folder, Origin.EXTERNAL, Origin.DOCUMENT)
+
+    def disallow(self, folder: str) -> None:
+        """Stop trusting the memory files in a folder."""
+        self._db.run("DELETE FROM allowed_folder WHERE path = ?", (folder,))
+        self._change_origin(folder, Origin.DOCUMENT, Origin.EXTERNAL)
+
+    def _change_origin(self, folder: str, before: Origin, after: Origin) -> None:
+        self._db.run(
+            "UPDATE memory SET origin = ? WHERE origin = ? AND path >= ? AND path < ?", (after, before, *_range(folder))
+        )
+
+    def below(self, folder: str) -> dict[str, MirroredFile]:
+        """Return the mirrored files below a folder, in path order."""
+        rows = self._db.rows(
+            """SELECT path, memory, digest, content_hash, declared, created, gone FROM mnemonic
+               WHERE path >= ? AND path < ? ORDER BY path""",
+            _range(folder),
+        )
+        found = (MirroredFile(*row) for row in rows)
+        return {each.path: replace(each, gone=bool(each.gone)) for each in found}
+
+    def put(self, mirrored: MirroredFile) -> None:
+        """Store the state of a file, or replace its stored state."""
+        each = mirrored
+        self._db.run(
+            "INSERT OR REPLACE INTO mnemonic VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (each.path, each.memory, each.digest, each.content_hash, each.declared, each.created, int(each.gone)),
+        )
+
+    def rehash(self, memory: int, before: str, after: str) -> None:
+        """Record the new content hash of a redacted memory, so that the memory does not count as edited."""
+        self._db.run(
+            "UPDATE mnemonic SET content_hash = ? WHERE memory = ? AND content_hash = ?", (after, memory, before)
+        )
+
+    def drop(self, path: str) -> None:
+        """Delete the record of a file."""
+        self._db.run("DELETE FROM mnemonic WHERE path = ?", (path,))
+
+
+def _range(folder: str) -> tuple[str, str]:
+    """Return the first path below a folder, and the first path that sorts after all paths below it."""
+    plain = folder.rstrip("/")
+    return f"{plain}/", f"{plain}0"

@@ -23,17 +23,14 @@ from typing import BinaryIO, Final, NamedTuple, cast
 import apsw
 from msgspec import Struct, field
 
-from ...core.durability import sync_path
+from ...core.config import sync_path
 from ...core.errors import StoreBusy, StoreCorrupt
 from ...core.home import Home
 from ...core.memory import StoredMemory
-from . import watermark
-from .backups import Backups, stamp
-from .database import Database, Row, Value
-from .id_reservation import highest_reserved
+from . import backups as watermark
+from .backups import Backups, highest_reserved, stamp
+from .database import CHECKSUM_BYTES, MIGRATIONS, PAGE_BYTES, Database, Row, Value, connect
 from .memory_table import decoded, verified
-from .migrations import MIGRATIONS
-from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
 
 _MAX_ROW_ID: Final = 1 << 40
 """Number that is larger than every row ID in use."""

@@ -1,15 +1,150 @@
-"""Sessions: one row for each conversation. Several files can belong to one session."""
+"""Projects, each with its own namespace, so that two projects with the same name share no memories.
+
+Sessions: one row for each conversation. Several files can belong to one session.
+
+Hints that suggest sessions for an unknown or ambiguous session ID.
+
+Error messages do not mark text from transcripts as quoted, so an agent could mistake it for an instruction. The hints
+therefore contain only IDs and project names of a single word.
+
+Summaries: one observation per session that summarises its other observations. A new version keeps the key.
+"""
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
+from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from ...core.conversation import UNINDEXED, Milliseconds, Session, SessionKind
-from ...core.observation import SUMMARY
+from ...core.conversation import UNINDEXED, Milliseconds, Session, SessionKind, show_day
+from ...core.errors import InvalidInput
+from ...core.home import identity_of, main_worktree, root_of
+from ...core.memory import project_namespace
+from ...core.observation import SUMMARY, Observation
+from ...core.reports import many
+from ...core.text import is_one_word, similar_names
 from .database import AMONG, Database, Row, listed
+from .observation_table import COLUMNS, FINDING_PREFIX, FROM, ObservationTable, StoredObservation, stored_of
+from .source_table import MAIN_SOURCE
+
+_FOLDERS: Final = """
+SELECT folder FROM (
+    SELECT cwd AS folder, coalesce(started, 0) AS at FROM session UNION ALL
+    SELECT project, created FROM memory WHERE origin = 'human'
+) WHERE folder LIKE '/%' GROUP BY folder ORDER BY min(at), folder
+"""
+"""SQL query for the folders of sessions and of memories that the user stored, oldest first."""
+
+
+def plain_namespace(folder: Path) -> str:
+    """Return the namespace of a folder's project without a number, such as `project:repo`.
+
+    All projects with the same name have the same plain namespace. Return `global` if the folder has no project.
+    """
+    return project_namespace(str(main_worktree(root_of(folder))))
+
+
+class ProjectTable:
+    """Table that assigns a namespace to each project.
+
+    The first project with a name gets the plain namespace `project:repo`. Other projects with this name get a number,
+    such as `project:repo-2`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def namespace(self, folder: Path) -> str:
+        """Return the namespace of a folder's project without reserving it, or `global` if the folder has no project."""
+        root = root_of(folder)
+        return self._known(root) or self._free(root)
+
+    def claim(self, folder: Path) -> str:
+        """Return the namespace of a folder's project, and reserve the namespace for this project."""
+        root = root_of(folder)
+        identity = identity_of(root)
+        if known := self._claimed(identity):
+            return known
+        with self._db.transaction():
+            namespace = self.namespace(root)
+            if namespace != "global":
+                self._db.run("DELETE FROM project WHERE namespace = ?", (namespace,))
+                self._db.run("INSERT INTO project VALUES (?, ?, ?)", (identity, namespace, plain_namespace(root)))
+        return namespace
+
+    def of_session(self, session: Session) -> str:
+        """Return the namespace of a session's project. If the session has no absolute folder, use the project name."""
+        if not session.cwd.startswith("/"):
+            return project_namespace(session.project)
+        return self.of_archived(Path(session.cwd))
+
+    def of_archived(self, folder: Path) -> str:
+        """Return the namespace of the project of an archived folder, or `global` if the folder has no project.
+
+        A folder that no longer exists is known only by its name. Unless a namespace is reserved for it, it belongs to
+        the project with the plain namespace of this name.
+        """
+        root = root_of(folder)
+        return self._known(root) or (self._free(root) if root.exists() else plain_namespace(root))
+
+    def contains(self, namespace: str, session: Session) -> bool:
+        """Return whether a session belongs to the project with this namespace. This is faster than `of_session`."""
+        if not session.cwd.startswith("/"):
+            return project_namespace(session.project) == namespace
+        root = root_of(Path(session.cwd))
+        if known := self._known(root):
+            return known == namespace
+        return namespace.startswith(plain_namespace(root)) and self.of_archived(root) == namespace
+
+    def namesakes(self, name: str) -> set[str]:
+        """Return the namespaces of all projects with this name, including numbered namespaces."""
+        plain = project_namespace(name)
+        rows = self._db.rows("SELECT namespace FROM project WHERE plain = ?", (plain,))
+        return {plain, *(namespace for (namespace,) in rows)} - {"global"}
+
+    def _known(self, root: Path) -> str:
+        """Return the namespace reserved for a project, or an empty string if none is reserved.
+
+        The namespace may be reserved under the path of the project, from the time before its repository had a remote.
+        """
+        return self._claimed(identity_of(root)) or self._claimed(str(main_worktree(root)))
+
+    def _claimed(self, identity: str) -> str:
+        row = self._db.one("SELECT namespace FROM project WHERE identity = ?", (identity,))
+        return row[0] if row else ""
+
+    def _free(self, root: Path) -> str:
+        """Return the namespace that a project without a reserved namespace would get.
+
+        This is the plain namespace, such as `project:repo`, if it is not reserved and this is the first project with
+        the name. Otherwise, a number is added.
+        """
+        plain = plain_namespace(root)
+        rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
+        taken = {namespace for namespace, _ in rows}
+        claimed = (plain, 1) in rows
+        if plain == "global" or (not claimed and self._first(plain, existing=root.exists()) in {"", identity_of(root)}):
+            return plain
+        return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
+
+    def _first(self, plain: str, *, existing: bool) -> str:
+        """Return the identity of the first project with this plain namespace in which the user worked.
+
+        Return an empty string if there is no such project. With `existing`, ignore folders that no longer exist.
+        """
+        folders: list[str] = [folder for (folder,) in self._db.rows(_FOLDERS)]
+        parts = {part for folder in folders for part in folder.split("/")}
+        alike = {part for part in parts if project_namespace(part) == plain}
+        for folder in folders:
+            if not alike.isdisjoint(folder.split("/")):
+                root = root_of(Path(folder))
+                if plain_namespace(root) == plain and (root.exists() or not existing):
+                    return identity_of(root)
+        return ""
+
 
 _COLUMNS: Final = Session.__struct_fields__
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
@@ -293,3 +428,186 @@ def _common_length(one: str, other: str) -> int:
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
+
+
+_SHOWN: Final = 3
+"""Maximum number of sessions to show."""
+_SIMILARITY: Final = 75
+"""Minimum similarity (0 to 100) between the unknown ID and the beginning of a session ID."""
+_SHORTEST: Final = 3
+"""Minimum length of an unknown ID for which similar IDs are searched."""
+_ID: Final = 100
+"""Maximum length of an ID to show. Some IDs of sub-agents are long because they contain the ID of their session."""
+
+
+def similar_sessions(sessions: SessionTable, wanted: str) -> str:
+    """Return a question that suggests sessions with similar IDs, such as `Did you mean 1a2b (shop)? `.
+
+    Return an empty text if no session ID begins similarly to `wanted`.
+    """
+    name = PurePath(wanted).stem
+    if len(name) < _SHORTEST:
+        return ""
+    named = sessions.named()
+    beginnings = dict.fromkeys(native_id[: len(name)] for native_id, _, _ in named)
+    similar = similar_names(name, beginnings, least=_SIMILARITY, limit=_SHOWN)
+    shown = _listed([each for start in similar for each in named if each[0].startswith(start)])
+    return f"Did you mean {shown}? " if shown else ""
+
+
+def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
+    """Return the error for a prefix that matches several session IDs. The hint lists the newest of these sessions."""
+    found = [each for each in sessions.named() if each[0].startswith(start) or f"/{start}" in each[0]]
+    shown = _listed(found)
+    hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."
+    return InvalidInput(f"{len(found):,} session IDs begin with {start}", hint=hint)
+
+
+def _listed(found: list[tuple[str, str, int | None]]) -> str:
+    """Format a list of sessions: the first `_SHOWN` with their projects and days, and the number of other sessions."""
+    shown = [_described(*each) for each in found if all(is_one_word(part, longest=_ID) for part in each[0].split("/"))]
+    shown = shown[:_SHOWN]
+    if shown and len(found) > len(shown):
+        return f"{', '.join(shown)} or {many(len(found) - len(shown), 'other')}"
+    return " or ".join(shown)
+
+
+def _described(native_id: str, project: str, at: int | None) -> str:
+    facts = [project, show_day(at)] if is_one_word(project) else [show_day(at)]
+    return f"{native_id} ({', '.join(facts)})"
+
+
+_CONVERSATION: Final = f"""
+WITH main AS ({MAIN_SOURCE}), part AS (
+    SELECT id FROM main UNION SELECT t.id FROM source t JOIN main ON t.id <> main.id
+    WHERE t.session = ?1 AND NOT t.superseded
+        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = t.id AND r.elsewhere = main.id)
+        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = main.id AND r.elsewhere = t.id)
+), found AS (
+    SELECT e.item, part.id AS part, i.at, coalesce(r.start_line, e.start_line) AS line,
+        coalesce(r.end_line, e.end_line) AS end_line, e.ordinal
+    FROM part JOIN item i ON i.session = ?1 JOIN exchange e ON e.item = i.key
+        LEFT JOIN repetition r ON (r.source, r.ordinal, r.elsewhere) = (e.source, e.ordinal, part.id)
+    WHERE e.source = part.id OR r.elsewhere = part.id
+), placed AS (
+    SELECT *, min(latest) FROM (
+        SELECT *, max(at) OVER (PARTITION BY part ORDER BY line, ordinal) AS latest FROM found
+    ) GROUP BY item
+)"""
+"""SQL query for the exchanges of session `?1`. Within a file, an exchange follows all exchanges before it, even if its
+time is earlier."""
+
+
+class SummaryTable:
+    """Table of the summaries of sessions."""
+
+    def __init__(self, database: Database, observations: ObservationTable) -> None:
+        self._db, self._observations = database, observations
+
+    def newest_exchanges(self, session: int) -> list[int]:
+        """Return the keys of a session's exchanges in its newest source, in order.
+
+        A summary cites the lines of one source, so it covers only these.
+        """
+        rows = self._db.rows(
+            """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
+               WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
+            (session,),
+        )
+        return [key for key, source in rows if source == rows[0][1]]
+
+    def conversation(self, session: int) -> list[int]:
+        """Return the exchanges of a session in order of time, including those stored for other copies of its files.
+
+        The main source is the most complete of several copies. The exchanges of a growing copy that an earlier copy
+        contains are stored only once, for the earlier copy. Other files of the session that share no line with the main
+        source contain further parts of the conversation.
+        """
+        return self._db.numbers(f"{_CONVERSATION} SELECT item FROM placed ORDER BY latest, part, line", (session,))
+
+    def places(self, session: int) -> list[tuple[str, int, int]]:
+        """Return the archive path and the first and last line of each exchange of `conversation`, in the same order."""
+        rows = self._db.rows(
+            f"""{_CONVERSATION} SELECT archived, line, end_line FROM placed JOIN source t ON t.id = part
+                ORDER BY latest, part, line""",
+            (session,),
+        )
+        return [(archived, start, end) for archived, start, end in rows]
+
+    def summarised(self, exchanges: Sequence[int]) -> list[StoredObservation]:
+        """Return the observations of these exchanges in order, without summaries."""
+        found = self._observations.of_exchanges(exchanges)
+        return [each for key in exchanges for each in found.get(key, ()) if not each.summary]
+
+    def of_session(self, session: int) -> StoredObservation | None:
+        """Return the summary of a session, or None if it has no summary."""
+        row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
+        return stored_of(row) if row else None
+
+    def of_sessions(self, sessions: Collection[int]) -> dict[int, StoredObservation]:
+        """Return the summaries of these sessions, by session."""
+        rows = self._db.rows(
+            f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session {AMONG}", (listed(sessions),)
+        )
+        return {found.session: found for found in map(stored_of, rows)}
+
+    def single_titles(self, sessions: Collection[int]) -> dict[int, str]:
+        """Return the title of the observation of each of these sessions that has exactly one, by session."""
+        rows = self._db.rows(
+            f"""SELECT i.session, o.title {FROM} WHERE i.session {AMONG}
+                GROUP BY i.session HAVING count(*) = 1 AND o.scope <> 'session'""",
+            (listed(sessions),),
+        )
+        return dict(rows)
+
+    def drop(self, sessions: Collection[int]) -> None:
+        """Delete the summaries of these sessions, and schedule new ones.
+
+        Call this after a change to content that the summaries may quote. The findings of a model, which may quote
+        several exchanges too, are deleted with them.
+        """
+        findings = [
+            key
+            for each in sessions
+            for key in self._db.numbers(
+                """SELECT i.key FROM item i JOIN observation o ON o.item = i.key
+                    WHERE i.session = ? AND o.extractor LIKE ?""",
+                (each, f"{FINDING_PREFIX}%"),
+            )
+        ]
+        self._db.run(
+            f"""UPDATE exchange SET observed = NULL
+                WHERE item IN (SELECT exchange FROM observation WHERE item {AMONG})""",
+            (listed(findings),),
+        )
+        self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(findings),))
+        rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
+        for session, item in rows:
+            self._db.run("DELETE FROM item WHERE key = ?", (item,))
+            self.outdate(session)
+
+    def outdate(self, session: int) -> None:
+        """Schedule a new summary for a session."""
+        self._db.run("INSERT OR IGNORE INTO summary_due VALUES (?)", (session,))
+
+    def due(self) -> list[int]:
+        """Return the sessions that have exchanges and need a new summary."""
+        return self._db.numbers(
+            """SELECT session FROM summary_due WHERE session IN (
+                   SELECT i.session FROM exchange e JOIN item i ON i.key = e.item WHERE i.session = summary_due.session
+               ) ORDER BY session"""
+        )
+
+    def put(self, session: int, exchange: int, summary: Observation | None) -> None:
+        """Store the summary of a session as an observation of `exchange`, or delete it if `summary` is None."""
+        self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
+        known = self.of_session(session)
+        if known is not None and summary is not None and known.exchange == exchange:
+            reworded = replace(known.observation, extractor="") != replace(summary, extractor="")
+            self._observations.rewrite(known.key, summary, reworded=reworded)
+            return
+        if known is not None:
+            self._db.run("DELETE FROM item WHERE key = ?", (known.key,))
+        if summary is not None:
+            key = self._observations.insert(exchange, session, summary, summary=True)
+            self._db.run("INSERT OR REPLACE INTO summary (session, item) VALUES (?, ?)", (session, key))

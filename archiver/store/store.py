@@ -5,46 +5,23 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-from ...core.closing import Closing
+from ...core.config import Closing
 from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
 from ...core.home import Home
-from . import watermark
-from .backups import Backups
-from .change_log import ChangeLog, ChangeTable, PublicationTable
-from .confirmation_table import ConfirmationTable
-from .database import Database
-from .deleted_row_table import DeletedRowTable
-from .document_folder_table import DocumentFolderTable
-from .document_table import DocumentTable
-from .edit_table import EditTable
-from .exchange_table import ExchangeTable
-from .file_state_table import FileStateTable
-from .id_reservation import IdReservation
-from .injection_table import InjectionTable
-from .integrity import Integrity
-from .item_table import ItemTable
-from .lease_table import BACKUP, LeaseTable
-from .ledger_table import LedgerTable
-from .memory_edge_table import MemoryEdgeTable
-from .memory_event_table import MemoryEventTable
-from .memory_table import MemoryTable
-from .mnemonic_table import MnemonicTable
-from .model_queue import ModelQueue
-from .observation_table import ObservationTable
-from .path_seal import PathSeal
-from .project_table import ProjectTable
-from .repetition_table import RepetitionTable
-from .replacement_table import ReplacementTable
-from .session_table import SessionTable
-from .source_table import ContainerTable, SourceTable
-from .sqlite import REPAIR_HINT
-from .stage_table import StageTable
+from . import backups as watermark
+from .backups import Backups, IdReservation, Integrity
+from .change_log import ChangeLog, ChangeTable, PublicationTable, VectorTable
+from .database import REPAIR_HINT, Database, PathSeal
+from .document_table import DocumentFolderTable, DocumentTable, SymbolTable
+from .exchange_table import EditTable, ExchangeTable, FileStateTable, ItemTable
+from .lease_table import BACKUP, InjectionTable, LeaseTable, StageTable, VisitTable
+from .ledger_table import LedgerTable, ModelQueue
+from .memory_table import MemoryEdgeTable, MemoryEventTable, MemoryTable, MnemonicTable
+from .observation_table import ConfirmationTable, ObservationTable, ReplacementTable
+from .session_table import ProjectTable, SessionTable, SummaryTable
+from .source_table import ContainerTable, RepetitionTable, SourceTable
 from .subagent_call_table import SubagentCallTable
-from .summary_table import SummaryTable
-from .symbol_table import SymbolTable
-from .tombstone_table import TombstoneTable
-from .vector_table import VectorTable
-from .visit_table import VisitTable
+from .tombstone_table import DeletedRowTable, TombstoneTable
 
 VERIFY_BACKUPS: Final = "verify-backups"
 """Stage that verifies the backups."""

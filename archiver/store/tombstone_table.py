@@ -1,23 +1,305 @@
-"""Deletions and their tombstones: keyed hashes that recognise deleted content when it occurs again.
+"""Rows of deleted exchanges, kept so that undo can restore every ID and text.
+
+Session summaries are not kept. A new summary with a new ID is written after a deletion and after its undo.
+
+The tombstone file, which records every deletion with its keyed hashes.
+
+It is stored beside the copies, so that deletions survive the loss of the database. It contains IDs, times, states and
+keyed hashes, but no content. Before a transaction with a deletion commits, the whole file is replaced. A new or
+restored database merges the deletions from the file.
+
+The first line contains the number of the last write, the number of deletions and the fingerprint of the key. Every line
+has a checksum.
+
+Deletions and their tombstones: keyed hashes that recognise deleted content when it occurs again.
 
 A deletion is `kept` while it can be undone, `erasing` until all its bytes are removed, and then `erased`. Its
 tombstones are kept in every state. They are also written to a file beside the copies (`tombstone_file.py`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+import base64
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from ...core.amount import many
+from ...core.config import replacing, with_checksum, without_checksum
 from ...core.conversation import Milliseconds
 from ...core.deletion import Deletion, DeletionState, DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
-from .database import AMONG, Database, listed
-from .path_seal import PathSeal
-from .stage_table import StageTable
-from .tombstone_file import NEVER_WRITTEN, FileHeader, KeyChanged, KeyLost, TombstoneFile, Tombstones, fingerprint
+from ...core.reports import many
+from .database import AMONG, Database, PathSeal, listed, placeholders
+from .lease_table import StageTable
+from .observation_table import MODEL_PREFIX
+from .session_table import SummaryTable
+
+_Rows = dict[str, list[dict[str, Any]]]
+"""Rows by table name. Each row maps column names to values."""
+_BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"), ("token", "item"))
+"""Tables with rows about an exchange or an observation, each with the column that contains the item's ID."""
+_BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
+_ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
+"""Tables in the order of insertion: each table follows the tables that it references."""
+_ORDINAL_OFFSET: Final = 1 << 40
+"""Number added to the keys of restored exchanges. The sums are temporary ordinals that no other exchange has.
+
+The exchanges get their final ordinals, in line order, when their source is read again.
+"""
+
+
+class DeletedRowTable:
+    """Table with one bundle of rows for each deleted exchange. The caller opens the transaction."""
+
+    def __init__(self, database: Database, summaries: SummaryTable) -> None:
+        self._db, self._summaries = database, summaries
+
+    def keep(self, deletion: int, exchanges: Sequence[int]) -> None:
+        """Store the rows of exchanges and all dependent rows before the exchanges are deleted."""
+        for key in exchanges:
+            place = self._db.one("SELECT source, start_line, end_line, observed FROM exchange WHERE item = ?", (key,))
+            if place is None:
+                continue
+            observations = self._select("observation", "exchange", [key])
+            items = [key, *(row["item"] for row in observations if row["scope"] == "exchange")]
+            rows: _Rows = {table: self._select(table, column, items) for table, column in _BY_ITEM}
+            rows |= {table: self._select(table, column, [key]) for table, column in _BY_EXCHANGE}
+            rows["confirmation"] += self._select("confirmation", "observation", items)
+            self._db.run(
+                "INSERT OR REPLACE INTO forgotten_item VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (key, deletion, *place, msgspec.msgpack.encode(rows)),
+            )
+
+    def restore(self, deletion: int) -> None:
+        """Insert the rows of a deletion again, except where another exchange begins on the same line.
+
+        The caller must schedule the sources to be read again. If another deletion also covers a restored exchange, that
+        reading removes the exchange.
+        """
+        found: list[_Rows] = []
+        kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))
+        for source, line, packed in kept:
+            rows: _Rows = msgspec.msgpack.decode(packed)
+            taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
+            # Earlier versions could delete observations without their exchange. Such a bundle needs its exchange in the
+            # database.
+            if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
+                found.append(rows)
+        self._insert(found)
+        self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (deletion,))
+
+    def erase(self, source: int, is_erased: Callable[[int], bool]) -> None:
+        """Remove the bundles of exchanges that contain erased lines of a source."""
+        rows = self._db.rows("SELECT exchange, start_line, end_line FROM forgotten_item WHERE source = ?", (source,))
+        for key, start, end in rows:
+            if any(map(is_erased, range(start, end + 1))):
+                self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
+
+    def texts(self) -> Iterator[bytes]:
+        """Yield the stored rows of each deleted exchange as bytes. Text in them is encoded as UTF-8."""
+        for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
+            yield packed
+
+    def _select(self, table: str, column: str, keys: Sequence[int]) -> list[dict[str, Any]]:
+        names = self._columns(table)
+        rows = self._db.rows(f"SELECT {', '.join(names)} FROM {table} WHERE {column} {AMONG}", (listed(keys),))
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _columns(self, table: str) -> list[str]:
+        return [name for (name,) in self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))]
+
+    def _insert(self, found: Sequence[_Rows]) -> None:
+        for table in _ORDER:
+            for row in (row for rows in found for row in rows.get(table, ())):
+                if table == "exchange":
+                    row["ordinal"] = _ORDINAL_OFFSET + row["item"]
+                self._insert_row(table, row)
+        keys = {row["key"] for rows in found for row in rows["item"]}
+        confirmations = [row for rows in found for row in rows.get("confirmation", ())]
+        for row in confirmations:
+            both = "SELECT count(*) FROM item WHERE key IN (?, ?)"
+            if self._db.number(both, (row["observation"], row["exchange"])) == 2:
+                self._insert_row("confirmation", row)
+        # An exchange that confirmed a restored observation may contain the same observation itself, so extract from it
+        # again.
+        again = {row["exchange"] for row in confirmations} - keys
+        self._db.run(
+            f"UPDATE exchange SET observed = NULL WHERE item {AMONG} AND observed NOT LIKE '{MODEL_PREFIX}%'",
+            (listed(again),),
+        )
+        for session in {row["session"] for rows in found for row in rows["item"]}:
+            self._summaries.outdate(session)
+
+    def _insert_row(self, table: str, row: dict[str, Any]) -> None:
+        columns = [name for name in self._columns(table) if name in row]
+        self._db.run(
+            f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({placeholders(columns)})",
+            tuple(row[name] for name in columns),
+        )
+
+
+_TITLE: Final = b"palaver-forgotten-2"
+_UNCHECKED: Final = b"palaver-forgotten-1"
+"""Prefix of a first line without a checksum. Earlier versions of Palaver wrote such lines."""
+_STATES: Final = ("kept", "erasing", "erased")
+
+
+class Tombstones(Struct, frozen=True):
+    """One deletion with its tombstones: the keyed hashes of the deleted content."""
+
+    number: int
+    at: Milliseconds
+    state: str
+    hashes: tuple[int, ...]
+
+
+class FileContent(Struct, frozen=True):
+    """Readable deletions in a tombstone file, and the number of damaged deletions."""
+
+    deletions: tuple[Tombstones, ...] = ()
+    damaged: int = 0
+
+
+class FileHeader(Struct, frozen=True):
+    """First line of the file: number of the last write, number of deletions, and fingerprint of the key."""
+
+    seq: int
+    count: int
+    fingerprint: bytes
+
+
+NEVER_WRITTEN: Final = FileHeader(0, 0, b"")
+"""Header for a missing file."""
+
+
+class KeyLost(StoreError):
+    """Error: the tombstones were made with another key, so they match no content."""
+
+    def __init__(self, key: Path, tombstones: Path) -> None:
+        self.path = key
+        super().__init__(
+            f"{key} does not match the list of deleted content, which would therefore reappear",
+            hint=f"Restore {key} from a backup. If you have no backup, delete {tombstones}. Deleted content then "
+            "reappears wherever an agent's file or the archive still contains it, and can be deleted again.",
+        )
+
+
+class KeyChanged(KeyLost):
+    """Error: the secret placeholders were made with another key, and no deletion exists."""
+
+    def __init__(self, key: Path) -> None:
+        self.path = key
+        StoreError.__init__(
+            self,
+            f"{key} was changed or damaged, so new placeholders of secrets would not match those in the archive",
+            hint=f"Restore {key} from a backup. If you have no backup, run `palaver fsck --repair`. It accepts the "
+            "current key, and the next `palaver archive` redacts all copies again.",
+        )
+
+
+def fingerprint(key: bytes) -> bytes:
+    """Return a hash that identifies a key."""
+    return hashlib.blake2b(key=key[:64], person=b"register", digest_size=8).hexdigest().encode()
+
+
+class TombstoneFile:
+    """Reader and writer of the tombstone file. A writer must hold the write lock of the database."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def header(self) -> FileHeader | None:
+        """Return the first line. Return `NEVER_WRITTEN` for a missing file, and None if the first line is damaged.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        try:
+            with self._path.open("rb") as file:
+                return _header(file.readline())
+        except FileNotFoundError:
+            return NEVER_WRITTEN
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def read(self) -> FileContent:
+        """Return all readable deletions, and the number of damaged deletions. Raises `StoreError` if reading fails."""
+        try:
+            first, *rows = self._path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return FileContent()
+        except OSError as error:
+            raise self._unreadable(error) from None
+        parsed = [_parse(row) for row in rows if row]
+        deletions = tuple(each for each in parsed if each is not None)
+        header = _header(first)
+        # The first deletion creates the file, so an empty file has lost at least one deletion.
+        count = header.count if header is not None else max(len(parsed), 1)
+        return FileContent(deletions, max(count, len(parsed)) - len(deletions))
+
+    def write(self, header: FileHeader, deletions: Iterable[Tombstones]) -> None:
+        """Replace the file durably.
+
+        Raises:
+            StoreError: The file cannot be written. The previous file is kept.
+        """
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replacing(self._path) as file:
+                file.write(with_checksum(b"%s %d %d %s" % (_TITLE, header.seq, header.count, header.fingerprint)))
+                file.writelines(map(_row, deletions))
+        except OSError as error:
+            reason = f"cannot write {self._path}: {error.strerror or error}"
+            hint = "Nothing was changed. Check free space and permissions, then try again."
+            raise StoreError(reason, hint=hint) from None
+
+    def _unreadable(self, error: OSError) -> StoreError:
+        reason = f"cannot read {self._path}: {error.strerror or error}"
+        hint = "Palaver records deletions in this file. Check its permissions and the disk, then try again."
+        return StoreError(reason, hint=hint)
+
+
+def _row(each: Tombstones) -> bytes:
+    fields = b"%d %d %s %s" % (each.number, each.at, each.state.encode(), _packed(each.hashes))
+    return b"%08x %s\n" % (zlib.crc32(fields), fields)
+
+
+def _parse(row: bytes) -> Tombstones | None:
+    """Parse the deletion on a line. Return None if the line is damaged."""
+    checksum, _, text = row.partition(b" ")
+    fields = text.split(b" ")
+    try:
+        if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # Earlier versions wrote six fields.
+            return None
+        number, at, state, hashes = fields[:4]
+        found = Tombstones(int(number), int(at), state.decode(), _unpacked(hashes))
+    except (ValueError, struct.error):
+        return None
+    return found if found.state in _STATES else None
+
+
+def _packed(hashes: Sequence[int]) -> bytes:
+    return base64.b64encode(struct.pack(f">{len(hashes)}q", *hashes))
+
+
+def _unpacked(text: bytes) -> tuple[int, ...]:
+    packed = base64.b64decode(text, validate=True)
+    return struct.unpack(f">{len(packed) // 8}q", packed)
+
+
+def _header(row: bytes) -> FileHeader | None:
+    if row.startswith(_TITLE):
+        row = without_checksum(row) or b""
+    title, *fields = row.rstrip(b"\n").split(b" ")
+    if title not in {_TITLE, _UNCHECKED} or len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+        return None
+    return FileHeader(int(fields[0]), int(fields[1]), fields[2])
+
 
 _STAGE: Final = "forget"
 

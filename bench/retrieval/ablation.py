@@ -16,15 +16,13 @@ from palaver.search.index import indexed_texts
 from palaver.search.index.generation import Generations
 from palaver.search.index.matches import Integers, TextMatches, VectorMatches
 from palaver.search.index.snapshot import Snapshot
-from palaver.search.index.text_entry import TextEntry
-from palaver.search.index.text_index import TextIndex
-from palaver.search.index.vector_segment import Array
+from palaver.search.index.text_index import TextEntry, TextIndex
+from palaver.search.index.vector_index import Array
 from palaver.search.model.embedding import Embedder
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import DEPTH as ENGINE_DEPTH
-from palaver.search.rank.engine import completed
+from palaver.search.rank.engine import adjacent_pairs, completed, weighted_tokens
 from palaver.search.rank.fusion import AdjacentTerms, LateInteraction, Weights, fuse
-from palaver.search.rank.idf_weights import adjacent_pairs, weighted_tokens
 
 from ..table import table
 from .corpus import DEPTH, Corpus, Question

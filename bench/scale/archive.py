@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from palaver.archiver.store import Embedding, Source, Store
-from palaver.archiver.store.vector_table import TOKEN_BYTES
+from palaver.archiver.store.change_log import TOKEN_BYTES
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.query import Filters

@@ -16,8 +16,7 @@ from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.index.snapshot import Snapshot
 from palaver.search.index.text_index import TextIndex
-from palaver.search.index.vector_index import VectorIndex
-from palaver.search.index.vector_segment import Segment
+from palaver.search.index.vector_index import Segment, VectorIndex
 from palaver.search.model.embedding import Embedder
 from palaver.search.present.hits import Hits
 from palaver.search.rank.engine import DEPTH, Engine

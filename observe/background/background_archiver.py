@@ -10,23 +10,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from ...archiver.copies.raw import RawArchive
-from ...archiver.documents.document_scan import DocumentScan
-from ...archiver.reading.exclusion import Exclusion
+from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.documents.document_ingest import DocumentScan
+from ...archiver.reading.parsing import Exclusion
 from ...archiver.store import ARCHIVER, WATCHER, Store
-from ...archiver.watch.document_watcher import DocumentWatcher
-from ...archiver.watch.file_events import FileEvents
-from ...archiver.watch.transcript_scan import TranscriptScan
-from ...archiver.watch.transcript_watcher import TranscriptWatcher
+from ...archiver.watch.file_events import FileEvents, TranscriptScan
+from ...archiver.watch.watchers import DocumentWatcher, TranscriptWatcher
 from ...core.config import Config
 from ...core.errors import LeaseHeld, PalaverError
 from ...core.home import Home
-from ...core.report import IngestReport
+from ...core.reports import IngestReport
 from ...search.index.generation import Generations
 from ..deletion.erasure import erase_expired, finish, is_unfinished
-from .index_schedule import IndexSchedule
-from .model_schedule import ModelResult, ModelSchedule
-from .worker_process import IndexWorker, WorkerResult
+from .index_worker import IndexWorker, WorkerResult
+from .schedule import IndexSchedule, ModelResult, ModelSchedule
 
 _MAINTENANCE: Final = 3600.0
 """Seconds between two runs that compress copies and erase expired deletions."""

@@ -1,10 +1,18 @@
-"""Index worker: a process that extracts observations, embeds texts and publishes the index while its caller continues.
+"""Handle of the index worker process, with which the caller starts it, stops it and reads its result.
+
+Importing this module does not load the libraries for indexing.
+
+Background indexing in a server, so that the server can reply as soon as documents are queued.
+
+Index worker: a process that extracts observations, embeds texts and publishes the index while its caller continues.
 
 The process ends and frees its memory when no work is left. It can be killed at any time. If the caller is killed, the
 worker publishes its current results and ends. `worker_process.py` starts it.
 """
 
+import logging
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -12,22 +20,134 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from msgspec import json
+from msgspec import Struct, field, json
 
-from ...archiver.copies.copy_verification import CopyVerifier
-from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.copies.verification import CopyVerifier
 from ...archiver.store import LEARNER, Store
-from ...core.clock import has_elapsed
+from ...core.conversation import has_elapsed
 from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt
 from ...core.home import Home
-from ...core.progress import never
-from ...core.report import VerifiedCopies
+from ...core.reports import VerifiedCopies
+from ...core.runtime import never
 from ...search.index.generation import Generations
 from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
-from ..learn import learn
-from .worker_process import WorkerResult
+from ..pipeline import learn
+
+_MODULE: Final = f"{__package__}.index_worker"
+
+
+class WorkerResult(Struct, frozen=True):
+    """Result of one index worker."""
+
+    observed: int = 0
+    embedded: int = 0
+    seq: int = 0
+    """Sequence number of the last change that the worker processed."""
+    lag: int = 0
+    """Number of changes that are not in the index."""
+    left: bool = False
+    """True if the worker stopped before it finished all work."""
+    verified: VerifiedCopies = field(default_factory=VerifiedCopies)
+    reindexed: bool = False
+    """True if an index from another version of Palaver was rebuilt."""
+
+
+class IndexWorker:
+    """Index worker process of one home. It can be started repeatedly, but only one process runs at a time."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """True if a worker was started and its result has not been returned yet."""
+        return self._process is not None
+
+    def start(self, model: str | None, *, settle: bool) -> None:
+        """Start a worker. Raises `OSError` if the process cannot be started."""
+        # Use a separate process group, so that Ctrl-C reaches only the caller. The worker does not inherit locks.
+        command = [sys.executable, "-P", "-m", _MODULE, str(self._home.root), model or "", "settle" * settle]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+
+    def result(self) -> WorkerResult | PalaverError | None:
+        """Return the result or failure of the worker, or None while it runs."""
+        return None if self._process is None or self._process.poll() is None else self.wait()
+
+    def wait(self) -> WorkerResult | PalaverError:
+        """Wait until the worker ends, and return its result or failure."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        assert process.stdout is not None
+        output = process.stdout.read()  # Closing stdin, as `communicate` does, would make the worker stop early.
+        process.communicate()
+        if process.returncode == 0:
+            return json.decode(output, type=WorkerResult)
+        reason = output.decode("utf-8", "replace") or f"the index worker exited with status {process.returncode}"
+        return PalaverError(reason, hint="See standard error of `palaver watch`.")
+
+    def stop(self) -> None:
+        """Kill the worker. The next worker continues the work."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+_RETRY: Final = 5.0
+"""Seconds between attempts while another process holds the learner's lease."""
+
+
+class BackgroundIndexer:
+    """Indexer that runs index workers in a daemon thread until no work is left.
+
+    The workers end shortly after this process ends.
+    """
+
+    def __init__(self, home: Home, model: str | None) -> None:
+        """Prepare indexing with an embedding model. If `model` is None, use the packaged model."""
+        self._worker, self._model = IndexWorker(home), model
+        self._lock = threading.Lock()
+        self._wanted = False
+        self._thread: threading.Thread | None = None
+
+    def wake(self) -> None:
+        """Index all queued content in the background, with a worker that starts after this call."""
+        with self._lock:
+            self._wanted = True
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="background-indexer", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while self._is_wanted():
+            while self._index():
+                pass
+
+    def _is_wanted(self) -> bool:
+        with self._lock:
+            wanted, self._wanted = self._wanted, False
+            if not wanted:
+                self._thread = None
+        return wanted
+
+    def _index(self) -> bool:
+        """Run one worker. Return True if another worker is needed."""
+        try:
+            self._worker.start(self._model, settle=True)
+            result = self._worker.wait()
+        except OSError as error:
+            result = PalaverError(f"no process can be started: {error}")
+        if isinstance(result, PalaverError):
+            logging.getLogger(__name__).warning("Background indexing failed: %s", result)
+            return False
+        if result.left and not result.seq:  # Another process holds the lease.
+            time.sleep(_RETRY)
+        return result.left
+
 
 _LONGEST: Final = 60.0
 """Seconds after which a worker finishes the current batch and publishes its results."""

@@ -9,12 +9,11 @@ from msgspec import Struct, field
 
 from ...archiver.store import Store, StoredExchange
 from ...core import ids
-from ...core.commands import ProjectCommand
 from ...core.conversation import UNINDEXED, Milliseconds, Session
-from ...core.project import working_folders
+from ...core.home import working_folders
+from ...core.reports import ProjectCommand
 from ...search.query.tokenizer import label, project_labels
-from ..rules.command_repairs import is_misused
-from ..rules.shell_commands import TASKS, Segment, ShellRun, shell_runs
+from ..rules.shell_commands import TASKS, Segment, ShellRun, is_misused, shell_runs
 
 EXCHANGES: Final = 3_000
 """Number of exchanges that are read, newest first. Reading them takes about a second."""

@@ -1,23 +1,25 @@
-"""Deletion of exchanges together with their memories, for `palaver forget`.
+"""Memory files in the user's projects. The preview lists the files, but only an erasure deletes them.
+
+Deletion of exchanges together with their memories, for `palaver forget`.
 
 The module supports preview, delete, undo and erase.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from ...archiver.copies.raw import RawArchive
-from ...archiver.deletion.deletion_plan import DeletionPlan
-from ...archiver.deletion.deletions import Deletions
+from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.deletion.deletions import DeletionPlan, Deletions
 from ...archiver.ingest.ingest import Ingest
-from ...archiver.reading.exclusion import Exclusion
+from ...archiver.reading.parsing import Exclusion
 from ...archiver.store import ARCHIVER, Store
 from ...core import ids
-from ...core.clock import now
-from ...core.closing import Closing
+from ...core.config import Closing
+from ...core.conversation import now
 from ...core.deletion import (
     UNDO_PERIOD,
     DeletedCopy,
@@ -30,21 +32,70 @@ from ...core.deletion import (
     DeletionSummary,
     RestoreResult,
 )
-from ...core.errors import InvalidInput
-from ...core.home import Home
+from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
+from ...core.home import MNEMONICS, Home, is_in_project
 from ...core.memory import MemoryState, StoredMemory
-from ...core.progress import Reporter, silent, stage
-from ...core.project import is_in_project
+from ...core.runtime import Reporter, silent, stage
 from ...core.text import readable
-from ...search.present.session_names import SessionNames
-from ...search.query.project_names import unknown_project
+from ...search.present.transcript_reader import SessionNames
+from ...search.query.tokenizer import unknown_project
 from .. import rules
 from ..extraction.observation_writer import summarise
 from ..extraction.preferences import EXCHANGE, OBSERVATION
 from ..memory.supersession import archive, reinstate_targets, restore, superseded_by
+from ..mnemonics import LEASE, PATIENCE, MnemonicsFolder, digest_of
 from . import erasure
-from .erasure_check import check, samples
-from .memory_files import delete_files, files_of
+from .erasure import check, samples
+
+
+def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
+    """Return the content digests of the readable files of these memories, by path."""
+    found: dict[str, str] = {}
+    for path in sorted({each.memory.path for each in memories} - {""}):
+        folder, place = _folder_of(path)
+        try:
+            found[path] = digest_of(folder.read(place))
+        except OSError:
+            continue
+    return found
+
+
+def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[str, str]) -> tuple[str, ...]:
+    """Delete files with unchanged digests. Return the remaining files, each with a reason.
+
+    Also delete the record of a deleted file. Keep the record of a remaining file, so that it is not imported again.
+    """
+    gone = {path for path in {each.memory.path for each in memories} - {""} if _was_deleted(store, path)}
+    if not files and not gone:
+        return ()
+    remaining: list[str] = []
+    try:
+        with store.leases.hold(LEASE, PATIENCE):
+            for path, digest in files.items():
+                try:
+                    folder, place = _folder_of(path)
+                    folder.remove(place, digest)
+                    gone.add(path)
+                except MnemonicsUnusable as error:
+                    remaining.append(str(error))
+            with store.transaction():
+                for path in gone:
+                    store.mnemonics.drop(path)
+    except LeaseHeld as error:
+        return tuple(f"{path}: {error}" for path in files)
+    return tuple(remaining)
+
+
+def _was_deleted(store: Store, path: str) -> bool:
+    known = store.mnemonics.below(str(Path(path).parent)).get(path)
+    return known is not None and known.gone
+
+
+def _folder_of(path: str) -> tuple[MnemonicsFolder, str]:
+    """Return a project's memory folder, and the relative path of a file in it."""
+    project, _, place = path.rpartition(f"/{MNEMONICS}/")
+    return MnemonicsFolder(Path(project)), place
+
 
 _PATIENCE: Final = 30.0
 """Seconds to wait for another ingest process."""

@@ -1,30 +1,44 @@
-"""Erasure of deleted content from copies, index, logs, backups and free database pages."""
+"""Erasure of deleted content from copies, index, logs, backups and free database pages.
 
+Verification of an erasure: a search for distinctive erased texts in every file and in the index.
+"""
+
+import json
+import re
 import shutil
 import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from ...archiver.copies.raw import RawArchive
-from ...archiver.deletion.copy_eraser import CopyEraser
-from ...archiver.deletion.deletions import Deletions
+from ...archiver.copies.compressed_file import CompressedFile
+from ...archiver.copies.raw_copy import COMPRESSED_SUFFIX, RawArchive
+from ...archiver.deletion.deletions import CopyEraser, DeletionPlan, Deletions
+from ...archiver.deletion.suppression import reading_copy
 from ...archiver.ingest.ingest import Ingest
-from ...archiver.reading.exclusion import Exclusion
+from ...archiver.lines import split
+from ...archiver.reading.parsing import Exclusion
 from ...archiver.store import Store
 from ...archiver.store.backups import Backups
-from ...core.clock import now
-from ...core.deletion import DeletionState
-from ...core.errors import SourceUnreadable
+from ...archiver.zstd_file import SUFFIX, as_lines
+from ...core.conversation import Kind, now
+from ...core.deletion import DeletionState, ErasureCheck
+from ...core.errors import CopyDamaged, InvalidInput, SourceUnreadable
 from ...core.home import Home
-from ...core.memory import EventKind, MemoryState
-from ...core.progress import Reporter, silent, stage
+from ...core.memory import EventKind, MemoryState, StoredMemory
+from ...core.query import Mode, Query
+from ...core.runtime import Reporter, silent, stage
+from ...search.archive_search import ArchiveSearch
 from ...search.index.generation import Generations
 from ...search.index.indexer import LEASE as INDEX
 from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
+from ...search.query.query_analysis import unquoted
 
 _PATIENCE: Final = 60.0
 """Seconds to wait for another process that builds an index."""
@@ -127,3 +141,139 @@ def _rebuild_index(home: Home, store: Store, model: str | None) -> None:
         for path in home.index.iterdir() if home.index.is_dir() else ():
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL)).publish()
+
+
+_MOST: Final = 48
+"""Maximum number of texts to search for."""
+_PER_EXCHANGE: Final = 4
+_SEARCHES: Final = 6
+_DISTINCTIVE: Final = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
+"""Pattern for text without quotes, backslashes and line ends, which is stored unescaped in every file format."""
+_KINDS: Final = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
+_BLOCK: Final = 4 << 20
+_BATCH: Final = 200
+
+
+def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequence[StoredMemory]) -> list[str]:
+    """Return up to 48 texts that occur in the erased content and do not occur in the remaining content."""
+    of_memories = (text for each in memories for text in _DISTINCTIVE.findall(each.memory.content)[:1])
+    found = list(dict.fromkeys(chain(of_memories, _of_sessions(plan), _of_exchanges(store, plan))))[: 2 * _MOST]
+    for block in chain(_stored_text(store, plan, {each.key for each in memories}), _archived_text(raw, plan)):
+        found = [text for text in found if not any(form in block for form in _forms(text))]
+    return found[:_MOST]
+
+
+def check(home: Home, model: str | None, texts: Sequence[str], erased_ids: Collection[str]) -> ErasureCheck:
+    """Search all files of the home and the index for these texts. `erased_ids` are IDs of items and sessions."""
+    result = scan(home.root, texts)
+    with ArchiveSearch(home, model) as search:
+        for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
+            for mode in (Mode.TEXT, Mode.VECTOR):
+                with suppress(InvalidInput):
+                    results = search.find(Query.parse(unquoted(text), mode=mode))
+                    result.searches += mode.value in results.searched
+                    result.hits += [hit.id for hit in results.hits if {hit.id, hit.session_id} & {*erased_ids}]
+    return result
+
+
+def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
+    """Search the names and contents of all files below a folder, including compressed content."""
+    result, wanted = ErasureCheck(len(texts)), [form for text in texts for form in _forms(text)]
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        found = any(form in name.encode("utf-8", "replace") for form in wanted)
+        try:
+            if path.is_file():
+                result.files, result.size = result.files + 1, result.size + path.stat().st_size
+                found = found or any(_contains(file, wanted) for file in _contents(path))
+        except (FileNotFoundError, CopyDamaged):
+            pass  # The file was deleted in the meantime, or its compressed data is damaged.
+        except OSError:
+            result.unreadable.append(name)
+        if found:
+            result.found.append(name)
+    return result
+
+
+def _forms(text: str) -> tuple[bytes, ...]:
+    """Return the stored forms of a text: UTF-8, and JSON-escaped."""
+    return tuple({text.encode("utf-8", "replace"), json.dumps(text)[1:-1].encode()})
+
+
+def _contents(path: Path) -> Iterator[BinaryIO]:
+    """Yield the content of a file, then its decompressed content."""
+    with path.open("rb") as file:
+        yield file
+    if path.name.endswith(COMPRESSED_SUFFIX):
+        with CompressedFile(path) as compressed:
+            yield compressed
+    elif path.suffix == SUFFIX:
+        with as_lines(path.open("rb"), path) as packed:
+            yield packed
+
+
+def _contains(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
+    overlap = max(map(len, wanted), default=1) - 1
+    window = b""
+    while block := file.read(_BLOCK):
+        window += block
+        if any(form in window for form in wanted):
+            return True
+        window = window[-overlap:] if overlap else b""
+    return False
+
+
+def _of_exchanges(store: Store, plan: DeletionPlan) -> Iterator[str]:
+    """Yield texts from exchanges spread over the selection. For each exchange, prompts and tool output come first."""
+    keys = sorted(plan.selection.exchanges)
+    for key in keys[:: max(1, len(keys) // _MOST)]:
+        for stored in store.exchanges.load([key]).values():
+            turns = [turn for kind in _KINDS for turn in stored.exchange.turns if turn.kind is kind]
+            texts = (max(_DISTINCTIVE.findall(turn.text), key=len, default="") for turn in turns)
+            yield from list(dict.fromkeys(filter(None, texts)))[: max(_PER_EXCHANGE, _MOST // len(keys))]
+        for observed in store.observations.of_exchange(key)[:1]:
+            yield from _DISTINCTIVE.findall(observed.observation.title)[:1]
+
+
+def _of_sessions(plan: DeletionPlan) -> Iterator[str]:
+    for number in sorted(plan.selection.sessions)[: _MOST // 4]:
+        session = plan.selector.sessions[number]
+        yield from (text for text in (session.native_id, session.title) if _DISTINCTIVE.fullmatch(text))
+
+
+def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) -> Iterator[bytes]:
+    """Yield the text that remains in the database, including text that can be restored by undoing other deletions."""
+    selection = plan.selection
+    yield from store.deleted_rows.texts()
+    titles = (each.title for number, each in plan.selector.sessions.items() if number not in selection.sessions)
+    kept = (each.memory for each in store.memories.all() if each.key not in memories)
+    yield _joined(chain(titles, *((memory.title, memory.content) for memory in kept)))
+    keys = [key for key in store.items.all_keys() if key not in selection.exchanges]
+    for start in range(0, len(keys), _BATCH):
+        batch = keys[start : start + _BATCH]
+        turns = (turn.text for stored in store.exchanges.load(batch).values() for turn in stored.exchange.turns)
+        observed = store.observations.load(batch).values()
+        remaining = (each.observation for each in observed if each.exchange not in selection.exchanges)
+        yield _joined(chain(turns, *((it.title, it.subtitle, it.narrative, *it.facts) for it in remaining)))
+
+
+def _archived_text(raw: RawArchive, plan: DeletionPlan) -> Iterator[bytes]:
+    """Yield the remaining lines of the copies, a few megabytes at a time."""
+    for number, source in plan.selector.sources.items():
+        if number in plan.selection.sources:
+            continue
+        lines, size = [str(source.path).encode("utf-8", "replace")], 0
+        with suppress(CopyDamaged), reading_copy(raw, source.archived) as file:
+            for line in split(file):
+                if plan.includes(source, line.number):
+                    continue
+                lines.append(line.data)
+                size += len(line.data)
+                if size > _BLOCK:
+                    yield b"\n".join(lines)
+                    lines, size = [], 0
+        yield b"\n".join(lines)
+
+
+def _joined(texts: Iterable[str]) -> bytes:
+    return "\n".join(texts).encode("utf-8", "replace")

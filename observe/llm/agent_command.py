@@ -1,34 +1,234 @@
-"""Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
+"""Parser for the output of coding agents that run without their user interface.
+
+It finds the answer, the used tokens, and an error. Formats: `claude -p --output-format json` (2.1.197), events of
+`codex exec --json` (0.169.0), and `gemini --output-format json` (0.61.0). Any other output is the answer itself.
+
+Conversations with tool calls for a provider without support for tools, such as the user's own agent.
+
+The prompt describes the tools and contains the whole conversation. The model replies with one JSON object: its answer,
+or the calls that Palaver should make for it.
+
+Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
 
 The agent gets the prompt on standard input and runs in an empty folder. It may write a transcript. Palaver recognises
 this transcript as its own by the prompt and the folder. The environment variable `OWN_RUN` disables Palaver's hooks and
 server within the agent.
+
+Commands of known coding agents that answer one prompt without using tools.
+
+The arguments are documented for these agents. They were checked with Claude Code 2.1.197, Codex CLI 0.169.0 and Gemini
+CLI 0.61.0 by recording the requests at a local server. No request contained a tool.
 """
 
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from json import JSONDecoder
 from pathlib import Path
+from shutil import which
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Final
+from typing import IO, Any, Final, cast
 
 import orjson
+from msgspec import Struct, json
+from msgspec.structs import replace
 
-from ...core.recursion import OWN_FOLDER, OWN_PROMPT_MARK, OWN_RUN
-from ...core.spending import Usage
+from ...core.home import OWN_FOLDER, OWN_PROMPT_MARK, OWN_RUN
+from ...core.reports import Usage
 from ...core.text import readable
-from .agent_output import read_output
-from .api_keys import KEYS, OWN_KEY
-from .http_status import TIMEOUT
-from .json_turn import converse_in_json
-from .model_errors import ModelBusy, ModelRefused, RequestRefused
-from .model_request import ModelRequest
-from .provider import Answer
-from .reply_limits import BYTES_MAX, too_large
-from .tool_turn import ToolRequest, ToolTurn
+from .http_replies import BYTES_MAX, TIMEOUT, too_large
+from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
+from .model_settings import KEYS, OWN_KEY
+from .provider import (
+    CALLS_MAX,
+    Answer,
+    Message,
+    ModelBusy,
+    ModelMessage,
+    ModelRefused,
+    Provider,
+    ReplyInvalid,
+    RequestRefused,
+    ToolCall,
+    ToolOutputs,
+    ToolRequest,
+    ToolTurn,
+    UserMessage,
+)
+
+_VALUES_MAX: Final = 10_000
+"""Maximum number of JSON values that are read from an output."""
+
+_Fields = Mapping[str, Any]
+
+
+class AgentOutput(Struct):
+    """Answer of an agent. `usage` is None if the agent did not state it. `error` is empty if there was none."""
+
+    text: str
+    usage: Usage | None = None
+    error: str = ""
+
+
+def read_output(output: str) -> AgentOutput:
+    """Return the answer in the output of an agent. Text before and between JSON values is ignored."""
+    found: AgentOutput | None = None
+    for value in _objects(output):
+        found = _read(value, found)
+    return found or AgentOutput(output)
+
+
+def _read(value: _Fields, before: AgentOutput | None) -> AgentOutput | None:
+    """Return the answer, updated with one more JSON object of the output."""
+    kind = value.get("type")
+    if kind == "result" and "is_error" in value:
+        text = _text(value.get("result"))
+        error = (text or _text(value.get("subtype")) or "error") if value["is_error"] else ""
+        return AgentOutput(text, _claude_usage(_fields(value.get("usage"))), error)
+    if isinstance(kind, str) and kind in {"thread.started", "turn.started", "turn.completed", "turn.failed", "error"}:
+        return _codex_turn(kind, value, before or AgentOutput(""))
+    if kind == "item.completed":
+        item = _fields(value.get("item"))
+        if item.get("type") == "agent_message":
+            return AgentOutput(_text(item.get("text")), before.usage if before else None)
+        return before
+    if "response" in value and ("stats" in value or "session_id" in value):
+        return AgentOutput(_text(value["response"]), _gemini_usage(_fields(value.get("stats"))))
+    if isinstance(value.get("error"), dict) and ("session_id" in value or "stats" in value or len(value) == 1):
+        return AgentOutput("", None, _text(_fields(value["error"]).get("message")) or "error")
+    return before
+
+
+def _codex_turn(kind: str, value: _Fields, found: AgentOutput) -> AgentOutput:
+    if kind == "turn.completed":
+        used = _fields(value.get("usage"))
+        cached = _number(used, "cached_input_tokens")
+        # A reconnection is reported as an error, but the turn continues.
+        usage = Usage(_number(used, "input_tokens") - cached, 0, cached, _number(used, "output_tokens"))
+        return AgentOutput(found.text, usage)
+    if kind in {"turn.failed", "error"}:
+        inner = _fields(value.get("error")) or value
+        return AgentOutput(found.text, found.usage, _text(inner.get("message")) or "error")
+    return found
+
+
+def _claude_usage(used: _Fields) -> Usage:
+    return Usage(
+        _number(used, "input_tokens"),
+        _number(used, "cache_creation_input_tokens"),
+        _number(used, "cache_read_input_tokens"),
+        _number(used, "output_tokens"),
+    )
+
+
+def _gemini_usage(stats: _Fields) -> Usage:
+    read = cached = written = 0
+    for model in _fields(stats.get("models")).values():
+        tokens = _fields(_fields(model).get("tokens"))
+        cached += _number(tokens, "cached")
+        read += _number(tokens, "prompt") - _number(tokens, "cached")
+        written += _number(tokens, "candidates") + _number(tokens, "thoughts")
+    return Usage(read, 0, cached, written)
+
+
+def _objects(output: str) -> Iterator[_Fields]:
+    """Yield each JSON object at the start of a line, and each object of a JSON list at the start of a line."""
+    decoder, start = JSONDecoder(), 0
+    for _ in range(_VALUES_MAX):
+        while start < len(output) and output[start] not in "{[":
+            line = output.find("\n", start)
+            start = len(output) if line < 0 else line + 1
+        if start >= len(output):
+            return
+        try:
+            value, start = decoder.raw_decode(output, start)
+        except (ValueError, RecursionError):  # not JSON, or too many digits or levels
+            start += 1
+            continue
+        for each in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:
+            if isinstance(each, dict):
+                yield cast("_Fields", each)
+
+
+def _fields(value: object) -> _Fields:
+    return cast("_Fields", value) if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(fields: _Fields, name: str) -> int:
+    value = fields.get(name)
+    return value if isinstance(value, int) else 0
+
+
+_TOOLS: Final = (
+    "You have no tool of your own. Palaver runs the tools below for you, once for each entry of `calls`, and shows the "
+    f"results in the next prompt. Write at most {CALLS_MAX} calls. "
+    'Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
+    '"answer": ""}. When you know enough, leave `calls` empty and write the whole answer, in Markdown, to `answer`.'
+)
+_LAST: Final = "No further call is possible. Leave `calls` empty and write the whole answer, in Markdown, to `answer`."
+
+
+class _Wanted(ReplyModel):
+    tool: str
+    arguments: dict[str, Any]
+
+
+class _Reply(ReplyModel):
+    calls: list[_Wanted]
+    answer: str
+
+
+def converse_in_json(provider: Provider, request: ToolRequest) -> ToolTurn:
+    """Return the next message of a model that has no tools.
+
+    Raises:
+        ReplyInvalid: The reply contains neither calls nor an answer.
+        ExtractionError: The provider failed.
+    """
+    answer = provider.ask(json_request(request))
+    try:
+        reply = parse_reply(answer.text, _Reply)
+    except ValueError:  # pydantic's error is one
+        raise ReplyInvalid("the reply is not the JSON object that was asked for", answer.raw) from None
+    calls = [] if request.last else reply.calls
+    if not calls and not reply.answer.strip():
+        raise ReplyInvalid("the reply has neither calls nor an answer", answer.raw)
+    known = tuple(ToolCall.of(f"call_{index}", each.tool, each.arguments) for index, each in enumerate(calls))
+    return ToolTurn("" if calls else reply.answer, known, answer.truncated, answer.usage, reply.model_dump_json())
+
+
+def json_request(request: ToolRequest) -> ModelRequest:
+    """Return a request whose prompt contains the whole conversation, and whose reply must be a JSON object."""
+    tools = "" if request.last else f"{_TOOLS}\n\n{_described(request)}\n\n"
+    conversation = "\n\n".join(map(_shown, request.messages))
+    text = f"{tools}{conversation}{f'{chr(10)}{chr(10)}{_LAST}' if request.last else ''}"
+    return ModelRequest(request.model, request.tokens_out, request.system, text, schema_of(_Reply))
+
+
+def _described(request: ToolRequest) -> str:
+    return "\n\n".join(
+        f"Tool `{tool.name}`: {tool.description}\nJSON schema of its arguments: {json.encode(tool.schema).decode()}"
+        for tool in request.tools
+    )
+
+
+def _shown(message: Message) -> str:
+    match message:
+        case UserMessage(text):
+            return text
+        case ModelMessage(content):
+            return f"You replied: {content}"
+        case ToolOutputs(outputs, note):
+            results = [f"Result of {each.id}{' (failed)' if each.failed else ''}:\n{each.text}" for each in outputs]
+            return "\n\n".join(filter(None, [*results, note]))
+
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
 """Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
@@ -142,3 +342,51 @@ def _prompt(request: ModelRequest) -> str:
     schema = orjson.dumps(request.schema).decode()
     prompt = f"{request.system}\n\n{request.text}\n\n{_ONLY_JSON}\n{schema}\n"
     return prompt if prompt.startswith(OWN_PROMPT_MARK) else f"{OWN_PROMPT_MARK}\n{prompt}"
+
+
+NO_TOOLS: Final = """\
+# Written by `palaver observe --setup`: Gemini CLI may use no tool when Palaver starts it.
+[[rule]]
+toolName = "*"
+decision = "deny"
+priority = 999
+"""
+"""Content of a policy file for `gemini --admin-policy` that forbids all tools."""
+
+
+class KnownAgent(Struct, frozen=True):
+    """Coding agent and the command that runs it without its user interface."""
+
+    name: str
+    command: tuple[str, ...]
+    needs_policy: bool = False
+
+
+_CLAUDE: Final = (
+    *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
+    # `--tools ""` keeps the tools of MCP servers, which the next option turns off.
+    *("--tools", "", "--strict-mcp-config"),
+    # This prompt replaces the agent's own 25 kB about tools. It also avoids up to 32,000 tokens of thinking.
+    *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
+)
+_CODEX: Final = (
+    *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules"),
+    *("--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec"),
+    *("--config", 'web_search="disabled"', "--config", 'model_reasoning_effort="low"', "-"),
+)
+_GEMINI: Final = ("gemini", "--output-format", "json", "--model", "flash", "--skip-trust", "--admin-policy")
+
+
+def known_agents(policy: Path) -> Sequence[KnownAgent]:
+    """Return the known agents. `policy` is the path of a file with `NO_TOOLS`."""
+    return (
+        KnownAgent("Claude Code", _CLAUDE),
+        KnownAgent("Codex CLI", _CODEX),
+        KnownAgent("Gemini CLI", (*_GEMINI, str(policy)), needs_policy=True),
+    )
+
+
+def installed_agents(policy: Path) -> list[KnownAgent]:
+    """Return the known agents whose program is on PATH, with its full path, because a service has another PATH."""
+    found = [(agent, which(agent.command[0])) for agent in known_agents(policy)]
+    return [replace(agent, command=(path, *agent.command[1:])) for agent, path in found if path]

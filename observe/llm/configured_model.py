@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 from ...core.config import Config
 from .agent_command import AgentCommand
-from .api_keys import KEYS, OWN_KEY
-from .http_status import TIMEOUT
+from .http_replies import TIMEOUT
 from .messages_api import ANTHROPIC, MessagesApi
+from .model_settings import KEYS, OWN_KEY
 from .openai_api import OPENAI, OpenAIApi
-from .tool_turn import ToolProvider
+from .provider import ToolProvider
 
 
 def why_off(config: Config) -> str:

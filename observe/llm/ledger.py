@@ -1,20 +1,29 @@
 """Ledger, which reserves the maximum cost of a call before the call, so that no budget is exceeded.
 
 After the call, the actual cost replaces the reservation. If a process crashes, its reservations still count.
+
+Prices of models. The file `prices.json` lists them with their date.
+
+Calls of a language model. The ledger reserves the maximum cost of each call before the call is made.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from functools import cache
+from importlib.resources import files
+from typing import Final, TypeVar
+from uuid import uuid4
 
+import orjson
 from msgspec import Struct
 
 from ...archiver.store import PlannedCall, Store
-from ...core.amount import DOLLAR, dollars
-from ...core.clock import now
 from ...core.config import Config
-from ...core.conversation import Milliseconds
-from .model_errors import BudgetExhausted
+from ...core.conversation import Milliseconds, now
+from ...core.errors import ConfigInvalid
+from ...core.reports import DOLLAR, Usage, dollars
+from .provider import Answer, BudgetExhausted, ExtractionError, ToolTurn
 
 _HOUR: Final = 3_600_000
 """One hour in milliseconds."""
@@ -90,3 +99,123 @@ def _start_of(span: str, at: Milliseconds) -> Milliseconds:
         return at - 24 * _HOUR
     first = datetime.fromtimestamp(at / 1000, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return round(first.timestamp() * 1000)
+
+
+_DATED: Final = re.compile(r"-\d{8}\Z")
+_PER_MILLION: Final = DOLLAR // 1_000_000
+
+
+class Price(Struct, frozen=True):
+    """Prices per token in billionths of a US dollar. `source` names the price list or the setting."""
+
+    tokens_in: int
+    tokens_out: int
+    cache_written: int
+    cache_read: int
+    source: str
+
+    def cost(self, usage: Usage) -> int:
+        """Return the cost of these tokens in billionths of a dollar."""
+        return (
+            usage.tokens_in * self.tokens_in
+            + usage.cache_written * self.cache_written
+            + usage.cache_read * self.cache_read
+            + usage.tokens_out * self.tokens_out
+        )
+
+    def maximum_cost(self, size: int, tokens_out: int) -> int:
+        """Return the highest possible cost of a request of `size` bytes. A token has at least one byte."""
+        highest = max(self.tokens_in, self.cache_written, self.cache_read)
+        return size * highest + tokens_out * self.tokens_out
+
+
+def price_of(config: Config) -> Price:
+    """Return the price of the configured model, from `llm_price` or else from the price list.
+
+    Raises:
+        ConfigInvalid: The price is unknown, so no budget can be enforced.
+    """
+    model, own = config.llm_model, config.llm_price
+    if config.llm == "command":
+        return Price(0, 0, 0, 0, "calls are counted instead, up to llm_calls_day")
+    if own is not None:
+        read, written = (round(amount * _PER_MILLION) for amount in own)
+        return Price(read, written, read, read, "llm_price in config.toml")
+    as_of, models = _price_list()
+    found = models.get(model) or models.get(_DATED.sub("", model))
+    if found is None:
+        raise ConfigInvalid(
+            f"the price of {model} is unknown",
+            hint="Write llm_price = [IN, OUT] in config.toml: dollars per million tokens, [0, 0] for your own server.",
+        )
+    tokens_in, tokens_out, cache_written, cache_read = (round(amount * _PER_MILLION) for amount in found)
+    return Price(tokens_in, tokens_out, cache_written, cache_read, f"price list of {as_of}")
+
+
+@cache
+def _price_list() -> tuple[str, dict[str, list[float]]]:
+    read = orjson.loads((files(__package__) / "prices.json").read_bytes())
+    return read["as_of"], read["models"]
+
+
+Reply = TypeVar("Reply", Answer, ToolTurn)
+
+
+class CallSize(Struct, frozen=True):
+    """Maximum size of a call: bytes of the request (`size`) and tokens of the reply.
+
+    `digest` identifies the request. `exchange` is the exchange that it quotes, or the first one of a session.
+    """
+
+    size: int
+    tokens_out: int
+    digest: str = ""
+    exchange: int = 0
+
+
+class BookedCalls:
+    """Model calls of one run. `reason` is the purpose that the ledger records for them."""
+
+    def __init__(self, store: Store, config: Config, reason: str, clock: Callable[[], Milliseconds] = now) -> None:
+        """Prepare a run. Raises `ConfigInvalid` if the price of the model is unknown."""
+        self._store, self._model, self._reason = store, config.llm_name, reason
+        self.price = price_of(config)
+        self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
+
+    def make(self, planned: CallSize, call: Callable[[], Reply], keep: Callable[[Reply], str] = lambda _: "") -> Reply:
+        """Make one call, and book its actual cost, or its maximum cost if it failed but may have been charged.
+
+        `keep` stores the reply in the transaction that books the cost, and returns the outcome for the ledger.
+
+        Raises:
+            BudgetExhausted: The call was not made, because it could exceed a budget.
+            ExtractionError: The call failed.
+        """
+        cost = self.maximum_cost(planned)
+        with self._store.transaction():
+            booked = self._ledger.reserve(
+                PlannedCall(self._model, self._reason, planned.exchange, planned.digest, cost)
+            )
+        try:
+            reply = call()
+        except ExtractionError as error:
+            if not error.maybe_charged:
+                with self._store.transaction():
+                    self._store.ledger.release(booked)
+            raise
+        with self._store.transaction():
+            self._store.ledger.settle(booked, reply.usage, self.price.cost(reply.usage), keep(reply))
+        return reply
+
+    def maximum_cost(self, planned: CallSize) -> int:
+        """Return the highest possible cost of a call."""
+        return self.price.maximum_cost(planned.size, planned.tokens_out)
+
+    def allows(self, cost: int, calls: int) -> bool:
+        """Return whether the remaining budgets cover `cost`, and the limit of calls allows `calls` more calls."""
+        left, possible = self._ledger.left(), self._ledger.calls_left(self._model)
+        return all(cost <= each for each in left.values()) and (possible is None or calls <= possible)
+
+    def spent(self) -> int:
+        """Return the cost of this run so far, including the maximum cost of unanswered calls."""
+        return self._ledger.spent()

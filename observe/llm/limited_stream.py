@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import httpx2
 
-from .reply_limits import limited
+from .http_replies import limited
 
 
 class LimitedStream(httpx2.SyncByteStream):

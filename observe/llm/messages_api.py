@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from ...core.closing import Closing
-from ...core.spending import Usage
-from .http_status import TIMEOUT, error_of
-from .loopback import is_loopback
-from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
+from ...core.config import Closing
+from ...core.reports import Usage
+from .http_replies import TIMEOUT, error_of, is_loopback
 from .model_request import ModelRequest
-from .provider import Answer
-from .tool_turn import Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
+from .provider import (
+    Answer,
+    ExtractionError,
+    Message,
+    ModelBusy,
+    ModelMessage,
+    ReplyInvalid,
+    ToolCall,
+    ToolOutputs,
+    ToolRequest,
+    ToolTurn,
+    UserMessage,
+)
 
 if TYPE_CHECKING:
     import anthropic

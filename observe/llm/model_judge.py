@@ -13,11 +13,10 @@ from ...archiver.store import Store
 from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
-from .booked_calls import BookedCalls, CallSize
-from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from .ledger import BookedCalls, CallSize
 from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
-from .private_projects import PrivateProjects
-from .provider import Answer, Provider
+from .model_settings import PrivateProjects
+from .provider import Answer, BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, Provider, ReplyInvalid
 
 REASON: Final = "judging"
 """Purpose under which the ledger lists the calls of the judge."""

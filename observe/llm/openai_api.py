@@ -1,9 +1,11 @@
-"""Provider for the chat completions API.
+"""Replies that a server sends in pieces. Reading ends early if the text repeats itself, as small models' texts do.
+
+Provider for the chat completions API.
 
 Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and other servers implement this API.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import Any, Final, assert_never, cast
@@ -14,16 +16,78 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from ...core.spending import Usage
+from ...core.reports import Usage
 from ...core.tokens import count
-from .event_stream import assembled
-from .http_status import TIMEOUT, error_of
-from .loopback import is_loopback
-from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
+from .http_replies import TIMEOUT, error_of, is_loopback, limited
 from .model_request import ModelRequest
-from .provider import Answer
-from .reply_limits import limited
-from .tool_turn import Message, ModelMessage, ToolCall, ToolOutputs, ToolRequest, ToolTurn, UserMessage
+from .provider import (
+    Answer,
+    ExtractionError,
+    Message,
+    ModelBusy,
+    ModelMessage,
+    ReplyInvalid,
+    RequestRefused,
+    ToolCall,
+    ToolOutputs,
+    ToolRequest,
+    ToolTurn,
+    UserMessage,
+)
+
+_UNIT_MAX: Final = 160
+"""Maximum characters of a piece of text that counts as repeated."""
+_REPEATED: Final = 640
+"""Minimum characters that consist of repetitions of one piece only."""
+_STEP: Final = 64
+"""Number of new characters after which the text is checked again."""
+
+
+def assembled(chunks: Iterable[bytes]) -> str:
+    """Return the events of a chat completion as one completion, in JSON.
+
+    Raises:
+        ModelBusy: The stream ended before the reply.
+        ReplyInvalid: The text repeats itself. The rest was not read, so the server stops writing it.
+    """
+    text, checked = "", 0
+    reason: str | None = None
+    usage: dict[str, Any] | None = None
+    for event in _events(chunks):
+        if event.get("error"):
+            raise ModelBusy(f"the model failed: {str(event['error'])[:300]}", maybe_charged=True)
+        usage = event.get("usage") or usage
+        choices: list[dict[str, Any]] = event.get("choices") or []
+        for choice in choices:
+            delta: dict[str, Any] = choice.get("delta") or {}
+            text += str(delta.get("content") or "")
+            reason = choice.get("finish_reason") or reason
+        if len(text) - checked >= _STEP:
+            checked = len(text)
+            if repeats_itself(text):
+                raise ReplyInvalid("the reply repeats itself", text)
+    if reason is None:
+        raise ModelBusy("the answer could not be read: it ended early", maybe_charged=True)
+    completion: dict[str, Any] = {"choices": [{"message": {"content": text}, "finish_reason": reason}], "usage": usage}
+    return orjson.dumps(completion).decode()
+
+
+def repeats_itself(text: str) -> bool:
+    """Return whether a text ends with one short piece again and again, such as white space or one sentence."""
+    end = text[-_REPEATED:]
+    return len(end) == _REPEATED and any(end[unit:] == end[:-unit] for unit in range(1, _UNIT_MAX + 1))
+
+
+def _events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON object of each event."""
+    left = b""
+    for chunk in chunks:
+        *lines, left = (left + chunk).split(b"\n")
+        for line in lines:
+            data = line.removeprefix(b"data:").strip()
+            if line.startswith(b"data:") and data.startswith(b"{"):
+                yield orjson.loads(data)
+
 
 OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_HOST: Final = "api.openai.com"

@@ -8,12 +8,11 @@ from msgspec import Struct
 from ...archiver.store import Store, StoredExchange
 from ...core.config import Config
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
-from .booked_calls import BookedCalls
 from .configured_model import provider_of
-from .excerpt import shorten_session
-from .extraction_request import ExtractionTemplates, RequestBuilder
-from .model_errors import ReplyInvalid
-from .session_reply import SessionReply, SessionVerifier
+from .extraction_request import ExtractionTemplates, RequestBuilder, shorten_session
+from .ledger import BookedCalls
+from .provider import ReplyInvalid
+from .session_cards import SessionReply, SessionVerifier
 
 _TURNS: Final = (
     Turn(1, Speaker.HUMAN, Kind.PROMPT, "Why does the nightly export write two files? Repair it."),

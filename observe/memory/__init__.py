@@ -5,15 +5,14 @@ similar memories (`contradictions.py`, judged by `rule_judge.py`) and linked to 
 changes its confidence. `session_context.py` selects memories for a new session.
 """
 
+from .contradictions import Judge, JudgeFactory, Judgement, MemoryPair, RuleJudge, Verdict
 from .feedback import is_proven
 from .memory_core import LIST_MAX, Memories, MemoryCore
-from .memory_edits import UndoneChange
 from .memory_graph import MemoryNeighborhood, parse_relation
-from .memory_records import contradicting
-from .memory_writer import RememberResult
+from .memory_writer import RememberResult, UndoneChange
 from .recall import RecalledMemory, SimilarMemory, near_the_best
-from .rule_judge import Judge, JudgeFactory, Judgement, MemoryPair, RuleJudge, Verdict
 from .session_context import GLOBAL_NAMESPACES, SessionContext
+from .supersession import contradicting
 
 __all__ = [
     "GLOBAL_NAMESPACES",

@@ -2,6 +2,8 @@
 
 The confidence rules are based on those of the product Theo. A memory is proven if its confidence
 qualifies it as a golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
+
+Health check of memories: contradictions, low confidence and unused memories.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,14 +12,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.store import Store
-from ...core.conversation import Milliseconds
+from ...core.conversation import Milliseconds, Origin, Trust
 from ...core.errors import InvalidInput
-from ...core.memory import GOLDEN_FROM, VALIDATION, EventKind, MemoryEvent, StoredMemory
-from ...core.memory_filter import MemoryFilter
-from ...core.memory_types import GOLDEN_RULE
-from ...core.origin import Origin, Trust
-from .memory_records import find_memory, snapshot_of
-from .memory_redaction import MemoryRedactor
+from ...core.memory import (
+    ACTIVE,
+    GOLDEN_FROM,
+    GOLDEN_RULE,
+    VALIDATION,
+    EventKind,
+    MemoryEvent,
+    MemoryFilter,
+    StoredMemory,
+)
+from ...core.reports import many
+from ...search.rank.item_finder import MemoryFinder
+from .memory_writer import MemoryRedactor
+from .supersession import find_memory, snapshot_of
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
 """Changes of the confidence: after a success, after a failure, and after each 30 days without use."""
@@ -216,3 +226,87 @@ def _promoted(stored: StoredMemory) -> StoredMemory:
 def _adjusted(confidence: float, change: float) -> float:
     # Round the sum. Six successes must reach 0.9, but the sum of floats is 0.8999….
     return round(min(1.0, max(0.0, confidence + change)), 4)
+
+
+LOW_CONFIDENCE = 0.3
+"""Confidence below which a memory is reported. It is the initial confidence, which failures and disuse lower."""
+_CHECKED_MAX = 1_000
+_DAY = 86_400_000
+
+
+class ContradictingPair(Struct, frozen=True):
+    """Two memories linked as contradicting. `similarity` is a cosine, or None if a vector is missing."""
+
+    one: StoredMemory
+    other: StoredMemory
+    similarity: float | None
+
+
+class MemoryHealth(Struct, frozen=True):
+    """Result of a health check.
+
+    `stale` pairs each unused memory with the time of its last outcome, or None. `recommendations` are sentences.
+    """
+
+    contradictions: tuple[ContradictingPair, ...]
+    low_confidence: tuple[StoredMemory, ...]
+    stale: tuple[tuple[StoredMemory, Milliseconds | None], ...]
+    recommendations: tuple[str, ...]
+
+
+class MemoryHealthCheck:
+    """Health check of the active memories of a store."""
+
+    def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._clock = store, finder, clock
+
+    def check(
+        self,
+        namespace: str | None = None,
+        *,
+        stale_days: int = 30,
+        contradictions: bool = True,
+        low_confidence: bool = True,
+        stale: bool = True,
+    ) -> MemoryHealth:
+        """Return linked contradictions, memories of low confidence, and memories unused for `stale_days` days.
+
+        Protected memories are never stale. Low confidence and disuse are checked for the newest 1,000 memories.
+        """
+        at = self._clock()
+        wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)
+        memories = self._store.memories.select(wanted, limit=_CHECKED_MAX)
+        weak = [stored for stored in memories if low_confidence and stored.stats.confidence < LOW_CONFIDENCE]
+        weak.sort(key=lambda stored: stored.stats.confidence)
+        idle = self._stale(memories, at - stale_days * _DAY) if stale else []
+        pairs = self._contradictions(wanted) if contradictions else []
+        return MemoryHealth(tuple(pairs), tuple(weak), tuple(idle), _recommendations(len(pairs), len(weak), len(idle)))
+
+    def _stale(
+        self, memories: list[StoredMemory], before: Milliseconds
+    ) -> list[tuple[StoredMemory, Milliseconds | None]]:
+        validated = self._store.memory_events.last_validated([stored.key for stored in memories])
+        return [
+            (stored, validated.get(stored.key))
+            for stored in memories
+            if not stored.protected
+            and max(stored.created, stored.accessed or 0, validated.get(stored.key, 0)) <= before
+        ]
+
+    def _contradictions(self, wanted: MemoryFilter) -> list[ContradictingPair]:
+        pairs = [(edge.source, edge.target) for edge in self._store.memory_edges.contradictions()]
+        stored = self._store.memories.load([key for pair in pairs for key in pair])
+        admitted = [pair for pair in pairs if all(wanted.admits(stored[key]) for key in pair)]
+        return [
+            ContradictingPair(stored[one], stored[other], cosine)
+            for (one, other), cosine in zip(admitted, self._finder.cosines(admitted), strict=True)
+        ]
+
+
+def _recommendations(contradictions: int, weak: int, stale: int) -> tuple[str, ...]:
+    found = (
+        (contradictions, "Resolve", "contradiction", "contradictions"),
+        (weak, "Review", "low-confidence memory", "low-confidence memories"),
+        (stale, "Validate or archive", "stale memory", "stale memories"),
+    )
+    return tuple(f"{verb} {many(count, one, several)}" for count, verb, one, several in found if count)

@@ -8,29 +8,33 @@ from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
-from ...core.clock import now
-from ...core.closing import Closing
-from ...core.context_level import Category, ContextLevel
-from ...core.conversation import Milliseconds
+from ...core.config import Closing
+from ...core.conversation import Milliseconds, now
 from ...core.errors import InvalidInput
 from ...core.home import Home
-from ...core.memory import EventKind, Memory, MemoryEvent, MemoryRevision, StoredMemory
-from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
+from ...core.memory import (
+    STORED,
+    Category,
+    ContextLevel,
+    EventKind,
+    Memory,
+    MemoryEvent,
+    MemoryFilter,
+    MemoryOrder,
+    MemoryRevision,
+    StoredMemory,
+)
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder
 from ...search.rank.item_finder import CacheStats, MemoryFinder
-from .contradictions import Contradictions
-from .feedback import Feedback
-from .memory_edits import ForgottenMemories, MemoryEditor
+from .contradictions import Contradictions, Judge, JudgeFactory, RuleJudge
+from .feedback import Feedback, MemoryHealthCheck
 from .memory_graph import MemoryGraph
-from .memory_health import MemoryHealthCheck
-from .memory_records import find_memory
-from .memory_redaction import MemoryRedactor
-from .memory_writer import MemoryWriter, RememberResult
+from .memory_writer import ForgottenMemories, MemoryEditor, MemoryRedactor, MemoryWriter, RememberResult
 from .recall import MemoryRecall, RecalledMemory
-from .rule_judge import Judge, JudgeFactory, RuleJudge
 from .session_context import SessionContexts
+from .supersession import find_memory
 
 LIST_MAX = 1_000
 

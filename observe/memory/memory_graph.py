@@ -16,13 +16,11 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, MemoryState, Relation, StoredMemory
-from ...core.memory_filter import MemoryFilter
+from ...core.memory import Edge, MemoryFilter, MemoryState, Relation, StoredMemory
 from .contradictions import Contradictions
-from .memory_records import edges_at, find_memory
-from .memory_redaction import MemoryRedactor
+from .memory_writer import MemoryRedactor
 from .recall import RecalledMemory
-from .supersession import reinstate_targets, supersede, superseding
+from .supersession import edges_at, find_memory, reinstate_targets, supersede, superseding
 
 DEPTH_MAX: Final = 10
 DIRECTIONS: Final = ("outgoing", "incoming", "both")

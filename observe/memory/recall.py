@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import MemoryState, StoredMemory
-from ...core.memory_filter import MemoryFilter
+from ...core.memory import MemoryFilter, MemoryState, StoredMemory
 from ...core.query import Mode
 from ...search.rank.item_finder import FoundMemory, MemoryFinder
 

@@ -1,29 +1,343 @@
-"""Context for a new session: memories and the digest of the project's past sessions, within a token budget."""
+"""Digest of a project's past sessions, shown at the start of a new session.
 
-from collections.abc import Callable, Iterator, Sequence
+It lists decisions in force, the last sessions, and the files they modified. Only observations of trusted origin are
+used. The weight of a session depends on its place among the latest sessions of the project, not on its age. Therefore,
+a project that was inactive for months still has a digest.
+
+Context for a new session: memories and the digest of the project's past sessions, within a token budget.
+
+Last session of a folder or a branch: its title, open items and next steps, for the start of a new session.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.store import Store
-from ...core.conversation import Milliseconds
-from ...core.digest import DigestLine, DigestSection
+from ...archiver.store import Store, StoredObservation
+from ...archiver.store.exchange_table import FileState
+from ...archiver.zstd_file import content_hash
+from ...core import ids
+from ...core.conversation import Milliseconds, Origin, Session, Trust, now
 from ...core.errors import InvalidInput
-from ...core.memory import PROJECT, StoredMemory
-from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
-from ...core.memory_types import GOLDEN_RULE, Family
-from ...core.origin import Origin, Trust
+from ...core.home import branch_of
+from ...core.memory import (
+    ACTIVE,
+    GOLDEN_RULE,
+    PROJECT,
+    Family,
+    MemoryFilter,
+    MemoryOrder,
+    StoredMemory,
+    project_namespace,
+)
+from ...core.observation import NEXT, OPEN, SUMMARY, ObservationType
+from ...core.results import DigestLine, DigestSection
+from ...core.text import truncate
 from ...core.tokens import count
-from .memory_records import contradicting
-from .project_digest import ProjectDigests
+from ..rules.prompt_parts import read_request
+from ..rules.salience import QUESTION_WORDS
 from .recall import MemoryRecall
+from .supersession import contradicting
+
+DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
+_DIGEST_SESSIONS = 60
+"""Number of latest sessions that are considered."""
+_SHOWN = 3
+"""Maximum lines under a heading."""
+_HALF_LIFE = 16
+"""Number of later sessions after which the weight of a session is halved. In tests, 4 and 8 gave equal results."""
+_LATEST, _FIRST = 3, 100.0
+"""Number of latest sessions that are always listed, and the weight that ranks them before all others."""
+_SHARED_FILE = 0.03
+"""Factor by which the highest weight of the files of a session is added to the weight of the session."""
+_OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
+"""Labels of facts in a session summary: labels of open work, then labels of finished work."""
+_REPEATED, _GONE = 0.25, 0.25
+"""Changes of the weight of a decision: increase for each repetition, and factor if none of the cited files exists."""
+_REPETITIONS_MAX = 4
+_ASKED = 0.5
+"""Factor of the weight of a session of which only the request is known."""
+_ANSWER = " → "
+"""Separator of question and answer in the text of a decision."""
+_QUESTION_MAX, _ANSWER_MAX = 110, 90
+_WORD = re.compile(r"\w{4,}")
+_NO_TOPIC = re.compile(
+    rf"""\W*(?:[\w.]*(?:error|exception|warning)|fatal|panic)(?:\[\w+\])?:|\W*traceback\b|/|.*\?\s*\Z
+    |(?:{QUESTION_WORDS}|is|are|does|did|can|could|should|would|will)\b
+    |(?:i|we|you|it|this|that|these|there|looks?\ like)\b
+    |do\ (?:i|we|you|they)\b|\w+\ (?:at\ )?(?:this|these|the\ following)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for texts that do not say what a session was about: questions, error messages, slash commands, reports in
+the first person, and requests such as `Review this PR`."""
+_OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
+"""Pattern for the prefix of a path outside the project. Paths within the project are relative."""
+
+
+class _Past(Struct, frozen=True):
+    """Past session with its trusted observations. `weight` is higher for later sessions.
+
+    `title` is the title that the agent gave to the session, or empty. If the session also has observations of low
+    trust, the title could come from them, so `title` is the first request instead. `request` is the first request of a
+    session without trusted observations, and otherwise None.
+    """
+
+    title: str
+    cwd: str
+    request: DigestLine | None
+    summary: StoredObservation | None
+    parts: tuple[StoredObservation, ...]
+    weight: float
+
+
+class ProjectDigests:
+    """Digests of the projects in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def select(
+        self,
+        namespace: str | None,
+        query: str = "",
+        *,
+        namesakes: bool = False,
+    ) -> tuple[DigestSection, ...]:
+        """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
+
+        Lines with words of the query come first. Without a query, lines of the latest sessions come first. With
+        `namesakes`, the digest covers every folder with the name of the project.
+        """
+        is_project = namespace and namespace.startswith(PROJECT)
+        past = self._past(namespace, namesakes=namesakes) if namespace and is_project else []
+        if not past:
+            return ()
+        words, weight_of = _words([query]), _file_weights(past)
+        changes = _FileChanges(self._store, past)
+        root = next((each.cwd for each in past if each.cwd and _exists(each.cwd)), "")
+        sections = (
+            DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
+            DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes, first=not words), words)),
+            DigestSection(FILES_TITLE, _best(_files(past, weight_of, root), words)),
+        )
+        return tuple(section for section in sections if section.lines)
+
+    def _past(self, namespace: str, *, namesakes: bool) -> list[_Past]:
+        """Return the latest sessions of a project that have trusted observations or a request, newest first."""
+        places = {
+            place
+            for place in self._store.sessions.projects()
+            if (namesakes and project_namespace(place[0]) == namespace) or self._is_within(namespace, *place)
+        }
+        sessions = self._store.sessions.latest(places, _DIGEST_SESSIONS)
+        found = self._store.observations.of_sessions(list(sessions))
+        past: list[_Past] = []
+        for number, session in sessions.items():
+            known = found.get(number, [])
+            trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
+            is_clean = bool(trusted) and len(trusted) == len(known)
+            request = None if is_clean else self._first_request(number)
+            if trusted or request:
+                own = session.title if session.title_rank > 0 else ""
+                title = own if is_clean else request.text if request else ""
+                summary = next((one for one in trusted if one.summary), None)
+                parts = tuple(one for one in trusted if not one.summary)
+                weight = 0.5 ** (len(past) / _HALF_LIFE)
+                past.append(_Past(title, session.cwd, None if trusted else request, summary, parts, weight))
+        return past
+
+    def _first_request(self, session: int) -> DigestLine | None:
+        """Return the user's first request. Return None if it is unknown or has no content, such as `go on`."""
+        for stored in self._store.exchanges.load(self._store.summaries.conversation(session)[:1]).values():
+            request = read_request(stored.exchange)
+            if request.human and request.title and not request.routine:
+                return DigestLine(
+                    ids.show("exchange", stored.key), request.title, stored.exchange.started, Origin.HUMAN
+                )
+        return None
+
+    def _is_within(self, namespace: str, project: str, cwd: str) -> bool:
+        return self._store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
+
+    def _decisions(
+        self, past: Sequence[_Past], root: str, changes: "_FileChanges"
+    ) -> Iterator[tuple[float, DigestLine]]:
+        """Yield the decisions in force, each with its weight. For each question, only the newest answer is in force."""
+        repeated = self._store.confirmations.of_observations([one.key for each in past for one in each.parts])
+        decided: set[str] = set()
+        for each in past:
+            for one in reversed(each.parts):
+                known = one.observation
+                about = (known.facts[0] if known.facts else known.title).partition(_ANSWER)[0].casefold()
+                if known.type is not ObservationType.DECISION or known.origin != Origin.HUMAN or about in decided:
+                    continue
+                decided.add(about)
+                files = _cited(one)
+                gone = bool(root and files) and not any(_exists(root, path) for path in files)
+                yield (
+                    each.weight
+                    * (1 + _REPEATED * min(len(repeated.get(one.key, ())), _REPETITIONS_MAX))
+                    * (_GONE if gone else 1),
+                    _line(one, _decision_text(one), changed=changes.count(files, [one])),
+                )
+
+
+class _FileChanges:
+    """Lookup of files that changed or were deleted after exchanges of past sessions."""
+
+    def __init__(self, store: Store, past: Sequence[_Past]) -> None:
+        exchanges = {one.exchange for each in past for one in each.parts}
+        self._states = {
+            exchange: {state.path: state for state in states}
+            for exchange, states in store.file_states.of_exchanges(sorted(exchanges)).items()
+        }
+        self._key = store.home.key() if self._states else b""
+
+    def count(self, files: Sequence[str], parts: Sequence[StoredObservation]) -> int:
+        """Return how many files changed since the observations that cite them.
+
+        If several observations cite a file, the newest one counts.
+        """
+        known = {path: self._states.get(one.exchange, {}).get(path) for one in parts for path in _cited(one)}
+        return sum(self._is_changed(known.get(path)) for path in files)
+
+    def _is_changed(self, state: FileState | None) -> bool:
+        found = None if state is None else content_hash(state.file, self._key)
+        return state is not None and found is not None and found != state.hash
+
+
+def _cited(one: StoredObservation) -> tuple[str, ...]:
+    return (*one.observation.files_modified, *one.observation.files_read)
+
+
+def _sessions(
+    past: Sequence[_Past], weight_of: Mapping[str, float], changes: _FileChanges, *, first: bool
+) -> Iterator[tuple[float, DigestLine]]:
+    """Yield the outcome and the open items of each session. Without an outcome, yield the user's request.
+
+    `first` ranks the latest sessions before all others. Sessions without a text that names a topic are omitted.
+    """
+    for place, each in enumerate(past):
+        rank = _FIRST - place if first and place < _LATEST else each.weight
+        shown = each.summary or _result(each.parts)
+        if each.request and not _NO_TOPIC.match(each.request.text):
+            yield rank if rank > 1 else rank * _ASKED, each.request
+        elif shown:
+            shared = max((weight_of[path] for path in _modified(each)), default=0.0)
+            titles = (_title(shown), each.title) if shown.summary else (each.title, _title(shown))
+            text = next((title for title in titles if title and not _NO_TOPIC.match(title)), "")
+            if not text:
+                continue
+            yield (
+                rank + _SHARED_FILE * shared,
+                _line(shown, text, _notes(shown, text), changes.count(_cited(shown), each.parts)),
+            )
+
+
+def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> Iterator[tuple[float, DigestLine]]:
+    """Yield the modified files of the project, each with the newest observation that modified it."""
+    sessions = Counter(path for each in past for path in set(_modified(each)))
+    seen: set[str] = set()
+    for each in past:
+        for one in reversed(each.parts):
+            for path in one.observation.files_modified:
+                if path in seen or path not in weight_of or (root and not _exists(root, path)):
+                    continue
+                seen.add(path)
+                times = sessions[path]
+                yield weight_of[path], _line(one, f"{path} ({times} sessions)" if times > 1 else path)
+
+
+def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
+    """Return the last observation with modified files, or else the last observation.
+
+    Decisions are ignored, because they are listed separately.
+    """
+    others = [one for one in parts if one.observation.type is not ObservationType.DECISION]
+    results = [one for one in others if one.observation.files_modified]
+    return next(reversed(results or others), None)
+
+
+def _notes(shown: StoredObservation, text: str) -> tuple[str, ...]:
+    """Return the open items of a summary, and its last outcome unless it is already contained in the text."""
+    facts = shown.observation.facts if shown.summary else (shown.observation.title,)
+    done = [fact for fact in facts if not shown.summary or fact.startswith(_OUTCOME)][-1:]
+    return (*(fact for fact in done if _adds(fact, text)), *(fact for fact in facts if fact.startswith(_OPEN)))
+
+
+def _adds(note: str, text: str) -> bool:
+    """Return whether at least half of the longer words of a note are not in the text."""
+    words = _words([note])
+    return 2 * len(words - _words([text])) >= max(1, len(words))
+
+
+def _decision_text(one: StoredObservation) -> str:
+    """Return the question with the answer. If there is no question, return the title."""
+    question, arrow, answer = next(iter(one.observation.facts), "").partition(_ANSWER)
+    return f"{truncate(question, _QUESTION_MAX)}{arrow}{truncate(answer, _ANSWER_MAX)}" if arrow else _title(one)
+
+
+def _title(one: StoredObservation) -> str:
+    return one.observation.title.removeprefix(SUMMARY) if one.summary else one.observation.title
+
+
+def _line(one: StoredObservation, text: str, notes: tuple[str, ...] = (), changed: int = 0) -> DigestLine:
+    known, cited = one.observation, len(_cited(one))
+    return DigestLine(ids.show("observation", one.key), text, known.at, known.origin, notes, cited, changed)
+
+
+def _modified(each: _Past) -> Iterator[str]:
+    """Yield the files of the project that a session modified. Paths outside the project are absolute."""
+    for one in each.parts:
+        yield from (path for path in one.observation.files_modified if not _OUTSIDE.match(path))
+
+
+def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
+    """Return for each modified file the sum of the weights of the sessions that modified it."""
+    weights: dict[str, float] = {}
+    for each in past:
+        for path in set(_modified(each)):
+            weights[path] = weights.get(path, 0.0) + each.weight
+    return weights
+
+
+def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[DigestLine, ...]:
+    """Return distinct lines with the highest weight.
+
+    Words of the query add weight. A word adds more if fewer lines contain it. If several lines have equal texts, such
+    as repeated reviews, the first line is kept.
+    """
+    distinct: dict[str, tuple[float, DigestLine, set[str]]] = {}
+    for weight, line in ranked:
+        distinct.setdefault(line.all_text, (weight, line, words & _words([line.all_text])))
+    lines = Counter(word for _, _, matched in distinct.values() for word in matched)
+    scored = [(weight + sum(1 / lines[word] for word in matched), line) for weight, line, matched in distinct.values()]
+    return tuple(line for _, line in sorted(scored, key=lambda each: -each[0])[:_SHOWN])
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word.casefold() for text in texts for word in _WORD.findall(text)}
+
+
+def _exists(*parts: str) -> bool:
+    """Return whether a path exists. The result is False for an unreadable or overlong path."""
+    try:
+        return Path(*parts).exists()
+    except OSError:
+        return False
+
 
 _LINE_TOKENS, _DIGEST_TOKENS = 15, 16
 """Estimated tokens that each line of a memory, and each line of a digest, needs besides its content."""
 _IMPORTANT = 0.6
 """Minimum importance of a global preference that is added to the memories of a project."""
-_RELATED, _CANDIDATES = 5, 200
+_RELATED, _CONTEXT_CANDIDATES = 5, 200
 _TITLES = {
     Family.PREFERENCE: "Preferences",
     Family.DECISION: "Decisions",
@@ -166,7 +480,7 @@ class SessionContexts:
 
     def _stored(self, wanted: MemoryFilter, order: MemoryOrder) -> list[StoredMemory]:
         wanted = replace(wanted, states=ACTIVE, valid_at=self._clock())
-        return self._store.memories.select(wanted, order, limit=_CANDIDATES)
+        return self._store.memories.select(wanted, order, limit=_CONTEXT_CANDIDATES)
 
     def _related(self, own: Sequence[str], query: str) -> dict[int, StoredMemory]:
         wanted = MemoryFilter(namespaces=(*own, *GLOBAL_NAMESPACES), states=ACTIVE)
@@ -228,3 +542,51 @@ def _fitting(ranked: Sequence[StoredMemory], conflicts: Sequence[tuple[str, str]
         left_out,
         tuple(pair for pair in conflicts if shown.issuperset(pair)),
     )
+
+
+_DAYS: Final = 14
+_DAY: Final = 86_400_000
+"""Milliseconds of a day."""
+_LATEST_SESSIONS: Final = 20
+"""Number of latest sessions of the project that are considered."""
+_TOKENS: Final = 60
+
+
+def last_session(
+    store: Store, namespace: str, folder: Path, without: str = "", at: Milliseconds | None = None
+) -> DigestLine | None:
+    """Return the last session in a folder or on its branch, with its open items and next steps, in at most 60 tokens.
+
+    Sessions that ended more than 14 days ago, and cards that quote untrusted text, are not considered.
+
+    Args:
+        store: The store.
+        namespace: Namespace of the project.
+        folder: Working folder of the new session.
+        without: ID of the new session.
+        at: Time of the new session. None means the current time.
+    """
+    since, branch = (now() if at is None else at) - _DAYS * _DAY, branch_of(folder)
+    places = {place for place in store.sessions.projects() if _contains(store, namespace, *place)}
+    sessions = store.sessions.latest(places, _LATEST_SESSIONS)
+    cards = store.summaries.of_sessions(sessions)
+    for number, session in sessions.items():
+        card = cards.get(number)
+        is_here = session.cwd == str(folder) or (bool(branch) and session.branch == branch)
+        if is_here and session.native_id != without and (session.ended or 0) >= since and card is not None:
+            return _card_line(card) if Origin(card.observation.origin).trust > Trust.LOW else None
+    return None
+
+
+def _contains(store: Store, namespace: str, project: str, cwd: str) -> bool:
+    return store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
+
+
+def _card_line(card: StoredObservation) -> DigestLine:
+    """Return the title with as many open items and next steps as fit. No item is cut."""
+    known = card.observation
+    text, notes = known.title.removeprefix(SUMMARY), list[str]()
+    for fact in (fact for label in (OPEN, NEXT) for fact in known.facts if fact.startswith(label)):
+        if count("; ".join((text, *notes, fact))) <= _TOKENS:
+            notes.append(fact)
+    return DigestLine(ids.show("observation", card.key), text, known.at, known.origin, tuple(notes))

@@ -1,10 +1,7 @@
 """Memories as Markdown files in the `.mnemonics` folder of a project, synchronized with the store."""
 
-from .file_sync import LEASE, PATIENCE
-from .forgotten_files import ForgottenFiles, forget_with_files
-from .memory_file_types import FALLBACK
-from .mnemonics_folder import MnemonicsFolder, digest_of
-from .project_memories import ForgetPreview, ForgetResult, ProjectMemories
+from .file_sync import LEASE, PATIENCE, ForgetPreview, ForgetResult, ForgottenFiles, ProjectMemories, forget_with_files
+from .mnemonics_folder import FALLBACK, MnemonicsFolder, digest_of
 
 __all__ = [
     "FALLBACK",

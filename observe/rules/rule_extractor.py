@@ -1,21 +1,339 @@
-"""Extraction of the observations of one exchange by rules."""
+"""Decisions of the user: answers to questions of the agent, and rulings that name their subject.
 
-from collections.abc import Iterator
+Open items: the work that a session did not finish.
+
+Sources are the notes of the model, the last to-do list and sentences about unfinished work. An unanswered question, a
+rejected plan, a failed check and an interruption are open items, too. Only the end of a session counts, because later
+work finishes earlier items.
+
+Verdict of an exchange that changed nothing: an answer, the cause of a problem, or the findings of a review.
+
+Extraction of the observations of one exchange by rules.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...core.conversation import Exchange, Session
-from ...core.observation import Observation
+from ...core.conversation import Exchange, Kind, Session, Turn
+from ...core.observation import Evidence, Observation, ObservationType
+from ...core.text import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .. import rules
-from .agent_notes import extract_notes
-from .command_repairs import extract_repairs
-from .decisions import extract_decisions
-from .exchange_analysis import analyze_exchange
-from .outcome import extract_outcome
-from .touched_files import touched_files
-from .trimming import trim_to_budget
-from .verdict import extract_verdict
-from .verification import VerifiedObservations, verify
+from .classification import TouchedFiles, TypeSignals, classify, concepts, touched_files
+from .exchange_analysis import (
+    TELLING,
+    ExchangeAnalysis,
+    UserAnswer,
+    VerifiedObservations,
+    analyze_exchange,
+    evidence,
+    narrative,
+    observed_at,
+    select,
+    verify,
+)
+from .notes import HandoffNote, NoteLabel, answer_notes, extract_notes, notes_of
+from .outcome import asked, extract_outcome, remarks_of, subtitle
+from .prompt_parts import is_routine, is_specific, trim_to_budget
+from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_noise, is_status, phrases, salience
+from .shell_commands import ShellRun, extract_repairs, shell_runs
+from .statements import Statement, is_filler, is_guess, quote_of, statements
+from .titles import REVIEW, answer_title, best_answer, is_aside
+
+_RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
+_PROCEDURAL = phrases("decisions.procedural")
+"""Pattern for questions about the next step, whose answers have no lasting effect."""
+_NO_CHOICE = phrases("decisions.no_choice")
+"""Pattern for answers that leave the decision open."""
+_POINTER = phrases("decisions.pointer")
+"""Pattern for answers that point to something outside the answer."""
+_FOR_NOW = phrases("decisions.for_now")
+_LASTING = phrases("decisions.lasting")
+_POINTS = re.compile(
+    r"\b(?:this|that|these|those|there|the (?:[\w-]+ ){0,2}ones?)\b|\bones?(?=\W*$|[.,;])", re.IGNORECASE
+)
+_PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
+"""Patterns for words whose meaning only the conversation gives, always or often."""
+_PREFERENCE = phrases("decisions.preference")
+
+
+def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
+    """Yield up to two observations: one of the answered choices, and one of the user's own rulings."""
+    answers = [each for each in analysis.answers if _is_choice(each)]
+    if any(is_specific(f"{_subject(each.question)} {each.choice}") for each in answers):
+        yield _from_answers(exchange, analysis, answers)
+    typed = analysis.request.statements if analysis.request.human else ()
+    if rulings := [each for each in (*typed, *analysis.objections) if _is_ruling(each)][:4]:
+        yield _from_rulings(exchange, rulings)
+
+
+def _is_choice(answer: UserAnswer) -> bool:
+    """Return whether an answer decides something. One that points elsewhere, or leaves the choice open, does not."""
+    undecided = _NO_CHOICE.match(answer.choice) or _POINTER.match(answer.choice)
+    return not (undecided or _PROCEDURAL.search(answer.question))
+
+
+def _is_ruling(statement: Statement) -> bool:
+    """Return whether a sentence of the user rules something by name, and can be understood alone."""
+    sentence = statement.text
+    if not 15 < len(sentence) < 240 or "?" in sentence or _PREFERENCE.search(sentence) is None:
+        return False
+    if _POINTS.search(sentence) or _FOR_NOW.search(sentence):
+        return False
+    lasting = _LASTING.search(sentence) is not None and is_specific(sentence, 3)
+    return lasting or (NAMED.search(statement.raw) is not None and _PRONOUN.search(sentence) is None)
+
+
+def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:
+    kept = answers[:8]
+    about = analysis.request.title
+    return Observation(
+        type=ObservationType.DECISION,
+        title=_title(kept),
+        subtitle=truncate(kept[0].question, 160),
+        narrative=narrative([f"Asked while working on: {about}" if about else "", _answer_text(kept[0])]),
+        facts=tuple(_answer_text(answer) for answer in kept),
+        concepts=concepts([f"{answer.question} {answer.choice}" for answer in kept], ()),
+        evidence=tuple(Evidence(answer.line, answer.line, answer.quote) for answer in kept),
+        at=observed_at(exchange),
+        origin="human",
+    )
+
+
+def _title(answers: Sequence[UserAnswer]) -> str:
+    """Return the first question with its answer, and the number of further answers."""
+    choice = strip_markdown(_RECOMMENDED.sub("", answers[0].choice))
+    more = f" (and {len(answers) - 1} more)" if len(answers) > 1 else ""
+    room = TITLE_MAX - len(more)
+    question = _subject(answers[0].question)
+    short = shorten(choice, room - len(question) - 2) or headline(choice, room)
+    if question and short and len(question) + len(short) + 2 <= room:
+        return f"{question}: {short}{more}"
+    stands_alone = short and not (_POINTS.search(short) or _PRONOUN.search(short))
+    return f"{short if stands_alone else truncate(answers[0].question, room)}{more}"
+
+
+def _subject(question: str) -> str:
+    """Return the last sentence of a question, without its question mark."""
+    last = [question[start:end] for start, end in sentences(question)][-1:]
+    return headline(" ".join(last).rstrip("?"), TITLE_MAX * 2 // 3)
+
+
+def _answer_text(answer: UserAnswer) -> str:
+    return f"{truncate(answer.question, 180).rstrip(' :')} → {truncate(answer.choice, 120)}"
+
+
+def _from_rulings(exchange: Exchange, rulings: Sequence[Statement]) -> Observation:
+    return Observation(
+        type=ObservationType.DECISION,
+        title=headline(rulings[0].text) or truncate(rulings[0].text, TITLE_MAX),
+        narrative=narrative([f"The user said: “{' '.join(each.text for each in rulings)}”"]),
+        facts=tuple(ruling.text for ruling in rulings),
+        concepts=concepts([each.raw for each in rulings], ()),
+        evidence=evidence(rulings),
+        at=observed_at(exchange),
+        origin="human",
+    )
+
+
+_LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
+"""Names of tools for to-do lists."""
+_ITEM = re.compile(r"\[(\w+)\] (.+)")
+_UNFINISHED = {"pending", "in_progress"}
+_LEFT = phrases("open_items.left")
+_NEXT = phrases("open_items.next")
+_OTHERS = phrases("open_items.others")
+"""Pattern for words that indicate that a sentence is not about open work of this session."""
+_LENGTHS = range(20, 241)
+_COMMAND_MAX = 60
+_FAILED_END = re.compile(r"The last (check|command), .+, failed\Z")
+_TEXT = {Kind.PROSE, Kind.RECAP, Kind.COMPACTION}
+
+
+def closing_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
+    """Return the last exchange with a specific request, and the routine exchanges after it, such as a commit."""
+    start = len(exchanges) - 1
+    while start > 0 and is_routine(exchanges[start].prompt) and not exchanges[start].writes:
+        start -= 1
+    return exchanges[start:]
+
+
+def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
+    """Return the notes at the end of a session, without repetitions.
+
+    For each label, all notes come from the newest text that has notes with this label.
+    """
+    closing = closing_exchanges(exchanges)
+    found: dict[NoteLabel, list[HandoffNote]] = {}
+    concluded = False
+    for exchange in reversed(closing):
+        replies = [turn for turn in exchange.turns if turn.is_reply and turn.active]
+        for turn in reversed([turn for turn in exchange.turns if turn.kind in _TEXT and turn.active]):
+            if turn.kind is Kind.PROSE:
+                notes = list(_of_reply(turn)) if turn in replies[-1:] else []
+            else:
+                notes = [] if turn.kind is Kind.COMPACTION and concluded else list(notes_of(turn))
+            concluded = concluded or (turn.is_reply and _concludes(turn))
+            for label in {note.label for note in notes} - found.keys():
+                found[label] = [note for note in notes if note.label is label]
+    found.setdefault(NoteLabel.OPEN, [])[:0] = _states(closing)
+    return list({note.text: note for notes in found.values() for note in notes}.values())
+
+
+def _of_reply(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes from the sections of a reply, and then from its other sentences about unfinished work."""
+    sections = list(answer_notes(turn))
+    known = {note.evidence for note in sections}
+    yield from sections
+    yield from (note for note in _left(turn) if note.evidence not in known)
+
+
+def _concludes(turn: Turn) -> bool:
+    """Return whether a reply reports results, so that it replaces an earlier compaction summary."""
+    return any(not is_noise(each.text) and salience(each.raw) >= TELLING for each in statements(turn))
+
+
+def _left(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield a note for each sentence of a reply about unfinished work or next steps."""
+    for stated in statements(turn):
+        if len(stated.text) not in _LENGTHS or stated.text.endswith("?") or _OTHERS.search(stated.text):
+            continue
+        if announced := _NEXT.match(stated.text):
+            yield _note(NoteLabel.NEXT, stated.text[announced.end() :].lstrip(" :—-"), stated)
+        elif _LEFT.search(stated.text):
+            yield _note(NoteLabel.OPEN, stated.text, stated)
+
+
+def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
+    """Yield unfinished to-do items, and other signs of unfinished work in the last exchange.
+
+    Signs are an unanswered question, a rejected plan, a failed check or command, and an interruption.
+    """
+    lists = [turn for each in closing for turn in each.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
+    yield from _unfinished(lists[-1]) if lists else ()
+    last = closing[-1]
+    analysis = analyze_exchange(last)
+    title = analysis.request.title
+    if analysis.plan and analysis.plan.title and not analysis.plan.approved:
+        text = f"The plan “{analysis.plan.title}” was proposed, and not carried out in this session"
+        yield _open(text, analysis.plan.line, analysis.plan.title)
+    elif analysis.interrupted and title:
+        yield _open(f"The user interrupted the work on “{title}”", analysis.request.line, analysis.request.quote)
+    if analysis.left_failing:
+        command = analysis.left_failing
+        yield _open(f"The last check, {command}, failed", analysis.failures[-1].line, command)
+    elif (runs := list(shell_runs(last.active_turns))) and _is_failure(runs[-1]):
+        command = runs[-1].segments[-1].text[:_COMMAND_MAX]
+        yield _open(f"The last command, {command}, failed", runs[-1].line, runs[-1].quote)
+    if replies := [turn for turn in last.turns if turn.is_reply]:
+        yield from _question(replies[-1])
+
+
+def failed_end(notes: Sequence[HandoffNote]) -> str:
+    """Return `check` or `command` if the last check or command of the session failed, or else an empty text."""
+    return next((found[1] for note in notes if (found := _FAILED_END.match(note.text))), "")
+
+
+def _is_failure(run: ShellRun) -> bool:
+    """Return whether a run failed and contains a command that does more than show files."""
+    return run.failed and not all(segment.is_reader for segment in run.segments)
+
+
+def _question(reply: Turn) -> Iterator[HandoffNote]:
+    """Yield the question to the user with which a reply ends."""
+    last = next(iter([*statements(reply)][-1:]), None)
+    if last and last.text.endswith("?") and len(last.text) in _LENGTHS and is_specific(last.text):
+        yield _note(NoteLabel.OPEN, f"Question to the user: {strip_markdown(last.raw)}", last)
+
+
+def _unfinished(turn: Turn) -> Iterator[HandoffNote]:
+    for item in _ITEM.finditer(turn.text):
+        if item.group(1) in _UNFINISHED:
+            yield _open(strip_markdown(item.group(2)), turn.line, quote_of(item.group()))
+
+
+def _note(label: NoteLabel, text: str, stated: Statement) -> HandoffNote:
+    return HandoffNote(label, text, Evidence(stated.line, stated.line, stated.quote))
+
+
+def _open(text: str, line: int, quote: str) -> HandoffNote:
+    return HandoffNote(NoteLabel.OPEN, text, Evidence(line, line, quote))
+
+
+_ASKS = re.compile(
+    rf"(?:{QUESTION_WORDS}|is|are|was|were|do|does|did|has|have|can|could|should|would)\b", re.IGNORECASE
+)
+_FACTS = 6
+_FILE = re.compile(r"[\w-]+\.[a-zA-Z]{1,5}\b(?!\()")
+_PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
+
+
+def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:
+    """Return what an investigation found that the user asked for, or None.
+
+    Without a question that names its subject, and an answer to it, there is no verdict.
+    """
+    request = analysis.request
+    if not request.human or request.routine or not is_specific(request.title):
+        return None
+    if REVIEW.match(request.title):
+        return _review(exchange, analysis, files)
+    if not (request.looks or request.title.endswith("?") or _ASKS.match(request.title)):
+        return None
+    answer = best_answer(analysis)
+    if answer is None or not (title := answer_title(answer, analysis)):
+        return None
+    best = next((each for each in analysis.conclusion if each.raw == answer.raw), None)
+    others = [each for each in (*analysis.conclusion, *remarks_of(analysis)) if each != best and not is_guess(each)]
+    facts = select((each for each in others if not (is_filler(each) or is_aside(each))), count=_FACTS, least=3)
+    return _observation(exchange, analysis, files, title, [*([best] if best else []), *facts])
+
+
+def _review(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:
+    """Return the findings of a review that name a file and its defect, under the verdict of the review."""
+    findings = [each for each in analysis.conclusion if _is_finding(each)]
+    answer = best_answer(analysis)
+    if not findings or answer is None:
+        return None
+    number = _PULL_REQUEST.search(analysis.request.whole)
+    about = f" of PR #{number[1] or number[2]}" if number else ""
+    title = shorten(f"Review{about}: {answer.text}", TITLE_MAX)
+    kept = select(findings, count=_FACTS)
+    return _observation(exchange, analysis, files, title, kept) if title and kept else None
+
+
+def _is_finding(statement: Statement) -> bool:
+    named = _FILE.search(statement.raw) is not None or _FILE.search(statement.topic) is not None
+    return named and not (is_filler(statement) or is_aside(statement) or is_status(statement.text))
+
+
+def _observation(
+    exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, title: str, facts: Sequence[Statement]
+) -> Observation:
+    words = " ".join(fact.text for fact in facts)
+    request = analysis.request
+    quoted = Statement(request.text, request.quote, request.text, request.line, exchange.turns[0].speaker)
+    return Observation(
+        type=_kind(analysis, facts),
+        title=title,
+        subtitle=subtitle(analysis, facts, title),
+        narrative=narrative([asked(analysis), *(fact.text for fact in facts[:1])]),
+        facts=tuple(fact.text for fact in facts),
+        concepts=concepts([title, request.text, *(fact.raw for fact in facts)], ()),
+        files_read=files.named_in(words).read,
+        evidence=evidence([*facts, *([quoted] if request.quote else [])]),
+        at=observed_at(exchange),
+    )
+
+
+def _kind(analysis: ExchangeAnalysis, facts: Sequence[Statement]) -> ObservationType:
+    """Return the type: a rule, a diagnosis of a problem, or else something learned."""
+    if facts and RULE.search(facts[0].raw) and not CAUSE.search(facts[0].raw):
+        return ObservationType.PATTERN
+    request, conclusion = f"{analysis.request.title} {analysis.request.whole}", " ".join(fact.raw for fact in facts)
+    kind = classify(TypeSignals([], request, conclusion, writes=(), changed=False))
+    return kind if kind is ObservationType.DEBUG else ObservationType.LEARNING
 
 
 def observe(exchange: Exchange, session: Session) -> VerifiedObservations:

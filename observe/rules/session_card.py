@@ -11,21 +11,17 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ...core.conversation import Exchange, Kind, Session
+from ...core.conversation import Exchange, Kind, Origin, Session, least
 from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
-from ...core.origin import Origin, least
-from ...core.sentences import TITLE_MAX, headline, strip_markdown, truncate
-from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling
-from .filler import is_filler, is_guess, is_pitfall, names_cause
-from .handoff_notes import HandoffNote, NoteLabel, notes_of
-from .open_items import closing_notes, failed_end
+from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
+from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling, verify
+from .notes import HandoffNote, NoteLabel, notes_of
 from .outcome import remarks_of
+from .prompt_parts import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
+from .rule_extractor import closing_notes, failed_end
 from .salience import CHANGED, salience
-from .statements import Statement
-from .title_candidates import is_aside
-from .trimming import trim_to_budget
-from .user_request import UserRequest, is_specific, read_request, stands_alone
-from .verification import verify
+from .statements import Statement, is_filler, is_guess, is_pitfall, names_cause
+from .titles import is_aside
 
 _OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 3, 2
 """Maximum number of facts by label."""

@@ -1,6 +1,5 @@
 """Code traces: the lines that agents wrote, determined from git blame and the archived edits."""
 
-from .attribution import Certainty
-from .code_traces import Attributed, CodeTraces, CommitShare
+from .attribution import Attributed, Certainty, CodeTraces, CommitShare
 
 __all__ = ["Attributed", "Certainty", "CodeTraces", "CommitShare"]

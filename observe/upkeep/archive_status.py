@@ -6,15 +6,13 @@ It contains sizes, the numbers of parsed, repeated and skipped transcript lines,
 from collections.abc import Collection
 from typing import Final
 
-from ...archiver.deletion.empty_archive import explain_deletions
-from ...archiver.files.lines import PARSED, REPEATED
+from ...archiver.deletion.deletions import explain_deletions
+from ...archiver.lines import PARSED, REPEATED
 from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
-from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
-from ...core.memory import PROJECT, project_namespace
-from ...core.memory_filter import MemoryFilter
-from ...core.report import FileProblem, LineCount, ProjectCount, Status
+from ...core.memory import PROJECT, MemoryFilter, project_namespace
+from ...core.reports import FileProblem, LineCount, ProjectCount, Status, many
 from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules

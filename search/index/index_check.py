@@ -7,19 +7,18 @@ import numpy as np
 from msgspec import Struct
 
 from ...archiver.store import Entity, Store
-from ...core.amount import many
 from ...core.errors import IndexDamaged
-from ...core.progress import Progress, silent
+from ...core.reports import many
+from ...core.runtime import Progress, silent
 from . import indexed_texts
 from .generation import Generation, Generations, IndexOutdated
 from .matches import Integers
 from .text_index import TextIndex
-from .vector_index import VectorIndex
-from .vector_segment import Segment
+from .vector_index import Segment, VectorIndex
 
 UNINDEXED_MAX = 5_000
 """Maximum number of unindexed changes. Each search process reads them again when it starts."""
-_BATCH = 500
+_CHECK_BATCH = 500
 
 
 class IndexDifferences(Struct, frozen=True):
@@ -90,9 +89,9 @@ class IndexCheck:
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
         """Return the expected (item, digest) pairs of the text index, and items with missing or superfluous vectors."""
         expected, mismatched = Counter[tuple[int, int]](), list[int]()
-        for start in range(0, len(keys), _BATCH):
+        for start in range(0, len(keys), _CHECK_BATCH):
             progress(start, len(keys))
-            part = keys[start : start + _BATCH]
+            part = keys[start : start + _CHECK_BATCH]
             expected.update((entry.key, entry.digest) for entry in indexed_texts.entries(self._store, part))
             texts = indexed_texts.texts(self._store, part)
             for key, parts in self._store.integrity.vector_parts(model, part).items():

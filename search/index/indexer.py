@@ -8,13 +8,11 @@ from typing import TypeAlias
 
 from ...archiver.store import Embedding, Entity, Lease, Store
 from ...core.errors import IndexDamaged, LeaseHeld
-from ...core.progress import Progress, never, silent
+from ...core.runtime import Progress, never, silent
 from ..model.embedding import Embedder
 from . import indexed_texts
-from .draft import Draft
-from .generation import Generation, Generations, Manifest, checksums, link_or_copy
-from .text_entry import TextEntry
-from .text_index import TextIndex
+from .generation import Draft, Generation, Generations, Manifest, checksums, link_or_copy
+from .text_index import TextEntry, TextIndex
 
 LEASE = "index"
 _BATCH = 32
@@ -208,7 +206,7 @@ class Indexer:
         return vectors.dimension, len(vectors), model
 
     def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedding]]:
-        from .token_bits import stored
+        from .vector_index import stored
 
         texts = indexed_texts.texts(self._store, keys)
         parts = [(key, part) for key in keys for part in texts.get(key, {})]

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from ...archiver.store import Entity, Store
 from ...core.errors import IndexDamaged
-from ...core.memo import Memo
 from ...core.query import Filters, Role
 from ...core.results import Correction
+from ...core.tokens import Memo
 from ..model.embedding import Embedder, TokenVectors
 from ..query.query_analysis import SENTENCE, WORD, AnalyzedQuery, shortness
 from ..query.tokenizer import terms
@@ -27,8 +27,7 @@ from .generation import Generation, Generations
 from .matches import Flags, Floats, Integers, TextMatches, VectorMatches, distinct
 from .matches import among as is_among
 from .text_index import Pairs, TextIndex
-from .vector_index import VectorIndex
-from .vector_segment import ALL_PARTS, Array, PartFilter
+from .vector_index import ALL_PARTS, Array, PartFilter, VectorIndex
 
 _FILTERS_KEPT = 64
 """Maximum number of filters whose matching items are cached. Each filter takes one byte per item."""

@@ -1,19 +1,490 @@
-"""Vector index, which consists of segments. Small segments are scanned exactly. Large segments use a graph.
+"""Approximate nearest-neighbour search with a usearch graph over a large matrix.
+
+Callers filter the results. usearch is loaded when a graph is first searched, so small archives never load it. It loads
+its kernels with RTLD_GLOBAL, and version 2.26 crashes the process if onnxruntime is loaded afterwards. No other module
+imports usearch.
+
+Late interaction: comparison of binary token embeddings of texts with the token embeddings of a query.
+
+The vector of a text represents the whole text. Late interaction compares each query token with the most similar token
+of the text (Khattab and Zaharia, ColBERT, 2020). Each text token is stored as 128 sign bits, which take 16 bytes. Query
+tokens are not reduced to bits, so cosines are close to the cosines of full vectors.
+
+Segment of a vector index. Its vectors are immutable, and some rows are flagged as deleted.
+
+Vector index, which consists of segments. Small segments are scanned exactly. Large segments use a graph.
 
 The Python package usearch does not support filters. If few items satisfy a filter, these items are scanned exactly.
 Otherwise, the search requests more candidates and applies the filter to them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numkong
 import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.store import StoredVector
-from ..model.embedding import TokenVectors
-from .matches import Flags, Floats, Integers, VectorMatches
-from .vector_segment import ALL_PARTS, Array, ItemFilter, PartFilter, Segment
+from ...archiver.store.change_log import TOKEN_BYTES, Embedding
+from ...core.errors import IndexUnwritable
+from ...core.tokens import Memo
+from ..model.embedding import TOKEN_DIMENSIONS, TextEmbeddings, TokenVectors
+from .generation import link_or_copy
+from .matches import Flags, Floats, Integers, VectorMatches, among, distinct
+
+if TYPE_CHECKING:
+    from usearch.index import Index
+
+_EXPANSION = 64
+"""Number of candidates per vector while the graph is built, and minimum number per query. The recall is 0.996."""
+_SMALL = 25_000
+"""Reference size of an index in vectors, from which the number of candidates of a search is calculated.
+
+A search among n vectors examines max(1, log2(n / `_SMALL`)) candidates per requested result, but at least `_EXPANSION`.
+"""
+
+
+class VectorGraph:
+    """Approximate nearest-neighbour search in a matrix. Results are row indices."""
+
+    def __init__(self, load: "Callable[[], Index]") -> None:
+        self._load = load
+
+    @classmethod
+    def of(cls, matrix: npt.NDArray[np.float16]) -> "VectorGraph":
+        """Return a graph that is built on first use. Building takes 1 s per 3,000 rows on two cores."""
+
+        def build() -> "Index":
+            index = _empty(matrix.shape[1])
+            index.add(np.arange(len(matrix)), matrix)
+            return index
+
+        return cls(build)
+
+    @classmethod
+    def at(cls, path: Path, dimension: int) -> "VectorGraph":
+        """Return a graph that maps this file into memory on first use. A damaged file crashes the process."""
+
+        def view() -> "Index":
+            index = _empty(dimension)
+            index.view(str(path))  # pyright: ignore[reportUnknownMemberType]
+            return index
+
+        return cls(view)
+
+    @cached_property
+    def _index(self) -> "Index":
+        return self._load()
+
+    def save(self, path: Path) -> None:
+        """Write the file without sync and without atomic replacement. Raises `IndexUnwritable`."""
+        try:
+            self._index.save(str(path))  # pyright: ignore[reportUnknownMemberType]
+        except RuntimeError as error:
+            raise IndexUnwritable(str(error)) from error
+
+    def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Integers:
+        """Return the indices of the `limit` rows nearest to a query.
+
+        The search examines enough candidates to find nearly all of the best `wanted` rows.
+        """
+        times = math.log2(max(2.0, len(self._index) / _SMALL))
+        # mypy does not support a setter whose type differs from its getter.
+        self._index.expansion_search = max(_EXPANSION, limit, int(wanted * times))  # type: ignore[misc]
+        return self._index.search(query, limit).keys.astype(np.int64)
+
+
+def _empty(dimension: int) -> "Index":
+    from ..model import encoder  # noqa: F401 # pyright: ignore[reportUnusedImport] - loads onnxruntime first
+
+    # isort: split
+    from usearch.index import Index
+
+    return Index(ndim=dimension, metric="cos", dtype="f16", expansion_add=_EXPANSION)
+
+
+_BITS, _STARTS = "signs.npy", "tokens.npy"
+_BATCH = 2_048
+"""Number of text tokens compared at once. Smaller batches need more calls, and larger batches exceed the CPU cache."""
+
+
+class TokenBits(Struct, frozen=True, eq=False):
+    """Binary token embeddings of several texts.
+
+    Attributes:
+        bits: Packed sign bits, one row per token, shape (tokens, 16).
+        starts: The tokens of text i are the rows from `starts[i]` to `starts[i + 1]`, shape (texts + 1,).
+    """
+
+    bits: npt.NDArray[np.uint8]
+    starts: Integers
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> "TokenBits":
+        """Load token embeddings in the format of `packed`. Empty bytes represent a text without token embeddings."""
+        bits = np.frombuffer(b"".join(texts), dtype=np.uint8).reshape(-1, TOKEN_BYTES)
+        return cls(bits, _starts(np.array([len(text) // TOKEN_BYTES for text in texts], dtype=np.int64)))
+
+    @classmethod
+    def merged(cls, several: Sequence["TokenBits"]) -> "TokenBits":
+        """Concatenate several collections of texts."""
+        bits = np.concatenate([one.bits for one in several])
+        return cls(bits, _starts(np.concatenate([one.counts for one in several])))
+
+    @classmethod
+    def open(cls, folder: Path, texts: int) -> "TokenBits":
+        """Map the files in a folder. If they are missing, return `texts` texts without token embeddings."""
+        if not (folder / _BITS).exists():
+            return cls.of([b""] * texts)
+        bits, starts = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_BITS, _STARTS))
+        return cls(bits, starts)
+
+    def save(self, folder: Path, shared: Path | None = None) -> None:
+        """Write the files to a folder, or link to the files of the folder `shared`.
+
+        The files in `shared` must have the same content. Without tokens, nothing is written.
+        """
+        if not len(self.bits):
+            return
+        for name, content in ((_BITS, self.bits), (_STARTS, self.starts)):
+            if shared is not None:
+                link_or_copy(shared / name, folder / name)
+            else:
+                np.save(folder / name, content)
+
+    @property
+    def counts(self) -> Integers:
+        """Number of tokens of each text, shape (texts,)."""
+        return np.diff(self.starts)
+
+    def selected(self, places: Integers) -> "TokenBits":
+        """Return the texts at these positions in the given order."""
+        starts, ends = self.starts[places], self.starts[places + 1]
+        # Consecutive texts are copied as one slice. An index array of all tokens would take half as much memory again.
+        begins = np.flatnonzero(np.concatenate(([True], starts[1:] != ends[:-1]))[: len(places)])
+        last = np.concatenate((begins[1:], [len(places)]))[: len(begins)] - 1
+        pieces = [self.bits[start:end] for start, end in zip(starts[begins].tolist(), ends[last].tolist(), strict=True)]
+        return TokenBits(np.concatenate([self.bits[:0], *pieces]), _starts(ends - starts))
+
+    def similarity(self, query: TokenVectors) -> Floats:
+        """Return the late-interaction score of each text, -1 to 1, shape (texts,). NaN for texts without tokens.
+
+        For each query token, the cosine to the most similar token of the text is taken. The score is the mean of these
+        cosines, weighted by the length of the query token's vector.
+        """
+        query, known = query[query.any(axis=1)], np.flatnonzero(self.counts)
+        scores = np.full(len(self.counts), np.nan)
+        if not len(query) or not len(known):
+            return scores
+        tokens = _to_int8(query)
+        nearest = 2 * self._max_products(tokens, known) - tokens.sum(axis=1, dtype=np.int32)
+        lengths = np.linalg.norm(tokens.astype(np.float64), axis=1) * np.sqrt(TOKEN_DIMENSIONS)
+        scores[known] = np.average(nearest / lengths, axis=1, weights=np.linalg.norm(query, axis=1))
+        return scores
+
+    def _max_products(self, tokens: npt.NDArray[np.int8], known: Integers) -> npt.NDArray[np.int32]:
+        """Return the maximum dot product of each query token with the tokens of each text.
+
+        The result has shape (texts, query tokens). `known` contains the indices of texts with tokens.
+        """
+        # Bits 0 and 1 represent -1 and 1, so the product with signs is twice the product with bits minus the sum.
+        # NumPy is slower under load, because the threads of its BLAS wait for each other.
+        pack, starts, ends = numkong.dots_pack(tokens, "int8"), self.starts[known], self.starts[known + 1]
+        best, done = np.empty((len(known), len(tokens)), dtype=np.int32), 0
+        while done < len(known):
+            upto = max(done + 1, int(np.searchsorted(ends, starts[done] + _BATCH, "right")))
+            bits = np.unpackbits(self.bits[starts[done] : ends[upto - 1]], axis=1).view(np.int8)
+            products: npt.NDArray[np.int32] = np.asarray(numkong.dots_packed(bits, pack))
+            np.maximum.reduceat(products, starts[done:upto] - starts[done], axis=0, out=best[done:upto])
+            done = upto
+        return best
+
+
+def stored(embeddings: TextEmbeddings) -> Iterator[Embedding]:
+    """Yield the embedding of each text in the format of the database."""
+    for row, tokens in zip(embeddings.vectors.astype("<f2"), embeddings.tokens, strict=True):
+        yield Embedding(row.tobytes(), packed(tokens))
+
+
+def packed(tokens: TokenVectors) -> bytes:
+    """Return the sign bits of the token embeddings of one text, 16 bytes per token."""
+    return np.packbits(tokens > 0, axis=1).tobytes()
+
+
+def _to_int8(tokens: TokenVectors) -> npt.NDArray[np.int8]:
+    """Return each token embedding scaled to int8. The rounding error is 0.3 %."""
+    largest: TokenVectors = np.abs(tokens).max(axis=1, keepdims=True)
+    rounded: npt.NDArray[np.floating] = np.round(tokens * (127 / largest))
+    return rounded.astype(np.int8)
+
+
+def _starts(counts: Integers) -> Integers:
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def row_ranges(starts: Integers, counts: Integers) -> Integers:
+    """Return the row indices of several ranges, each given by its start and its number of rows."""
+    ends = np.cumsum(counts)
+    rows: Integers = np.arange(int(counts.sum())) + np.repeat(starts - ends + counts, counts)
+    return rows
+
+
+Array: TypeAlias = npt.NDArray[np.float32]
+
+_ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
+_ITEM, _EVENT, _PART = range(3)
+_SCAN_OR_WALK = 20
+"""Number of rows that an exact scan reads in the time in which a search in the graph examines one candidate."""
+_SPARE = 1.5
+"""Number of candidates to request for a filtered search, as a multiple of the number that is needed on average."""
+_LIKELY = 1.1
+"""Size of the first batch of candidates to filter, as a multiple of the same number. This batch usually suffices."""
+_TEXTS = 16
+"""Maximum number of texts per item that late interaction compares."""
+
+ItemFilter: TypeAlias = Callable[[Integers], Flags]
+"""Function that returns a flag per item: True if the item passes the filter."""
+
+
+class PartFilter(NamedTuple):
+    """Parts of exchanges to search: prompts, answers or both. Observations always pass."""
+
+    prompts: bool = True
+    answers: bool = True
+
+
+ALL_PARTS = PartFilter()
+
+
+class Segment(Struct, frozen=True, eq=False, dict=True):
+    """Part of a vector index: vectors that were written together.
+
+    Attributes:
+        rows: (item key, event key, part) of each vector, sorted by event, shape (3, n).
+        matrix: Vectors, shape (n, dimension).
+        token_bits: Binary token embeddings of the texts.
+        alive: True for rows that are not deleted, shape (n,), or None if no row is deleted.
+        folder: Folder of the files, or None if the segment was not read from files.
+        graph: Graph of the vectors, or None for a small segment.
+    """
+
+    rows: Integers
+    matrix: npt.NDArray[np.float16]
+    token_bits: TokenBits
+    alive: Flags | None = None
+    folder: Path | None = None
+    graph: VectorGraph | None = None
+
+    @classmethod
+    def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
+        """Return a segment of these vectors. Zero vectors and non-finite vectors are left out."""
+        rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
+        numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
+        matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
+        sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
+        signs = TokenBits.of([vectors[place].token_bits for place in np.flatnonzero(sound).tolist()])
+        return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False), signs)
+
+    @classmethod
+    def merged(cls, segments: Sequence["Segment"]) -> "Segment":
+        """Return one segment, without a graph, that contains the rows of these segments except deleted rows."""
+        kept = [segment.places() for segment in segments]
+        rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
+        matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
+        signs = TokenBits.merged([one.token_bits.selected(places) for one, places in zip(segments, kept, strict=True)])
+        return cls._sorted(rows, matrix, signs)
+
+    @classmethod
+    def _sorted(cls, rows: Integers, matrix: npt.NDArray[np.float16], signs: TokenBits) -> "Segment":
+        order = np.lexsort((rows[_PART], rows[_ITEM], rows[_EVENT]))
+        return cls(np.ascontiguousarray(rows[:, order]), matrix[order], signs.selected(order))
+
+    @classmethod
+    def open(cls, folder: Path) -> "Segment":
+        """Open a segment by mapping the files of its folder into memory."""
+        rows, matrix = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_ROWS, _MATRIX))
+        alive, graph = folder / _ALIVE, folder / _GRAPH
+        return cls(
+            rows,
+            matrix,
+            TokenBits.open(folder, len(matrix)),
+            np.load(alive) if alive.exists() else None,
+            folder,
+            VectorGraph.at(graph, matrix.shape[1]) if graph.exists() else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the files into a generation under construction. Files of an opened segment are linked."""
+        folder.mkdir()
+        self.token_bits.save(folder, self.folder)
+        if self.folder is not None:
+            for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
+                link_or_copy(self.folder / name, folder / name)
+        else:
+            np.save(folder / _ROWS, self.rows)
+            np.save(folder / _MATRIX, self.matrix)
+            if self.graph is not None:
+                self.graph.save(folder / _GRAPH)
+        if self.alive is not None:
+            np.save(folder / _ALIVE, self.alive)
+
+    @cached_property
+    def living(self) -> int:
+        """Number of rows that are not deleted."""
+        return len(self) if self.alive is None else int(np.count_nonzero(self.alive))
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def places(self) -> Integers:
+        """Return the indices of rows that are not deleted."""
+        return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
+
+    def without(self, items: Integers) -> "Segment":
+        """Return a segment without the vectors of these items."""
+        gone = np.isin(self.rows[_ITEM], items)
+        if not gone.any():
+            return self
+        return replace(self, alive=~gone if self.alive is None else self.alive & ~gone)
+
+    def with_graph(self) -> "Segment":
+        """Return a segment with the same rows and a graph."""
+        return replace(self, folder=None, graph=VectorGraph.of(self.matrix))
+
+    def nearest(
+        self, vector: Array, limit: int, allowed: Flags | None, part_filter: PartFilter = ALL_PARTS
+    ) -> VectorMatches:
+        """See `VectorIndex.nearest`."""
+        passed = self._passed(allowed, part_filter)
+        count = len(self) if passed is None else int(np.count_nonzero(passed))
+        if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
+            found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
+            found = found if passed is None else found[passed[found]]
+            if len(found) >= limit:  # with fewer, scan exactly
+                return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
+        places = None if passed is None else np.flatnonzero(passed)
+        cosines = self._cosines(places, vector)
+        best = _highest(cosines, limit)
+        return self._of(best if places is None else places[best], cosines[best]).best(limit)
+
+    def nearest_passing(
+        self, vector: Array, limit: int, share: float, passes: ItemFilter, part_filter: PartFilter = ALL_PARTS
+    ) -> VectorMatches | None:
+        """See `VectorIndex.nearest_passing`."""
+        wanted = min(len(self), int(_SPARE * limit / share))
+        if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
+            found = np.sort(self.graph.near(_as_stored(vector), wanted, limit))
+        else:
+            found = _highest(self._cosines(None, vector), wanted)
+        found = found if self.alive is None else found[self.alive[found]]
+        near = self._of(found, self._cosines(found, vector)).best(len(found))
+        first, passed = np.arange(len(near)) < _LIKELY * limit / share, VectorMatches.none()
+        for some in (near.where(first), near.where(~first)):
+            if len(passed) < limit:
+                passed = VectorMatches.concatenated(
+                    [passed, some.where(passes(some.item) & _in_parts(some.rows, part_filter))]
+                )
+        return None if len(passed) < limit and wanted < len(self) else passed.best(limit)
+
+    def of_events(self, vector: Array, events: Integers) -> VectorMatches:
+        """See `VectorIndex.of_events`."""
+        places = self._places_of(events)
+        if not len(places):
+            return VectorMatches.none()
+        cosines = self._cosines(places, vector)
+        kinds = self.rows[_ITEM, places] * 2 + (self.rows[_PART, places] == 0)
+        order = np.lexsort((-cosines, kinds))
+        _, first = distinct(kinds[order])
+        return self._of(places[order[first]], cosines[order[first]])
+
+    def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
+        """See `VectorIndex.late_interaction`. Only the `_TEXTS` nearest texts of each item are compared."""
+        items, _ = distinct(rows[_ITEM])
+        candidates = self._places_of(distinct(rows[_EVENT])[0])
+        if not len(candidates):
+            return np.full(len(rows[_ITEM]), np.nan)
+        places = self._nearest_texts(candidates[among(self.rows[_ITEM, candidates], items)], vector)
+        best = np.full(len(items), np.nan)
+        items_of_rows: Integers = self.rows[_ITEM, places]
+        np.fmax.at(best, np.searchsorted(items, items_of_rows), self.token_bits.selected(places).similarity(query))
+        scores: Floats = best[np.searchsorted(items, rows[_ITEM])]
+        return scores
+
+    def _nearest_texts(self, places: Integers, vector: Array) -> Integers:
+        """Return up to `_TEXTS` of these rows per item, the nearest to a unit vector, in ascending order."""
+        order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
+        _, first = distinct(self.rows[_ITEM, places[order]])
+        ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))
+        return np.sort(places[order[ranks < _TEXTS]])
+
+    def _places_of(self, events: Integers) -> Integers:
+        """Return the indices of rows of these events that are not deleted."""
+        starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
+        places = row_ranges(starts, ends - starts)
+        return places if self.alive is None else places[self.alive[places]]
+
+    def _passed(self, allowed: Flags | None, part_filter: PartFilter) -> Flags | None:
+        """Return a flag per row, True if the row can be a result, or None if every row can be a result."""
+        passed = self.alive
+        if allowed is not None:
+            # Keys beyond the end get the last flag, False. This avoids a comparison per row.
+            padded: Flags = np.concatenate((allowed, np.zeros(1, dtype=bool)))
+            flags: Flags = padded.take(self.rows[_ITEM, :], mode="clip")
+            passed = flags if passed is None else flags & passed
+        if part_filter == ALL_PARTS:
+            return passed
+        in_parts = _in_parts(self.rows, part_filter)
+        return in_parts if passed is None else in_parts & passed
+
+    def _cosines(self, places: Integers | None, vector: Array) -> Floats:
+        """Return the cosines of these rows, or of all rows if `places` is None."""
+        query = vector.tobytes()
+        if places is not None and 2 * len(places) < len(self) and query not in self._scanned:
+            return _cosines(self.matrix[places], vector)
+        cosines = self._scanned.get_or_make(query, lambda _: _cosines(self.matrix, vector))
+        return cosines if places is None else cosines[places]
+
+    @cached_property
+    def _scanned(self) -> Memo[bytes, Floats]:
+        """Cosines of all rows to the last query that scanned them. Each search needs them up to three times."""
+        return Memo(1)
+
+    def _of(self, places: Integers, cosines: Floats) -> VectorMatches:
+        return VectorMatches(self.rows[:, places], cosines)
+
+
+def _in_parts(rows: Integers, part_filter: PartFilter) -> Flags:
+    """Return a flag per row: True if the row passes the filter."""
+    items, events, parts = rows
+    wanted = np.where(parts == 0, part_filter.prompts, part_filter.answers)
+    passed: Flags = (items != events) | wanted
+    return passed
+
+
+def _highest(values: Floats, limit: int) -> Integers:
+    """Return the positions of the highest values, in ascending order."""
+    return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
+
+
+def _as_stored(vector: Array) -> npt.NDArray[np.float16]:
+    return vector.astype(np.float16)
+
+
+def _cosines(matrix: npt.NDArray[np.float16], vector: Array) -> Floats:
+    if not len(matrix):
+        return np.empty(0)
+    distances: Floats = np.asarray(numkong.cdist(_as_stored(vector)[None, :], matrix, "angular"))
+    return np.clip(1 - distances[0, :], -1, 1)
+
 
 EXACT_UP_TO = 20_000
 """Maximum number of vectors for an exact scan. The scan of float16 rows takes 1-2 ms."""

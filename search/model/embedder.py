@@ -167,7 +167,7 @@ class SentenceTransformerEmbedder:
         try:
             library = import_module("sentence_transformers")
         except ImportError as error:
-            from ...core.installation import extra_command
+            from ...core.home import extra_command
 
             raise ModelUnavailable(
                 "sentence-transformers is not installed", hint=f"Install it with: {extra_command('models')}"

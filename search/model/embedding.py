@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from ...archiver.store.vector_table import TOKEN_BYTES
+from ...archiver.store.change_log import TOKEN_BYTES
 
 if TYPE_CHECKING:
     import numpy as np

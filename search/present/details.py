@@ -1,31 +1,45 @@
-"""Second level of search results: the full content of stored items."""
+"""Second level of search results: the full content of stored items.
+
+Links between units of code and the exchanges that edited them.
+
+An edit belongs to a unit if the edit wrote lines that occur in the unit, or wrote its declaration. Line numbers are not
+compared, because they change. An edit whose text was replaced later is not found.
+
+Sessions as results: their short IDs, titles, details and outlines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.files.clipping import heading_of, one_line, plan_in
+from ...archiver.copies.exporter import encodable
+from ...archiver.lines import heading_of, one_line, plan_in
+from ...archiver.reading.exchanges import read_written_lines
+from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
-from ...core.amount import many
-from ...core.conversation import Kind
-from ...core.memory import MemoryState, state_label
-from ...core.memory_types import Family
-from ...core.observation import Evidence, Observation, ObservationType
-from ...core.origin import Origin, Trust
-from ...core.read_cost import read_cost
-from ...core.results import Detail, ReplacedBy
-from ...core.sentences import TITLE_MAX, shorten
-from .session_names import SessionName, SessionNames
+from ...core.conversation import Kind, Origin, SessionKind, Trust
+from ...core.document import ChunkKind, DocumentFilter, EditBasis, EditedUnit, Symbol, UnitEdit
+from ...core.memory import Family, MemoryState, state_label
+from ...core.observation import DETAIL_TOKENS, NEXT, OPEN, SUMMARY, Evidence, Observation, ObservationType
+from ...core.reports import many
+from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
+from ...core.text import TITLE_MAX, shorten
+from ..query.tokenizer import terms
+from .subagents import Subagents
+from .transcript_reader import SessionName, SessionNames
 
 if TYPE_CHECKING:
-    from ...archiver.store import Store, StoredExchange, StoredObservation
+    from ...archiver.copies.raw_copy import RawArchive
+    from ...archiver.store import Edit, Store, StoredExchange, StoredObservation
     from ...archiver.store.exchange_table import ExchangeLocation
-    from ...archiver.store.replacement_table import StoredReplacement
+    from ...archiver.store.observation_table import StoredReplacement
     from ...core.conversation import Exchange
-    from ...core.document import StoredChunk
+    from ...core.document import Chunk, StoredChunk
     from ...core.memory import StoredMemory
 
 _TITLE, _SUBTITLE, _QUOTE, _ANSWER = 80, 400, 120, 1_200
@@ -237,4 +251,269 @@ def _chunk_detail(stored: StoredChunk) -> Detail:
         start_line=chunk.start_line,
         end_line=chunk.end_line,
         tokens=tokens.count(chunk.text),
+    )
+
+
+_EDITS_MAX, _SHOWN = 200, 10
+"""Maximum number of edits of a file to read, newest first, and of linked edits or units to show."""
+_DISTINCTIVE_MIN = 6
+"""Minimum number of letters and digits of a line that can identify a unit. A line such as `else:` cannot."""
+_COPIED_MIN = 2
+"""Minimum number of matching lines if the edited file has another path, for example in another clone."""
+
+
+class _UnitName(NamedTuple):
+    unit: str
+    name: str
+    signature: str
+    start_line: int
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> Self:
+        """Return the name of the unit of a chunk."""
+        return cls(chunk.unit, chunk.name, chunk.signature, chunk.unit_start)
+
+
+class _FileUnits(Struct, frozen=True):
+    """Units of one file, and the unit of each line that occurs in only one unit."""
+
+    units: Mapping[_UnitName, Symbol]
+    owners: Mapping[str, _UnitName]
+
+    def edited_by(self, lines: Iterable[str], *, same_file: bool) -> dict[_UnitName, tuple[EditBasis, int]]:
+        """Return the units that contain the written lines, each with the basis and the number of matching lines."""
+        rows = list(lines)
+        counts: dict[_UnitName, int] = {}
+        for row in rows:
+            if owner := self.owners.get(row):
+                counts[owner] = counts.get(owner, 0) + 1
+        least = 1 if same_file else _COPIED_MIN
+        found = {owner: (EditBasis.TEXT, count) for owner, count in counts.items() if count >= least}
+        if same_file:
+            written = [" ".join(row.split()) for row in rows]
+            for owner, symbol in self.units.items():
+                if owner not in found and (head := _declaration(symbol)) and any(head in row for row in written):
+                    found[owner] = EditBasis.NAME, 0
+        return found
+
+
+class UnitHistory:
+    """Lookup of the exchanges that edited a unit, and of the units that an exchange edited."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw, self._names = store, raw, SessionNames(store)
+
+    def linked(self, details: Sequence[Detail]) -> tuple[Detail, ...]:
+        """Return the details, with edited units added to those of exchanges, and edits added to those of units."""
+        return tuple(map(self._linked, details))
+
+    def _linked(self, detail: Detail) -> Detail:
+        key = ids.key(detail.id)
+        if key is None:
+            return detail
+        if detail.kind == ChunkKind.CODE:
+            return replace(detail, edits=self.edits_of(key))
+        if detail.kind in {"exchange", "observation"} and detail.observation.files_modified:
+            stored = self._store.observations.load([key]).get(key)
+            return replace(detail, units=self.units_of(stored.exchange if stored else key))
+        return detail
+
+    def edits_of(self, chunk: int) -> tuple[UnitEdit, ...]:
+        """Return the exchanges that edited the unit of a chunk, newest first."""
+        stored = self._store.documents.load([chunk]).get(chunk)
+        if stored is None or not stored.chunk.name:
+            return ()
+        wanted = _UnitName.of(stored.chunk)
+        path, found = stored.source_file, list[UnitEdit]()
+        paths = {path, *self._store.documents.former_paths(path, stored.namespace)}
+        units = self._units(path)
+        for edit in self._store.edits.of_names(sorted({each.name for each in paths}), _EDITS_MAX):
+            edited = units.edited_by(self._lines(edit), same_file=_is_same(edit, paths))
+            if wanted in edited:
+                basis, lines = edited[wanted]
+                session = self._store.sessions.load(edit.session)
+                title = self._names.of_all([edit.session])[edit.session].title
+                public = ids.show("exchange", edit.exchange)
+                found.append(UnitEdit(public, session.native_id, title, edit.started, basis, lines))
+            if len(found) == _SHOWN:
+                break
+        return tuple(found)
+
+    def units_of(self, exchange: int) -> tuple[EditedUnit, ...]:
+        """Return the indexed units that an exchange edited, in the order of their files and lines."""
+        edits = self._store.edits.of_exchanges([exchange])
+        paths = self._store.documents.paths_named({Path(edit.absolute_path).name for edit in edits})
+        found: dict[tuple[Path, _UnitName], EditedUnit] = {}
+        for edit in edits if paths else ():
+            name, same = Path(edit.absolute_path).name, {path for path in paths if _is_same(edit, paths[path])}
+            named = [path for path, known in paths.items() if any(each.name == name for each in known)]
+            # If the edited file is not indexed, compare files of the same name, such as those of another clone.
+            for path in same or named:
+                units = self._units(path)
+                edited = units.edited_by(self._lines(edit), same_file=path in same)
+                for owner, (basis, _) in edited.items():
+                    symbol = units.units[owner]
+                    place = symbol.source_file, symbol.start_line, symbol.end_line
+                    found[path, owner] = EditedUnit(symbol.id, symbol.name, symbol.unit, *place, basis)
+        ordered = sorted(found.values(), key=lambda each: (str(each.source_file), each.start_line))
+        return tuple(ordered[:_SHOWN])
+
+    def _lines(self, edit: Edit) -> frozenset[str]:
+        stored = self._store.exchanges.load([edit.exchange]).get(edit.exchange)
+        return read_written_lines(stored.exchange, edit, self._raw)[1] if stored else frozenset()
+
+    def _units(self, path: Path) -> _FileUnits:
+        symbols = {each.id: each for each in self._store.symbols.of_file(path)}
+        units: dict[_UnitName, Symbol] = {}
+        owners: dict[str, _UnitName | None] = {}
+        for stored in self._store.documents.select(DocumentFilter(source_files=(path,))):
+            name = _UnitName.of(stored.chunk)
+            if stored.id in symbols:
+                units[name] = symbols[stored.id]
+            for row in map(str.strip, stored.chunk.text.split("\n")):
+                owners[row] = name if owners.get(row, name) == name else None
+        distinct = {row: name for row, name in owners.items() if name in units and _is_distinctive(row)}
+        return _FileUnits(units, {row: name for row, name in distinct.items() if name is not None})
+
+
+def _is_same(edit: Edit, paths: Iterable[Path]) -> bool:
+    """Return whether an edit changed a file at one of these paths: the present and former paths of the file."""
+    return edit.absolute_path in map(str, paths)
+
+
+def _is_distinctive(row: str) -> bool:
+    return sum(map(str.isalnum, row)) >= _DISTINCTIVE_MIN
+
+
+def _declaration(symbol: Symbol) -> str:
+    """Return the beginning of a declaration up to its name, such as `def open`, or an empty text."""
+    before, name, _ = symbol.signature.partition(symbol.last_name)
+    return f"{before}{name}" if before.strip() and name else ""
+
+
+_ENTRIES = 8
+"""Maximum number of observations in the details of a session."""
+_NAMING = 3
+"""Minimum number of distinct words in the title of a session that names an earlier open item."""
+_LISTED_TITLE = 100
+"""Maximum number of characters of the title of an observation in a list."""
+_ENTRY_TOKENS, _NO_SUMMARY = 6, 45
+"""Tokens of the ID and type of a listed observation, and tokens that a session without a summary costs less."""
+
+
+class Sessions:
+    """Lookup of sessions, by their numbers in the store or by the first characters of their IDs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, start: str) -> int | None:
+        """Return the session whose ID begins with `start`, or None.
+
+        Raises:
+            InvalidInput: Several session IDs begin with this text.
+        """
+        found = self._store.sessions.beginning_with(encodable(start.strip()))
+        if len(found) > 1:
+            raise ambiguous_session(self._store.sessions, start)
+        return found[0] if found else None
+
+    def detail(self, number: int) -> Detail | None:
+        """Return the details of a session: its summary and its first observations. None if it has no exchange."""
+        keys, source = self._store.summaries.conversation(number), self._store.sources.main(number)
+        if not keys or source is None:
+            return None
+        session, places = self._store.sessions.load(number), self._store.exchanges.locations([keys[0], keys[-1]])
+        first, last = places[keys[0]], places[keys[-1]]
+        observation, entries = self._content(number, keys)
+        subagents, subagents_total = Subagents(self._store).of_session(session)
+        return Detail(
+            id=self._store.sessions.short_ids([number])[number],
+            kind="session",
+            observation=observation,
+            project=session.project,
+            branch=session.branch,
+            session_id=session.native_id,
+            session_title=session.title,
+            path=source.archived,
+            start_line=first.start_line if first.path == source.archived else 1,
+            end_line=last.end_line if last.path == source.archived else source.lines,
+            tokens=sum(cost.tokens for cost in self._store.exchanges.costs_of(keys)),
+            entries=entries,
+            subagents=subagents,
+            subagents_total=subagents_total,
+        )
+
+    def tokens(self, number: int) -> int:
+        """Return the estimated cost of the details of a session."""
+        keys = self._store.summaries.conversation(number)
+        if not keys:
+            return 0
+        observation, entries = self._content(number, keys)
+        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries)
+        return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
+
+    def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:
+        """Return an observation that describes a session, and its first observations. `keys` are its exchanges."""
+        learned = self._store.summaries.summarised(keys)
+        summary = self._store.summaries.of_session(number)
+        observation = summary.observation if summary else self._without_summary(keys[0], learned)
+        title = SessionNames(self._store).of_all([number])[number].title or observation.title.removeprefix(SUMMARY)
+        return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
+
+    def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:
+        """Return an observation for a session without a summary, titled by its first observation or exchange."""
+        if learned:
+            known = learned[0].observation
+            return Observation(type=ObservationType.GENERAL, title=known.title, at=known.at, origin=known.origin)
+        stored = self._store.exchanges.load([first])[first]
+        return replace(exchange_observation(stored.exchange), type=ObservationType.GENERAL)
+
+    def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
+        """Return an outline of the session of each hit, in the same order."""
+        found = [self._outline(hit) for hit in hits]
+        return tuple(outline for outline in found if outline is not None)
+
+    def _outline(self, hit: Hit) -> SessionOutline | None:
+        source = self._store.sources.by_archived(hit.path)
+        if source is None or source.session is None:
+            return None  # another process has just removed the session
+        session, card = self._store.sessions.load(source.session), self._store.summaries.of_session(source.session)
+        return SessionOutline(
+            id=hit.id,
+            title=hit.title,
+            project=session.project,
+            agent=session.agent,
+            kind=session.kind,
+            branch=session.branch,
+            started=session.started,
+            ended=session.ended,
+            exchanges=len(self._store.summaries.conversation(source.session)),
+            session_id=session.native_id,
+            path=hit.path,
+            facts=card.observation.facts if card else (),
+        )
+
+
+def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:
+    """Return the open items and next steps of the main sessions, which are sorted from the latest to the first."""
+    items: dict[str, OpenItem] = {}
+    later: list[tuple[str, frozenset[str]]] = []
+    for one in sessions:
+        for fact in one.facts if one.kind is SessionKind.MAIN else ():
+            words = frozenset(terms(fact))
+            if fact.startswith((OPEN, NEXT)) and not any(
+                place == one.project and title <= words for place, title in later
+            ):
+                at = one.ended or one.started
+                items.setdefault(fact, OpenItem(fact, one.id, at, one.project, one.title, one.session_id, one.path))
+        if len(title := frozenset(terms(one.title))) >= _NAMING:
+            later.append((one.project, title))
+    return [*items.values()]
+
+
+def _entry(stored: StoredObservation) -> SessionEntry:
+    observation = stored.observation
+    return SessionEntry(
+        ids.show("observation", stored.key), str(observation.type), one_line(observation.title, _LISTED_TITLE)
     )

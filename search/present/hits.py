@@ -1,40 +1,147 @@
-"""First level of search results: ranked events as hits. A hit usually shows the best observation of its event."""
+"""Snippets, which show the text around the matches of a query.
+
+First level of search results: ranked events as hits. A hit usually shows the best observation of its event.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...archiver.files.clipping import one_line
+from ...archiver.lines import one_line
 from ...core import ids
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import DETAIL_TOKENS
 from ...core.query import LIMIT_MAX, Filters, Grouping, Query
 from ...core.results import Hit, Results, Timeline
-from ..query.query_analysis import AnalyzedQuery, unquoted
+from ..index.snapshot import Snapshot
+from ..query import query_analysis, tokenizer
+from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
 from ..rank.engine import Engine
-from ..rank.fusion import Event
-from ..rank.ranked_events import RankedEvents
-from . import page_cursor
-from .details import chunk_observation, exchange_observation, memory_observation
-from .distinct_hits import DistinctHits
-from .representatives import Representative, Representatives
-from .session_names import SessionNames
-from .sessions import Sessions
-from .snippets import LENGTH, SearchTerms
+from ..rank.fusion import Event, RankedEvents
+from .details import Sessions, chunk_observation, exchange_observation, memory_observation
+from .representatives import DistinctHits, Representative, Representatives
+from .transcript_reader import SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange
-    from ...archiver.store.exchange_table import ExchangeLocation
-    from ...archiver.store.item_table import StoredItem
+    from ...archiver.store.exchange_table import ExchangeLocation, StoredItem
     from ...core.conversation import Milliseconds
     from ...core.memory import StoredMemory
     from .zero_results import ZeroResultExplainer
+
+LENGTH = 300
+"""Maximum number of characters of a snippet."""
+_SEARCHED, _BEFORE = 2_000, 100
+"""Maximum number of characters of a text in which words are searched, and of characters shown before a match."""
+_SHORT = 2
+"""Maximum length of ASCII terms that are too short to be highlighted as matches."""
+_NO_WORD_BEFORE = r"(?<![^\W_])"
+
+
+class SearchTerms(Struct, frozen=True):
+    """Terms of a query with their entry counts, and quoted phrases. Phrases in `exact` match literally."""
+
+    terms: Mapping[str, int] = field(default_factory=dict[str, int])
+    phrases: tuple[str, ...] = ()
+    _forms: re.Pattern[str] | None = None
+    exact: tuple[str, ...] = ()
+    _known: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Cache of the query terms that a word contains, by word. Hits often contain the same words."""
+
+    @classmethod
+    def of(cls, query: AnalyzedQuery, snapshot: Snapshot) -> SearchTerms:
+        """Return the terms of a query with the number of entries that contain each term."""
+        terms = [term for term in tokenizer.terms(query.text) if len(term) > _SHORT or not term.isascii()]
+        return cls(
+            {term: snapshot.entries_with(term) for term in terms},
+            query.phrases,
+            tokenizer.forms(terms) if terms else None,
+            query.exact,
+        )
+
+    def words(self, text: str) -> dict[str, int]:
+        """Return the matching phrases and words in a text, each with its entry count. Phrases have the count 0."""
+        phrases = {match: 0 for phrase in self.phrases for match in self._occurrences(phrase, text)}
+        quoted = {term for phrase in self.phrases for term in tokenizer.terms(phrase)} if phrases else set[str]()
+        found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
+        return phrases | {word: min(map(self.terms.__getitem__, terms)) for word, terms in found.items() if terms}
+
+    def has_phrase(self, text: str) -> bool:
+        """Return whether a text contains any of the phrases."""
+        return any(next(self._occurrences(phrase, text), None) for phrase in self.phrases)
+
+    def snippet(self, texts: Sequence[str]) -> str:
+        """Return the text around the first phrase, or else around the rarest matching word."""
+        whole = " ".join(texts)
+        # Phrases are searched in the whole text, words only at the beginning.
+        text = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SEARCHED], _SEARCHED)
+        start = _beginning(text, self._best_position(text))
+        shown = one_line(text[start:], LENGTH)
+        return f"…{shown}" if start else shown
+
+    def _best_position(self, text: str) -> int:
+        """Return the position of the best match in a text."""
+        exact = filter(None, (tokenizer.literal_pattern(phrase).search(text) for phrase in self.exact))
+        if position := next((match.start() for match in exact), None):
+            return position
+        found = self.words(text)
+        return text.find(min(found, key=found.__getitem__)) if found else 0
+
+    def _occurrences(self, phrase: str, text: str) -> Iterator[str]:
+        """Yield the occurrences of a phrase in a text. Without a literal match, yield inexact occurrences."""
+        exact = tokenizer.literal_pattern(phrase).findall(text) if phrase in self.exact else []
+        return iter(exact) if exact else _inexact_occurrences(phrase, text)
+
+    def _terms_in(self, word: str) -> frozenset[str]:
+        if word not in self._known:
+            self._known[word] = frozenset(self.terms).intersection(tokenizer.stems(tokenizer.expand(word)))
+        return self._known[word]
+
+
+def _inexact_occurrences(phrase: str, text: str) -> Iterator[str]:
+    """Yield the occurrences of a phrase in a text, including other word endings and punctuation."""
+    wanted = tokenizer.stems(tokenizer.spaced(phrase))
+    matches = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
+    return (match for match in matches if tokenizer.stems(tokenizer.spaced(match)) == wanted)
+
+
+def _forms(phrase: str) -> re.Pattern[str]:
+    """Return a pattern that matches a phrase with any word endings and any punctuation between words.
+
+    A text can match in only one way, so a long phrase does not cause backtracking.
+    """
+    words = (
+        rf"{_NO_WORD_BEFORE}{_common_prefix(word)}[^\W_]*" if word.isascii() else word for word in WORD.findall(phrase)
+    )
+    return re.compile(r"[\W_]+".join(words), re.IGNORECASE)
+
+
+def _common_prefix(word: str) -> str:
+    """Return the prefix that all inflected forms of a word share."""
+    prefix = word.lower()
+    for stem in tokenizer.stems(word):
+        prefix = next(prefix[:end] for end in range(len(prefix), -1, -1) if stem.startswith(prefix[:end]))
+    return prefix
+
+
+def _beginning(text: str, position: int) -> int:
+    """Return the start of an excerpt around `position`. It is the start of a word if the text contains spaces."""
+    early = position - _BEFORE
+    if early <= 0:
+        return 0
+    blank = text.rfind(" ", max(early - _BEFORE, 0), early)
+    if blank < 0:
+        blank = text.find(" ", early, position)
+    return blank + 1 or early
+
 
 _WEAK = 3
 """Maximum number of nearest hits to show if no hit is relevant."""
@@ -153,7 +260,7 @@ class Hits:
             len(hits) if relevant else 0,
             self._engine.snapshot.lag,
             self._engine.used(query.mode),
-            cursor=page_cursor.after(page[-1].event.key, query) if relevant and further else "",
+            cursor=query_analysis.after(page[-1].event.key, query) if relevant and further else "",
             corrections=found.query.corrections,
             inexact=found.query.inexact,
             relaxed=found.query.relaxed,
@@ -273,7 +380,7 @@ class Hits:
             else:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
-            cursor, also_in = page_cursor.after(event.key, query), repeated_in.get(event.key, ())
+            cursor, also_in = query_analysis.after(event.key, query), repeated_in.get(event.key, ())
             hit = replace(hit, parts=parts, more=each.more, cursor=cursor, also_in=also_in)
             shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(shown)
@@ -354,9 +461,9 @@ def _joined(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
 def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
     """Skip the events up to the cursor. Raises `InvalidInput` if the event of the cursor no longer matches."""
-    ended = page_cursor.event_of(query)
+    ended = query_analysis.event_of(query)
     if ended not in keys:
-        raise page_cursor.invalid("the last result of the previous page no longer matches")
+        raise query_analysis.invalid("the last result of the previous page no longer matches")
 
 
 def _is_command(hit: Hit) -> bool:

@@ -18,20 +18,18 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.copies.raw import RawArchive
-from ...archiver.files.clipping import one_line
-from ...archiver.files.lines import JOINED_LINES
+from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.lines import JOINED_LINES, one_line
 from ...archiver.redaction import placeholders_in
 from ...archiver.store import Source, Store
 from ...core import ids
 from ...core.conversation import Kind, Milliseconds, Session, Turn
 from ...core.errors import InvalidInput, InvalidLimit, SourceUnreadable
+from ...core.home import without_recalled
 from ...core.query import CONTEXT_MAX, LIMIT_MAX, Filters
-from ...core.recursion import without_recalled
 from ...core.results import OutputMatch, OutputMatches
 from ..query.tokenizer import composed
-from .session_names import SessionNames
-from .transcript_reader import TranscriptReader
+from .transcript_reader import SessionNames, TranscriptReader
 
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters to show before a match, and of each line."""

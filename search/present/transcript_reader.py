@@ -1,37 +1,84 @@
-"""Third level of search results: lines of an archived transcript, parsed as a conversation."""
+"""Names of sessions: short IDs and titles.
+
+Third level of search results: lines of an archived transcript, parsed as a conversation.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.exporter import Exporter, encodable
-from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.files.lines import Line, split
 from ...archiver.formats.registry import by_agent
-from ...archiver.reading.exchange_grouping import group_exchanges
-from ...archiver.reading.exclusion import is_excluded
-from ...archiver.reading.late_results import link_late_results
-from ...archiver.reading.parsing import RepetitionFilter
+from ...archiver.lines import Line, split
+from ...archiver.reading.exchanges import group_exchanges, link_late_results
+from ...archiver.reading.parsing import RepetitionFilter, is_excluded
 from ...archiver.redaction import Redactor
-from ...archiver.redaction.transcript_redactor import TranscriptRedactor
+from ...archiver.redaction.redactor import TranscriptRedactor
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
-from ...archiver.store.session_candidates import ambiguous_session, similar_sessions
-from ...archiver.store.session_table import SHORTEST_ID
+from ...archiver.store.session_table import SHORTEST_ID, ambiguous_session, similar_sessions
 from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
-from ...core.read_cost import COUNTED, EXCERPT_BUDGET
-from ...core.results import Part, TranscriptExcerpt
-from .session_names import SessionNames
+from ...core.observation import SUMMARY
+from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt
 from .subagents import Subagents
+
+if TYPE_CHECKING:
+    from ...archiver.store import StoredObservation
+
+
+class SessionName(NamedTuple):
+    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
+
+    short_id: str
+    title: str
+
+
+class SessionNames:
+    """Lookup of the names of sessions by their numbers in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
+        """Return the names of these sessions by number."""
+        sessions = self._store.sessions.several(numbers)
+        summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
+        untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
+        results = self._store.summaries.single_titles(untitled)
+        return {
+            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
+            for number, session in sessions.items()
+        }
+
+    def title(self, number: int) -> str:
+        """Return the title of a session, or else its first prompt, even if that is a question."""
+        return self.of_all([number])[number].title or self._store.sessions.load(number).title
+
+
+def _title(session: Session, summary: StoredObservation | None, result: str) -> str:
+    """Return the title of a session's summary, its only `result`, or else its own title.
+
+    The session's own title is the agent's, or the first prompt. A question is no title.
+    """
+    if summary is not None:
+        return summary.observation.title.removeprefix(SUMMARY)
+    if result:
+        return result
+    return "" if session.title.endswith("?") else session.title
+
 
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import fields, replace
 
-from ...archiver.deletion.empty_archive import explain_deletions
+from ...archiver.deletion.deletions import explain_deletions
 from ...archiver.store import Store
 from ...core.query import Filters, Mode, Query
 from ...core.results import ConceptHits, Correction, Hit, UnknownName, ZeroResultExplanation

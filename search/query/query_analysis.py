@@ -1,15 +1,33 @@
-"""Query analysis: words, quoted phrases, prefixes and time expressions. No other syntax is supported."""
+"""Query analysis: words, quoted phrases, prefixes and time expressions. No other syntax is supported.
 
+Replacement of secrets in queries. The archive contains placeholders, so a query must contain the same ones.
+
+Page cursors. A cursor contains the last event of a page and a digest of the query.
+"""
+
+import base64
+import binascii
 import math
+import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.clock import day_end, day_start
+from ...archiver.redaction.scanner import may_contain_secret, name_may_contain_secret
+from ...core.conversation import day_end, day_start
+from ...core.errors import InvalidInput
+from ...core.home import Home
+from ...core.query import Query, checked_length
 from ...core.results import Correction, TimeExpression
 from ...core.time_expressions import extract
+
+if TYPE_CHECKING:
+    from ...archiver.redaction import Redacted
 
 WORD = re.compile(r"[^\W_]+")
 """Pattern of a word. Punctuation separates words, even inside a name."""
@@ -124,3 +142,85 @@ class AnalyzedQuery(Struct, frozen=True):
 def unquoted(query: str) -> str:
     """Return a query without its quotation marks."""
     return " ".join(_QUOTES.sub(" ", query).split())
+
+
+_NAMES = ("projects", "files", "sessions", "branches")
+"""Filters whose values are redacted in the archive."""
+
+
+def without_secrets(query: Query, home: Home) -> Query:
+    """Return the query with placeholders instead of secrets.
+
+    Placeholders are quoted phrases in concepts and plain text in filters.
+    """
+    concepts = tuple(redacted(concept, home) for concept in query.concepts)
+    filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
+    return replace(query, concepts=concepts, filters=filters, also=tuple(redacted(each, home) for each in query.also))
+
+
+def redacted(text: str, home: Home) -> str:
+    """Return a query with a quoted placeholder instead of each secret. Raises `QueryTooLong`."""
+    checked_length(text)
+    if not may_contain_secret(text):
+        return text
+    done = _redacted(text, home)
+    made = done.text
+    if '"' not in made:
+        for placeholder in {str(finding) for finding in done.findings}:
+            made = made.replace(placeholder, f'"{placeholder}"')
+    return made
+
+
+def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
+    """Return names as the archive stores them: with placeholders instead of secrets."""
+    return tuple(_redacted(name, home).text if name_may_contain_secret(name) else name for name in names)
+
+
+def _redacted(text: str, home: Home) -> "Redacted":
+    from ...archiver.redaction import Redactor
+
+    # A search never creates a key. Without the key, a random key yields placeholders without matches.
+    return Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)
+
+
+_DIGEST = 4
+"""Length of the query digest in bytes. In a cursor, the key of the last event follows the digest."""
+_LONGEST = 8
+
+
+def after(key: int, query: Query) -> str:
+    """Return the cursor for the page after this event."""
+    packed = _digest(query) + key.to_bytes((key.bit_length() + 7) // 8)
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def invalid(reason: str) -> InvalidInput:
+    """Return the error for an invalid cursor."""
+    return InvalidInput(f"Invalid cursor: {reason}", hint="Search again without a cursor.")
+
+
+def event_of(query: Query) -> int:
+    """Return the key of the last event on the previous page. Raises `InvalidInput` for an invalid cursor."""
+    packed = unpacked(query.cursor)
+    if packed[:_DIGEST] != _digest(query):
+        raise invalid("it is not from this search")
+    return int.from_bytes(packed[_DIGEST:])
+
+
+def unpacked(cursor: str) -> bytes:
+    """Return the bytes of a cursor. Raises `InvalidInput` if it cannot be the cursor of any search."""
+    try:
+        packed = base64.b64decode((cursor + "=" * (-len(cursor) % 4)).encode("ascii"), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        packed = b""
+    if not _DIGEST < len(packed) <= _DIGEST + _LONGEST:
+        raise invalid("it is not from this search")
+    return packed
+
+
+@lru_cache(maxsize=8)
+def _digest(query: Query) -> bytes:
+    """Return a digest of the query without its limit, so pages can have different limits."""
+    asked = repr((query.concepts, query.mode, query.filters, query.weak, query.by, query.per_session, query.here))
+    asked += repr(query.also) if query.also else ""
+    return blake2b(asked.encode("utf-8", "replace"), digest_size=_DIGEST).digest()

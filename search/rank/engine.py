@@ -1,9 +1,20 @@
-"""Search engine, which returns ranked events for a query."""
+"""Search for quoted phrases: literal matches, or else matches with other forms of the same words.
 
+The text index contains stems without punctuation. Its best matches are therefore compared with the stored text.
+
+Weights of query tokens and adjacent-term pairs by inverse document frequency (IDF), for re-ranking.
+
+Embeddings of queries, computed by the model of the index and cached.
+
+Search engine, which returns ranked events for a query.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from math import inf
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,17 +23,241 @@ from ...archiver.store import Store
 from ...core.errors import ModelUnavailable
 from ...core.query import Filters, Mode
 from ...core.results import TimeExpression
+from ...core.text import readable
+from ...core.tokens import Memo
 from ..index.generation import Generations
-from ..index.matches import Floats, Integers, TextMatches, VectorMatches, among, distinct
+from ..index.indexed_texts import TextWindow, entry_windows
+from ..index.matches import Flags, Floats, Integers, Span, TextMatches, VectorMatches, among, distinct
 from ..index.snapshot import Snapshot
-from ..index.vector_segment import Array
-from ..model.embedding import Embedder
-from ..query.query_analysis import AnalyzedQuery, unquoted
-from .exact_phrases import ExactPhrases
-from .fusion import Event, Wording, fuse, joined
-from .idf_weights import adjacent_pairs, common_pairs, weighted_tokens
-from .query_embeddings import QueryEmbeddings
-from .ranked_events import PRESENT_SEMANTIC, PRESENT_WORDS, RankedEvents
+from ..index.text_index import Pairs
+from ..index.vector_index import Array
+from ..model.embedder import load, model_of
+from ..model.embedding import Embedder, TextEmbeddings, TokenVectors
+from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
+from ..query.tokenizer import composed, literal_pattern, spaced, stems
+from .fusion import PRESENT_SEMANTIC, PRESENT_WORDS, Event, RankedEvents, Wording, fuse, joined
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+_MOST, _FIRST = 2_000, 50
+"""Maximum and initial number of candidates to compare. Comparing the maximum takes 0.1 s."""
+_PHRASE_GROWTH = 4
+"""Factor by which the number of candidates grows while too few match."""
+_REMEMBERED = 64
+
+
+class _Key(NamedTuple):
+    """Cache key of the matches of phrases.
+
+    Attributes:
+        roles: Roles whose text is searched, or empty for all roles.
+        with_context: True if the preceding text that the index adds to short exchanges is searched too.
+        seq: Last change that the snapshot contained.
+    """
+
+    phrases: tuple[str, ...]
+    roles: tuple[str, ...]
+    with_context: bool
+    seq: int
+
+
+class ExactPhrases:
+    """Search for entries that contain all quoted phrases of a query."""
+
+    def __init__(self, store: Store, snapshot: Snapshot) -> None:
+        self._store, self._snapshot = store, snapshot
+        self._resolved = Memo[tuple[AnalyzedQuery, int], AnalyzedQuery](_REMEMBERED)
+        self._compared = Memo[_Key, _PhraseMatches](_REMEMBERED)
+
+    def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
+        """Classify each quoted phrase as exact, inexact or relaxed (see `AnalyzedQuery`), regardless of filters."""
+        return self._resolved.get_or_make((query, self._snapshot.seq), self._resolve)
+
+    def _resolve(self, key: tuple[AnalyzedQuery, int]) -> AnalyzedQuery:
+        query, _ = key
+        exact = tuple(phrase for phrase in query.phrases if self._occurs(phrase, (phrase,), (phrase,)))
+        known = tuple(phrase for phrase in query.phrases if phrase in exact or self._occurs(phrase, (phrase,)))
+        if len(known) > 1 and not self._occurs(query.text, known, exact):
+            exact = ()
+            known = known if self._occurs(query.text, known) else ()
+        return replace(
+            query,
+            phrases=known if query.in_sentence else query.phrases,
+            exact=exact,
+            inexact=tuple(phrase for phrase in known if phrase not in exact),
+            relaxed=tuple(phrase for phrase in query.phrases if phrase not in known) if query.in_sentence else (),
+        )
+
+    def _occurs(self, text: str, phrases: tuple[str, ...], exact: tuple[str, ...] = ()) -> bool:
+        return len(self.text(AnalyzedQuery(text, phrases, exact=exact), Filters(), 1)) > 0
+
+    def text(
+        self, query: AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
+    ) -> TextMatches:
+        """Return the best entries that contain all phrases. `among` restricts the search to these items."""
+        if not query.exact:
+            return self._snapshot.text(query, filters, limit, among)
+        key = _Key(query.exact, filters.roles, query.in_sentence, self._snapshot.seq)
+        compared, depth = self._compared.get_or_make(key, _PhraseMatches), min(max(limit, _FIRST), _MOST)
+        while True:
+            found = self._snapshot.text(query, filters, depth, among)
+            compared.add(self._store, found.key.tolist())
+            matching = found.where(compared.matching(found)).first(limit)
+            if len(matching) == limit or len(found) < depth or depth == _MOST:
+                return matching
+            depth = min(depth * _PHRASE_GROWTH, _MOST)
+
+
+class _PhraseMatches:
+    """Cache of the items that were searched, and of the entry locations whose text contains all phrases literally."""
+
+    def __init__(self, key: _Key) -> None:
+        self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
+        # Check the longest word of each phrase first. This is fast, and few inexact candidates contain it.
+        self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in key.phrases]
+        self._items, self._spans = set[int](), set[Span]()
+
+    def add(self, store: Store, items: Iterable[int]) -> None:
+        """Search for the phrases in the items that are not in the cache."""
+        new = set(items) - self._items
+        self._items |= new
+        for key, window in entry_windows(store, sorted(new), with_context=self._key.with_context):
+            if any(map(self._matches, self._texts(window))):
+                self._spans.add((key, window.start_line, window.end_line))
+
+    def matching(self, found: TextMatches) -> Flags:
+        """Return a flag per entry of `found`: True if the entry contains all phrases."""
+        return np.fromiter((span in self._spans for span in found.spans), bool, len(found))
+
+    def _texts(self, window: TextWindow) -> list[str]:
+        roles = self._key.roles
+        return [text for role, text in window.said if role in roles] if roles else [window.text]
+
+    def _matches(self, text: str) -> bool:
+        plain = composed(text)
+        small = plain.lower()
+        return all(word in small for word in self._words) and all(each.search(plain) for each in self._patterns)
+
+
+_TOKENS = 48
+"""Maximum number of query tokens to compare. One question in 50 has more tokens."""
+_PAIRS = 12
+"""Maximum number of adjacent-term pairs to compare. Pairs with a lower IDF do not improve results."""
+
+
+def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], float]) -> TokenVectors:
+    """Return the token embeddings of a query, scaled by the square root of the IDF of their words.
+
+    Tokens of weight 0 are left out. If all weights are 0, all tokens have the same weight. At most `_TOKENS`
+    tokens with the highest weights are kept. On a tie, earlier tokens are kept.
+    """
+    [tokens], [spans] = embeddings.tokens, embeddings.spans
+    if not len(tokens):
+        return tokens
+    read = readable(text)[: spans[-1][1]]
+    known: dict[str, float] = {}
+    by_character = np.zeros(len(read))
+    for word in WORD.finditer(read):
+        if word[0] not in known:
+            known[word[0]] = idf(word[0])
+        by_character[word.start() : word.end()] = known[word[0]]
+    weights = np.array([by_character[start:end].max(initial=0.0) for start, end in spans])
+    weights = np.sqrt(weights) if weights.any() else np.ones(len(tokens))
+    units = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+    kept = np.sort(np.argsort(-weights, kind="stable")[:_TOKENS])
+    kept = kept[weights[kept] > 0]
+    weighted: TokenVectors = (units[kept] * weights[kept, None]).astype(np.float32)
+    return weighted
+
+
+def adjacent_pairs(text: str, idf: Callable[[str], float]) -> Pairs:
+    """Return the pairs of adjacent terms with the highest IDF, with weights proportional to the IDF.
+
+    The weights add up to 1. The result is empty if no pair has a positive IDF.
+    """
+    weights = {pair: sum(map(idf, pair)) for pair in pairwise(stems(spaced(text)))}
+    best = sorted(weights, key=lambda pair: -weights[pair])[:_PAIRS]
+    total = sum(weights[pair] for pair in best)
+    return {pair: weights[pair] / total for pair in best} if total else {}
+
+
+def common_pairs(wordings: Sequence[Pairs]) -> Pairs:
+    """Return the pairs with the highest mean weights over several wordings, each with its mean weight."""
+    if len(wordings) == 1:
+        return wordings[0]
+    weights = Counter[tuple[str, str]]()
+    for pairs in wordings:
+        weights.update({pair: weight / len(wordings) for pair, weight in pairs.items()})
+    return dict(weights.most_common(_PAIRS))
+
+
+_RE_EMBED = "Run `palaver archive` to embed everything again."
+
+
+class QueryEmbeddings:
+    """Cache of query embeddings. The first query loads the model. All methods raise `ModelUnavailable`."""
+
+    def __init__(self, snapshot: Snapshot, embedder: Embedder) -> None:
+        self._snapshot, self._embedder = snapshot, embedder
+        self._known = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
+        self.hits = self.misses = 0
+        """Number of query texts whose embedding was cached, and of texts that had to be embedded."""
+
+    def in_background(self, texts: Sequence[str]) -> Callable[[], list[Array]]:
+        """Start a thread that embeds these texts, and return a function that waits for the vectors.
+
+        Text search can run meanwhile, because both computations release the GIL. The first query does not use a thread,
+        because loading the model holds the GIL.
+        """
+        cached = sum((self._snapshot.model, text) in self._known for text in texts)
+        self.hits, self.misses = self.hits + cached, self.misses + len(texts) - cached
+        if not self._known or cached == len(texts):
+            return partial(self.vectors, texts)
+        return self._thread.submit(self.vectors, texts).result
+
+    def vectors(self, texts: Sequence[str]) -> list[Array]:
+        """Return the unit vector of each text. Texts that are not cached are embedded in one batch."""
+        model = self.model()
+        missing = [text for text in dict.fromkeys(texts) if (model.name, text) not in self._known]
+        if len(missing) > 1:
+            for text, embedding in zip(missing, model.read(missing).singly(), strict=True):
+                self._known.put((model.name, text), embedding)
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> Array:
+        """Return the unit vector of a text."""
+        return self.of(text).vectors[0, :]
+
+    def mean_vector(self, texts: Sequence[str]) -> Array:
+        """Return the normalised sum of the vectors of these texts."""
+        if len(texts) == 1:
+            return self.vector(texts[0])
+        total = np.sum([self.vector(text) for text in texts], axis=0)
+        mean: Array = (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
+        return mean
+
+    def of(self, text: str) -> TextEmbeddings:
+        """Return the embeddings of a text."""
+        return self._known.get_or_make((self.model().name, text), lambda key: self.model().read([key[1]]))
+
+    def model(self) -> Embedder:
+        """Return the model of the index. Until all items are re-embedded, it can differ from the configured model."""
+        wanted = self._snapshot.model
+        if self._embedder.name != wanted:
+            self._embedder = load(model_of(wanted))
+        if self._embedder.name != wanted:
+            raise ModelUnavailable(
+                f"this version of Palaver does not include {wanted}, the model of the index", hint=_RE_EMBED
+            )
+        return self._embedder
+
+    @cached_property
+    def _thread(self) -> "ThreadPoolExecutor":
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(1)
+
 
 DEPTH = 200
 """Maximum number of text entries, and of vectors, whose scores are combined for a query."""

@@ -12,16 +12,15 @@ from msgspec import Struct
 from ...archiver.store import Embedding, Store
 from ...core.document import ChunkKind, DocumentFilter, StoredChunk
 from ...core.errors import ModelUnavailable
-from ...core.memory import Memory, StoredMemory
-from ...core.memory_filter import MemoryFilter
+from ...core.memory import Memory, MemoryFilter, StoredMemory
 from ...core.query import Filters, Mode
 from ..index.generation import Generations
-from ..index.standalone_texts import MEMORY, memory_parts
+from ..index.indexed_texts import MEMORY, memory_parts
 from ..model.embedding import Embedder
 from ..query.query_analysis import unquoted
 
 if TYPE_CHECKING:
-    from ..index.vector_segment import Array
+    from ..index.vector_index import Array
     from .engine import Engine
     from .fusion import Event
 
@@ -193,7 +192,7 @@ class MemoryFinder(_ItemFinder):
             embeddings = self._embedder.read(list(texts.values()))
         except ModelUnavailable:
             return None
-        from ..index.token_bits import stored
+        from ..index.vector_index import stored
 
         return MemoryVectors(self._embedder.name, dict(zip(texts, stored(embeddings), strict=True)))
 

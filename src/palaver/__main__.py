@@ -7,7 +7,7 @@ import sys
 
 def start() -> None:
     """Run the command line. Ctrl-C exits with status 130. After the command has finished, Ctrl-C has no effect."""
-    if os.environ.get("PALAVER_OWN_RUN"):  # See core/recursion.py, which is not loaded here.
+    if os.environ.get("PALAVER_OWN_RUN"):  # See core/home.py, which is not loaded here.
         return
     try:
         from .cli import main  # Ctrl-C is handled while this loads, too.

@@ -1,4 +1,4 @@
-"""Tests for resources, prompts and completions: agents/archive_handlers.py over a real archive in both eras."""
+"""Tests for resources, prompts and completions: agents/resources.py over a real archive in both eras."""
 
 import os
 import sys
@@ -22,15 +22,12 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from palaver.agents.archive_handlers import ArchiveHandlers
-from palaver.agents.archive_resources import latest_sessions
 from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
+from palaver.agents.resources import ArchiveHandlers, SessionWatch, completions, latest_sessions
 from palaver.agents.server import build
-from palaver.agents.session_watch import SessionWatch
 from palaver.agents.theo import THEO
 from palaver.agents.tool_calls import ToolContexts
 from palaver.agents.toolset import ServedTools, ServerConfig
-from palaver.agents.workflow_prompts import completions
 from palaver.core.home import Home
 from palaver.core.results import Hit
 from palaver.templates.render import Renderer
@@ -275,8 +272,8 @@ def test_the_watch_sees_the_addresses_that_clients_see(archive: Home, monkeypatc
         first, *others = latest_sessions(conversation)
         return first, first, *others
 
-    monkeypatch.setattr("palaver.agents.archive_handlers.SessionWatch", Watch)
-    monkeypatch.setattr("palaver.agents.archive_handlers.latest_sessions", with_duplicate)
+    monkeypatch.setattr("palaver.agents.resources.SessionWatch", Watch)
+    monkeypatch.setattr("palaver.agents.resources.latest_sessions", with_duplicate)
 
     async def run() -> None:
         handlers = ArchiveHandlers(CONVERSATION, ToolContexts(ServerConfig(archive, None, Renderer())))

@@ -1,8 +1,8 @@
-"""Tests for agents/archive_resources.py."""
+"""Tests for agents/resources.py."""
 
 from msgspec.structs import replace
 
-from palaver.agents.archive_resources import list_resources, session_address
+from palaver.agents.resources import list_resources, session_address
 
 from ..templates.samples import hit
 

@@ -1,4 +1,4 @@
-"""Tests for agents/confirmation.py: the user is asked before a deletion, in both eras."""
+"""Tests for agents/tool_calls.py: the user is asked before a deletion, in both eras."""
 
 import os
 import sys

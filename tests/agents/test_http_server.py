@@ -1,4 +1,4 @@
-"""Tests for `palaver mcp --http`: agents/http_server.py and agents/bearer_gate.py in a separate process."""
+"""Tests for `palaver mcp --http`: agents/http_server.py and agents/http_server.py in a separate process."""
 
 import fcntl
 import json
@@ -26,7 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged
 from mcp_types import ResourceListChangedNotification, TextContent
 
-from palaver.agents.bearer_gate import BearerGate, Message, load_token
+from palaver.agents.http_server import BearerGate, Message, load_token
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import ConfigInvalid
 from palaver.core.home import Home

@@ -36,7 +36,7 @@ UNLISTED = {
     "jinja2",
     "numpy",
     "onnxruntime",
-    "palaver.observe.learn",
+    "palaver.observe.pipeline",
     "palaver.observe.llm",
     "palaver.observe.rules.rule_extractor",
     "tokenizers",

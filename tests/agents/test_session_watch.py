@@ -1,4 +1,4 @@
-"""Tests for agents/session_watch.py: clients learn that the list of sessions changed."""
+"""Tests for agents/resources.py: clients learn that the list of sessions changed."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.subscriptions import ResourcesListChanged
 from mcp_types import ListResourcesResult, ResourceListChangedNotification
 
+from palaver.agents.resources import SessionWatch
 from palaver.agents.server import PalaverServer, watching
-from palaver.agents.session_watch import SessionWatch
 from palaver.core.errors import StoreBusy
 
 

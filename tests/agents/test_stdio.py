@@ -1,4 +1,4 @@
-"""Tests for agents/stdio.py: every line gets a reply."""
+"""Tests for agents/server.py: every line gets a reply."""
 
 import json
 from typing import Any

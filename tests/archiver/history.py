@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import NAMESPACE_OID, uuid5
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Source, Store, StoredExchange
 from palaver.core.conversation import Exchange, Session
 from palaver.core.home import Home
-from palaver.core.report import IngestReport
+from palaver.core.reports import IngestReport
 
 from .formats.claude_code.claude_lines import assistant, jsonl, text, user
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.ingest.ingest import Ingest

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.files.lines import split
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.formats.registry import by_agent
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths, of_this_user
+from palaver.archiver.lines import split
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.core.report import IngestReport
+from palaver.core.reports import IngestReport
 
 from .formats.chatgpt.test_chatgpt import conversation, node
 from .formats.container_files import database

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.files.lines import split
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.lines import split
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.core.report import IngestReport
+from palaver.core.reports import IngestReport
 
 from ..shared import SAMPLES, SHARED
 

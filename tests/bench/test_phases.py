@@ -11,7 +11,7 @@ from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.search.index.matches import Floats, VectorMatches
 from palaver.search.index.snapshot import Snapshot
-from palaver.search.index.vector_segment import Array
+from palaver.search.index.vector_index import Array
 from palaver.search.model.embedding import TokenVectors
 from palaver.search.rank import engine
 

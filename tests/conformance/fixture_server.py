@@ -11,8 +11,8 @@ from mcp_types import Prompt, PromptArgument
 
 from palaver.agents.conversation_tools import CONVERSATION
 from palaver.agents.http_server import serve_http
+from palaver.agents.resources import PROMPTS, WorkflowPrompt
 from palaver.agents.toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
-from palaver.agents.workflow_prompts import PROMPTS, WorkflowPrompt
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.templates.render import Renderer

@@ -1,11 +1,11 @@
-"""Tests of core/amount.py."""
+"""Tests of core/reports.py."""
 
 import re
 from importlib.resources import files
 
 import pytest
 
-from palaver.core.amount import grouped, many, size
+from palaver.core.reports import grouped, many, size
 
 
 @pytest.mark.parametrize(

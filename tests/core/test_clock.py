@@ -1,4 +1,4 @@
-"""Tests of core/clock.py."""
+"""Tests of core/conversation.py."""
 
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.clock import (
+from palaver.core.conversation import (
     current_day,
     day_end,
     day_start,

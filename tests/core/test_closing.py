@@ -1,8 +1,8 @@
-"""Tests of core/closing.py: a resource in a `with` block is closed at the end of the block."""
+"""Tests of core/config.py: a resource in a `with` block is closed at the end of the block."""
 
 import pytest
 
-from palaver.core.closing import Closing
+from palaver.core.config import Closing
 
 
 class Resource(Closing):

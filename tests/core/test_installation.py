@@ -1,4 +1,4 @@
-"""Tests of core/installation.py: commands that install into the environment of Palaver."""
+"""Tests of core/home.py: commands that install into the environment of Palaver."""
 
 import shlex
 import sys
@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import pytest
 
 from palaver import __version__
-from palaver.core import installation
-from palaver.core.installation import DISTRIBUTION, extra_command, install_command, upgrade_hint
+from palaver.core import home
+from palaver.core.home import DISTRIBUTION, extra_command, install_command, upgrade_hint
 
 
 def test_extra_is_installed_by_this_interpreter() -> None:
@@ -23,7 +23,7 @@ def test_environment_without_pip_uses_uv(monkeypatch: pytest.MonkeyPatch) -> Non
     def find_no_pip(name: str) -> object:
         return None if name == "pip" else find_spec(name)
 
-    monkeypatch.setattr(installation, "find_spec", find_no_pip)
+    monkeypatch.setattr(home, "find_spec", find_no_pip)
 
     assert extra_command("models").startswith(f"uv pip install --python {shlex.quote(sys.executable)} ")
 

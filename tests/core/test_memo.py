@@ -1,10 +1,10 @@
-"""Tests of core/memo.py: a cache computes each value once and has a maximum size."""
+"""Tests of core/tokens.py: a cache computes each value once and has a maximum size."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.memo import Memo
+from palaver.core.tokens import Memo
 
 
 def test_value_is_computed_once() -> None:

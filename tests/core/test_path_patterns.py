@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from palaver.core.path_patterns import fits, is_pattern
+from palaver.core.query import fits, is_pattern
 
 
 @pytest.mark.parametrize(

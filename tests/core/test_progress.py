@@ -1,6 +1,6 @@
-"""Tests of core/progress.py."""
+"""Tests of core/runtime.py."""
 
-from palaver.core.progress import Progress, Reporter, silent
+from palaver.core.runtime import Progress, Reporter, silent
 
 
 def test_silent_fits_both_callback_types() -> None:

@@ -1,4 +1,4 @@
-"""Tests of core/project.py: projects are identified by git remote or path, never by folder name."""
+"""Tests of core/home.py: projects are identified by git remote or path, never by folder name."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.project import identity_of, is_in_project, main_worktree, project_name, root_of, working_folders
+from palaver.core.home import identity_of, is_in_project, main_worktree, project_name, root_of, working_folders
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.clock import day_end, day_start
+from palaver.core.conversation import day_end, day_start
 from palaver.core.errors import (
     ConceptCount,
     FilterNotAllowed,

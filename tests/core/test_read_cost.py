@@ -3,8 +3,7 @@
 import pytest
 
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.core.read_cost import ASIDE_MAX, EXCERPT_BUDGET, RESULTS_MAX, read_cost, turn_costs
-from palaver.core.results import BUDGET
+from palaver.core.results import ASIDE_MAX, BUDGET, EXCERPT_BUDGET, RESULTS_MAX, read_cost, turn_costs
 from palaver.core.tokens import count
 
 

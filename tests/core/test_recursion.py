@@ -1,8 +1,8 @@
-"""Tests of core/recursion.py."""
+"""Tests of core/home.py."""
 
 import pytest
 
-from palaver.core.recursion import OWN_PROMPT_MARK, is_own_command, is_own_prompt, is_own_tool, without_recalled
+from palaver.core.home import OWN_PROMPT_MARK, is_own_command, is_own_prompt, is_own_tool, without_recalled
 
 
 @pytest.mark.parametrize(

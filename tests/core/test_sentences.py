@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.sentences import headline, sentences, strip_markdown, truncate, without_opener
+from palaver.core.text import headline, sentences, strip_markdown, truncate, without_opener
 
 
 def test_markdown_becomes_plain() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.clock import day_end, day_start
+from palaver.core.conversation import day_end, day_start
 from palaver.core.errors import InvalidDate, InvalidInput
 from palaver.core.time_expressions import between, date_range, end_of, start_of
 

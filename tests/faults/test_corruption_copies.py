@@ -9,14 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from palaver.archiver.copies.checksums import BLOCK
-from palaver.archiver.copies.compressor import CopyCompressor
-from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.copies.exporter import Exporter
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.copies.verification import CopyCompressor, CopyVerifier
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.store.tombstone_file import KeyLost
+from palaver.archiver.store.tombstone_table import KeyLost
 from palaver.cli import main
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home

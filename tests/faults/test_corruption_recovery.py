@@ -11,15 +11,13 @@ import pytest
 from palaver.archiver.ingest.transcripts import Transcript
 from palaver.archiver.store import Store
 from palaver.archiver.store.backups import Backups, day_of
-from palaver.core.checkup import HealthProblem
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.core.progress import silent
-from palaver.core.report import Unsearched
+from palaver.core.reports import HealthProblem, Unsearched
+from palaver.core.runtime import silent
 from palaver.observe.upkeep.consistency import check_consistency
-from palaver.observe.upkeep.health_check import diagnose
-from palaver.observe.upkeep.health_context import HealthContext
+from palaver.observe.upkeep.health_check import HealthContext, diagnose
 
 from .test_corruption_database import PAGE, cut, flip, pages, zero
 

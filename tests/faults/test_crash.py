@@ -13,9 +13,9 @@ import pytest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.core.progress import silent
 from palaver.core.query import Query
 from palaver.core.results import Hit
+from palaver.core.runtime import silent
 from palaver.observe import pipeline
 from palaver.search import archive_search
 from palaver.search.index.generation import Generations

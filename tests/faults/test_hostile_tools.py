@@ -11,7 +11,7 @@ from palaver.agents.historian_tools import HISTORIAN, HistorianContext
 from palaver.agents.theo import THEO
 from palaver.agents.theo.theo_context import TheoContext
 from palaver.agents.toolset import ServerConfig, Tool, ToolReply, Toolset
-from palaver.archiver.deletion.selector import Selector
+from palaver.archiver.deletion.suppression import Selector
 from palaver.cli import main
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput, PalaverError

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.store import Source, Store
 from palaver.core.home import Home
 from palaver.search.index.generation import Generations

@@ -19,7 +19,8 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
-from palaver.observe import observe_pending, pipeline
+from palaver.observe import pipeline
+from palaver.observe import pipeline as observe_pending
 from palaver.observe.memory import MemoryCore, memory_core
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch

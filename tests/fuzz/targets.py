@@ -10,18 +10,16 @@ from typing import Final
 
 import orjson
 
-from palaver.archiver.files import lines
+from palaver.archiver import lines
 from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.reading.parsing import parse
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.redaction.redactor import find_secrets, normal_form
-from palaver.core.clock import parse_instant, show_instant, show_minute
-from palaver.core.conversation import ResumePoint
+from palaver.core.conversation import ResumePoint, parse_instant, show_instant, show_minute
 from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters, Query
 from palaver.core.time_expressions import date_range
-from palaver.search.index.text_entry import TextEntry
-from palaver.search.index.text_index import TextIndex
+from palaver.search.index.text_index import TextEntry, TextIndex
 
 SPOKEN: Final = "The lease is taken by flock; see archiver/leases.py and ERR_42 in München, 東京 and the café"
 TODAY: Final = date(2026, 3, 4)

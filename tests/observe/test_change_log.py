@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import Entity
-from palaver.core.progress import silent
-from palaver.observe.observe_pending import observe_pending
+from palaver.core.runtime import silent
+from palaver.observe.pipeline import observe_pending
 from palaver.search.index import indexed_texts
 
 from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user

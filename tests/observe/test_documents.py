@@ -6,9 +6,8 @@ import pytest
 
 from palaver.archiver.store import QueuedFile, Store
 from palaver.core.home import Home
-from palaver.observe.background.index_schedule import IndexSchedule
-from palaver.observe.background.index_worker import update_index
-from palaver.observe.background.worker_process import WorkerResult
+from palaver.observe.background.index_worker import WorkerResult, update_index
+from palaver.observe.background.schedule import IndexSchedule
 from palaver.observe.pipeline import Pipeline
 from palaver.search.document_library import DocumentLibrary
 

@@ -6,13 +6,12 @@ import pytest
 from msgspec import json
 
 from palaver.archiver.store import Entity
-from palaver.core.clock import now
+from palaver.core.conversation import now
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.background import index_worker
-from palaver.observe.background.index_worker import update_index
-from palaver.observe.background.worker_process import WorkerResult
-from palaver.observe.learn import Learned, learn
+from palaver.observe.background.index_worker import WorkerResult, update_index
+from palaver.observe.pipeline import Learned, learn
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import load
@@ -79,7 +78,7 @@ def test_unused_memories_lose_confidence(history: History, monkeypatch: pytest.M
 
 def test_texts_are_published_while_more_are_observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches index few unpublished texts in memory, because observed exchanges are published before all are."""
-    monkeypatch.setattr("palaver.observe.observe_pending._BATCH", 2)
+    monkeypatch.setattr("palaver.observe.pipeline._BATCH", 2)
     monkeypatch.setattr("palaver.search.index.indexer._TAIL", 3)
     history = SaidHistory(tmp_path)
     for number in range(6):

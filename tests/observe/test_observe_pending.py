@@ -4,9 +4,9 @@ import pytest
 
 from palaver.core.conversation import Exchange, Session
 from palaver.observe import rules
-from palaver.observe.observe_pending import observe_pending
+from palaver.observe.pipeline import observe_pending
 from palaver.observe.rules import rule_extractor
-from palaver.observe.rules.verification import VerifiedObservations
+from palaver.observe.rules.exchange_analysis import VerifiedObservations
 
 from ..search.history import History, Said, learned
 
@@ -29,7 +29,7 @@ def test_everything_is_observed_once(archive: History) -> None:
     """Every exchange is processed exactly once, batch by batch."""
     progress: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("palaver.observe.observe_pending._BATCH", 2)
+        patch.setattr("palaver.observe.pipeline._BATCH", 2)
         assert observe_pending(archive.store, lambda done, total: progress.append((done, total))) == 5
 
     assert progress == [(0, 5), (2, 5), (4, 5), (5, 5)]
@@ -95,7 +95,7 @@ def test_an_exchange_that_changes_meanwhile_is_observed_again(
 
 def test_extraction_can_be_interrupted(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Extraction stops after the current batch on request, and the next run continues there."""
-    monkeypatch.setattr("palaver.observe.observe_pending._BATCH", 2)
+    monkeypatch.setattr("palaver.observe.pipeline._BATCH", 2)
     answers = iter([False, True])
 
     assert observe_pending(archive.store, silent, lambda: next(answers)) == 2

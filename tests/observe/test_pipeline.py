@@ -11,7 +11,7 @@ from palaver.archiver.store import ARCHIVER, LEARNER, Store
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.core.report import Report
+from palaver.core.reports import Report
 from palaver.observe import pipeline
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import archive_status

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.config import Config, write_settings
+from palaver.core.conversation import Origin
 from palaver.core.home import DEMO, Home
-from palaver.core.injection import HookEvent
 from palaver.core.memory import Memory
-from palaver.core.origin import Origin
+from palaver.core.reports import HookEvent
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from palaver import __version__
+from palaver.agents.clients.client_table import ServerEntry
 from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text
-from palaver.agents.clients.server_entry import ServerEntry
-from palaver.agents.hooks.hook_answer import BUDGETS
+from palaver.agents.hooks.hooks import BUDGETS
 from palaver.archiver.store import Store
 from palaver.core.config import Config, write_settings
 from palaver.core.home import DEMO, Home, is_read_only_mode
-from palaver.core.injection import HookEvent
+from palaver.core.reports import HookEvent
 from palaver.core.tokens import count
 
 from .. import demo, unprivileged

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -15,8 +15,7 @@ from palaver.core.errors import InvalidLineRange, PathOutsideArchive, StoreMissi
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import IDS_MAX, Query
-from palaver.core.read_cost import EXCERPT_BUDGET
-from palaver.core.results import TranscriptExcerpt
+from palaver.core.results import EXCERPT_BUDGET, TranscriptExcerpt
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Document, Store
-from palaver.core.code import SymbolMatch
-from palaver.core.document import Chunk, ChunkKind, DocumentFilter
+from palaver.core.document import Chunk, ChunkKind, DocumentFilter, SymbolMatch
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.search.code_search import CodeSearch

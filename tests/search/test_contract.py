@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home
 from palaver.core.query import IDS_MAX, Filters, Grouping, Mode, Query
-from palaver.search.archive_search import ArchiveSearch
-from palaver.search.search_index import SearchIndex
+from palaver.search.archive_search import ArchiveSearch, SearchIndex
 
 from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.document_roots import DocumentRoots, usual_roots
+from palaver.archiver.documents.document_folders import DocumentRoots, usual_roots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.document import ChunkKind, DocumentFilter, StoredChunk

@@ -1,11 +1,10 @@
-"""Tests of templates/dialogue.py."""
+"""Tests of templates/environment.py."""
 
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.core.read_cost import RESULT_MIN, RESULTS_MAX, result_limit
-from palaver.core.results import StartedSubagent
-from palaver.templates.dialogue import Step, count_results, dialogues
+from palaver.core.results import RESULT_MIN, RESULTS_MAX, StartedSubagent, result_limit
+from palaver.templates.environment import Step, count_results, dialogues
 
 from .samples import exchange
 

@@ -10,20 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.checkup import RebuildReport
-from palaver.core.clock import day_end, day_start
-from palaver.core.code import CodeLine, CodeLines, EditBasis, EditedUnit, Symbol, SymbolMatch, Symbols, UnitEdit
+from palaver.core.conversation import day_end, day_start
+from palaver.core.document import CodeLine, CodeLines, EditBasis, EditedUnit, Symbol, SymbolMatch, Symbols, UnitEdit
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
-from palaver.core.report import (
+from palaver.core.reports import (
     Compression,
     Exported,
     ExportedFile,
     FileProblem,
     IngestReport,
     LineCount,
+    ReadingCosts,
+    RebuildReport,
     Report,
     StageState,
+    Stats,
     Status,
 )
 from palaver.core.results import (
@@ -38,7 +40,6 @@ from palaver.core.results import (
     UnknownName,
     ZeroResultExplanation,
 )
-from palaver.core.spending import ReadingCosts, Stats
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 

@@ -1,10 +1,10 @@
 """Every word in the status has a legend."""
 
-from palaver.archiver.files.lines import Reason
-from palaver.archiver.formats.record_events import SkipReason
+from palaver.archiver.formats.transcript_format import SkipReason
+from palaver.archiver.lines import Reason
 from palaver.archiver.store.source_table import DELETED
-from palaver.core.recursion import Own
-from palaver.templates.status_legend import OUTCOMES, STEPS, outcomes, step
+from palaver.core.home import Own
+from palaver.templates.environment import OUTCOMES, STEPS, outcomes, step
 
 
 def test_every_outcome_has_a_meaning() -> None:

@@ -1,4 +1,4 @@
-"""Tests of templates/units.py."""
+"""Tests of templates/environment.py."""
 
 import plistlib
 import re
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.templates.units import launchd_agent, systemd_unit
+from palaver.templates.environment import launchd_agent, systemd_unit
 
 PROGRAM = '/opt/with space/pala"ver%h'
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

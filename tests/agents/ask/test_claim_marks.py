@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.agents.ask.claim_marks import NO_SOURCE, NOT_READ, ids_in, mark_claims, unwrapped
-from palaver.core.cited_answer import CitedSource
+from palaver.agents.ask.citation_check import NO_SOURCE, NOT_READ, ids_in, mark_claims, unwrapped
+from palaver.core.results import CitedSource
 
 KNOWN = (
     CitedSource("obs-7", path="claude-code/x.jsonl", start_line=1, end_line=2),

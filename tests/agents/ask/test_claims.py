@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.agents.ask.claims import claims_of, is_statement, sentences_of
+from palaver.agents.ask.citation_check import claims_of, is_statement, sentences_of
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.results import Detail
 

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from palaver.agents.ask import command_findings
-from palaver.agents.ask.command_findings import find_commands
-from palaver.agents.ask.metered_archive import MeteredArchive
+from palaver.agents.ask import evidence_search
+from palaver.agents.ask.evidence_search import MeteredArchive, find_commands
 from palaver.archiver.store import Store
-from palaver.core.cited_answer import FindingKind
-from palaver.core.commands import ProjectCommand
 from palaver.core.query import Filters
+from palaver.core.reports import ProjectCommand
+from palaver.core.results import FindingKind
 from palaver.observe.commands.project_commands import project_commands
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
@@ -71,7 +70,7 @@ def test_projects_keep_the_order_of_their_first_command(
     def listing(*_: object) -> list[ProjectCommand]:
         return listed
 
-    monkeypatch.setattr(command_findings, "project_commands", listing)
+    monkeypatch.setattr(evidence_search, "project_commands", listing)
 
     found = find_commands(metered, "how do I run the tests", Filters(), "").found
     assert [each.command for each in found] == ["a1", "b1"]
@@ -102,7 +101,7 @@ def test_only_the_current_project_is_searched_before_all_projects(
         read.append(tuple(wanted))
         return project_commands(store, task, wanted)
 
-    monkeypatch.setattr(command_findings, "project_commands", reading)
+    monkeypatch.setattr(evidence_search, "project_commands", reading)
     find_commands(MeteredArchive(archive, renderer), "how do I run the tests", Filters(projects=projects), here)
 
     assert read == scans

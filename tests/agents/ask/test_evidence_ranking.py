@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from palaver.agents.ask.claims import claims_of
-from palaver.agents.ask.evidence_ranking import ranked
+from palaver.agents.ask.citation_check import claims_of
+from palaver.agents.ask.evidence_search import ranked
 from palaver.agents.ask.relevance import Relevance
 
 from .test_claims import DETAIL

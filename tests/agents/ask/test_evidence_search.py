@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.agents.ask.evidence_search import find_evidence
+from palaver.agents.ask.evidence_search import MeteredArchive, find_evidence
 from palaver.agents.ask.extractive_answer import extractive_answer
-from palaver.agents.ask.metered_archive import MeteredArchive
-from palaver.core.cited_answer import AnswerLabel
 from palaver.core.home import Home
 from palaver.core.query import Filters, HitKind, Query
-from palaver.core.results import Detail, Results
+from palaver.core.results import AnswerLabel, Detail, Results
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.document_library import DocumentLibrary
 from palaver.templates.render import Renderer

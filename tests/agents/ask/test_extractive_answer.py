@@ -12,11 +12,10 @@ from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answe
 from palaver.agents.ask.question_plan import plan
 from palaver.agents.ask.relevance import Relevance
 from palaver.archiver.store import Store
-from palaver.core.cited_answer import AnswerLabel, CitedAnswer, FindingKind
-from palaver.core.clock import show_day
+from palaver.core.conversation import show_day
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
-from palaver.core.results import Detail, Results, TranscriptExcerpt
+from palaver.core.results import AnswerLabel, CitedAnswer, Detail, FindingKind, Results, TranscriptExcerpt
 from palaver.core.tokens import count
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer

@@ -2,10 +2,9 @@
 
 from msgspec.structs import replace
 
-from palaver.agents.ask.finding_conflicts import with_conflicts
-from palaver.core.cited_answer import CitedSource, Finding, FindingKind
+from palaver.agents.ask.extractive_answer import with_conflicts
 from palaver.core.observation import ObservationType
-from palaver.core.results import Detail, ReplacedBy
+from palaver.core.results import CitedSource, Detail, Finding, FindingKind, ReplacedBy
 
 from .test_claims import DETAIL
 

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.agents.ask.finding_kinds import kind_of
-from palaver.core.cited_answer import FindingKind
+from palaver.agents.ask.findings import kind_of
 from palaver.core.observation import ObservationType
+from palaver.core.results import FindingKind
 
 from .test_claims import DETAIL
 

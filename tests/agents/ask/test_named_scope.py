@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.agents.ask.named_scope import named_scope
+from palaver.agents.ask.findings import named_scope
 from palaver.core.query import Filters
 
 PROJECTS = ("cipher-box", "cli", "test", "entire-sem", "site2", "")

@@ -7,11 +7,11 @@ from typing import TypeAlias
 import pytest
 
 from palaver.agents.ask.extractive_answer import extractive_answer
-from palaver.agents.ask.reversals import newest_first
+from palaver.agents.ask.relevance import newest_first
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.core.cited_answer import CitedAnswer
 from palaver.core.home import Home
 from palaver.core.query import Query
+from palaver.core.results import CitedAnswer
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.json_output import results_json

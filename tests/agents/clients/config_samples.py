@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from palaver.agents.clients import json_text
+from palaver.agents.clients import config_format
 from palaver.agents.clients.client_table import Client
 
 RICH = {
@@ -246,7 +246,7 @@ def values(client: Client) -> dict[str, Any]:
         case "yaml":
             found = yaml.safe_load(text)
         case _:
-            found = json_text.read(text)
+            found = config_format.read(text)
     return found
 
 

@@ -8,8 +8,7 @@ The process is killed before its N-th change of the disk. If it makes fewer chan
 import sys
 
 from palaver.agents.clients.client_setup import apply, plan, plan_removal
-from palaver.agents.clients.client_table import find_client
-from palaver.agents.clients.server_entry import ServerEntry
+from palaver.agents.clients.client_table import ServerEntry, find_client
 
 from ...archiver.copies.compression_worker import change
 from ...crash_injection import run_with_crash

@@ -1,4 +1,4 @@
-"""Tests of agents/clients/client_file.py: interrupted and failed writes."""
+"""Tests of agents/clients/client_setup.py: interrupted and failed writes."""
 
 import errno
 import os
@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from palaver.agents.clients.client_file import backup_of, read_config, remove_config, write_config
-from palaver.agents.clients.client_setup import apply, plan, plan_removal
+from palaver.agents.clients.client_setup import (
+    apply,
+    backup_of,
+    plan,
+    plan_removal,
+    read_config,
+    remove_config,
+    write_config,
+)
 from palaver.agents.clients.client_table import find_client
 from palaver.core.errors import ClientConfigUnusable
 
@@ -75,7 +82,7 @@ def test_a_failed_write_keeps_the_file(failing: str, monkeypatch: pytest.MonkeyP
 _WITHOUT_RIGHTS = """
 import sys
 from pathlib import Path
-from palaver.agents.clients.client_file import read_config, remove_config, write_config
+from palaver.agents.clients.client_setup import read_config, remove_config, write_config
 from palaver.core.errors import ClientConfigUnusable
 path = Path(sys.argv[1])
 for work in (lambda: write_config(path, b"new"), lambda: remove_config(path), lambda: read_config(path)):

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from palaver.agents.clients import json_text
-from palaver.agents.clients.client_file import backup_of
-from palaver.agents.clients.client_setup import ConfigChange, apply, plan, plan_removal, snippet
-from palaver.agents.clients.client_table import CLIENTS, Client, find_client
-from palaver.agents.clients.server_entry import ServerEntry
+from palaver.agents.clients import config_format
+from palaver.agents.clients.client_setup import ConfigChange, apply, backup_of, plan, plan_removal, snippet
+from palaver.agents.clients.client_table import CLIENTS, Client, ServerEntry, find_client
 from palaver.core.errors import ChangedMeanwhile, ClientConfigUnusable
 
 from .config_samples import BROKEN, RICH, entry, launch, values, write
@@ -214,7 +212,7 @@ def test_an_entry_is_updated(client: Client) -> None:
     write(client.path, RICH[client.name])
     install(client)
     text, own = client.path.read_text("utf-8"), {"note": "mine"}
-    form = {"json": json_text}.get(client.format)
+    form = {"json": config_format}.get(client.format)
     if form is not None:
         text = form.put(text, (client.section, "palaver", "note"), "mine")
         text = form.put(text, (client.section, "palaver", client.shape.env, "DEBUG"), "1")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from palaver.agents.clients.client_setup import ConfigChange, apply
+from palaver.agents.clients.client_table import ServerEntry
 from palaver.agents.clients.companion_files import (
+    MARK,
     SKILL_FILES,
     CompanionFile,
     has_hook_file,
@@ -19,10 +21,8 @@ from palaver.agents.clients.companion_files import (
     plan_file,
     plan_file_removal,
 )
-from palaver.agents.clients.companion_texts import MARK
-from palaver.agents.clients.server_entry import ServerEntry
 from palaver.core.errors import ClientConfigUnusable, InvalidInput
-from palaver.core.injection import HookEvent
+from palaver.core.reports import HookEvent
 
 from ... import demo
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from palaver.agents.ask.agent_definition import agent_definition
-from palaver.agents.clients.companion_texts import (
+from palaver.agents.clients.companion_files import (
     COMMANDS,
     MARK,
     codex_agent,

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.agents.clients import json_text, toml_text
-from palaver.agents.clients.client_file import backup_of
-from palaver.agents.clients.client_setup import apply, plan, plan_removal
-from palaver.agents.clients.client_table import Client, find_client
-from palaver.agents.clients.server_entry import ServerEntry
+from palaver.agents.clients import config_format, toml_text
+from palaver.agents.clients.client_setup import apply, backup_of, plan, plan_removal
+from palaver.agents.clients.client_table import Client, ServerEntry, find_client
 
 from .config_samples import write
 
@@ -85,7 +83,7 @@ def toml_files(draw: st.DrawFn) -> str:
 
 
 GENERATED = {"cursor": json_files(), "codex": toml_files()}
-READERS = {"json": json_text, "toml": toml_text}
+READERS = {"json": config_format, "toml": toml_text}
 generated = pytest.mark.parametrize("client", [find_client(name) for name in GENERATED], ids=lambda each: each.name)
 examples = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -131,11 +129,11 @@ def test_removal_restores_any_file(
 @given(text=json_files(), server=ENTRIES)
 def test_json_without_a_backup_loses_only_the_entry(text: str, server: ServerEntry) -> None:
     """Dropping what was put restores a JSON text except for white space, also without the previous text."""
-    values = json_text.read(text)
+    values = config_format.read(text)
     place = ("mcpServers", "palaver") if values.get("mcpServers") else ("palaver",)
-    changed = json_text.put(text, place, {"command": server.command})
+    changed = config_format.put(text, place, {"command": server.command})
 
-    assert "".join(json_text.drop(changed, place).split()) == "".join((text if text.strip() else "{}").split())
+    assert "".join(config_format.drop(changed, place).split()) == "".join((text if text.strip() else "{}").split())
 
 
 @examples
@@ -143,11 +141,11 @@ def test_json_without_a_backup_loses_only_the_entry(text: str, server: ServerEnt
 def test_no_text_breaks_the_json_editor(text: str) -> None:
     """Any text is either refused, or gets the entry and nothing else."""
     try:
-        before = json_text.read(text)
-        changed = json_text.put(text, ("mcpServers", "palaver"), {})
+        before = config_format.read(text)
+        changed = config_format.put(text, ("mcpServers", "palaver"), {})
     except ValueError:
         return
-    assert json_text.read(changed) == {**before, "mcpServers": {**before.get("mcpServers", {}), "palaver": {}}}
+    assert config_format.read(changed) == {**before, "mcpServers": {**before.get("mcpServers", {}), "palaver": {}}}
 
 
 def test_the_generated_files_are_below_the_home(home: Path) -> None:

@@ -10,8 +10,7 @@ from mcp.client.client import Client as McpClient
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from palaver.agents.clients.client_setup import apply, plan
-from palaver.agents.clients.client_table import CLIENTS, find_client
-from palaver.agents.clients.server_entry import docker_server, own_server
+from palaver.agents.clients.client_table import CLIENTS, docker_server, find_client, own_server
 from palaver.core.home import Home
 
 from ... import demo

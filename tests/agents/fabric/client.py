@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from palaver.agents.fabric import FABRIC, FabricContext
 from palaver.agents.server import build
 from palaver.agents.toolset import ServedTools, ServerConfig
-from palaver.core.clock import now
+from palaver.core.conversation import now
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from palaver.agents.fabric.current_tool import BUDGET
+from palaver.agents.fabric.orient_tool import BUDGET
 from palaver.templates.truncation import json_cost
 
 from ..rag.test_examples import odd

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from palaver.agents.fabric.event_capture import looks_failed
-from palaver.core.clock import now, parse_instant
+from palaver.agents.fabric.event_tool import looks_failed
+from palaver.core.conversation import now, parse_instant
 
 from ...observe.commands.shell_history import MISSING, ShellHistory
 from ..rag.test_examples import odd

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from palaver.core.memory import Relation
-from palaver.core.progress import silent
+from palaver.core.runtime import silent
 from palaver.observe.memory import MemoryCore
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer

@@ -1,8 +1,8 @@
-"""Tests for agents/fabric/layer_router.py."""
+"""Tests for agents/fabric/layer_tools.py."""
 
 import pytest
 
-from palaver.agents.fabric.layer_router import Layer, route
+from palaver.agents.fabric.layer_tools import Layer, route
 
 
 @pytest.mark.parametrize(

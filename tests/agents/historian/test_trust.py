@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.store import Store
+from palaver.core.conversation import Origin
 from palaver.core.memory import Memory
-from palaver.core.origin import Origin
 
 from .client import Agent
 

@@ -1,14 +1,13 @@
-"""Tests of agents/hooks/hook_answer.py: projects without hooks."""
+"""Tests of agents/hooks/hooks.py: projects without hooks."""
 
 import json
 from pathlib import Path
 
-from palaver.agents.hooks.hook_answer import HookAnswer, HookPlace, answer
-from palaver.agents.hooks.hook_call import HookCall
+from palaver.agents.hooks.hooks import HookAnswer, HookCall, HookPlace, answer
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
-from palaver.core.injection import HookEvent
+from palaver.core.reports import HookEvent
 
 
 def injected(home: Home, folder: str, off: tuple[str, ...]) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from palaver.agents.hooks.hook_call import INPUT_MAX, HookCall
-from palaver.core.injection import HookEvent
+from palaver.agents.hooks.hooks import INPUT_MAX, HookCall
+from palaver.core.reports import HookEvent
 
 
 def parsed(event: HookEvent, **fields: Any) -> HookCall | None:

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from palaver.agents.hooks.hook_answer import BUDGETS, HookAnswer, HookPlace
-from palaver.agents.hooks.hook_call import HookCall
-from palaver.agents.hooks.tool_hook import tool_text
+from palaver.agents.hooks.hooks import BUDGETS, HookAnswer, HookCall, HookPlace, tool_text
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
-from palaver.core.injection import HookEvent
+from palaver.core.reports import HookEvent
 from palaver.core.tokens import count
 
 from ...observe.commands.shell_history import MISSING, ShellHistory
@@ -59,7 +57,7 @@ def test_paths_are_relative_to_the_folder_of_the_project(home: Home, monkeypatch
     def cost(_store: Store, _sessions: object, _command: str, root: str) -> None:
         roots.append(root)
 
-    monkeypatch.setattr("palaver.agents.hooks.tool_hook.command_cost", cost)
+    monkeypatch.setattr("palaver.agents.hooks.hooks.command_cost", cost)
     answer(home, command="npm test", cwd=f"{ROOT}/src")
 
     assert roots == [ROOT]

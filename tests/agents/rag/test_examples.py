@@ -6,7 +6,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from palaver.core.memory import Memory, MemoryState, Relation
-from palaver.core.progress import silent
+from palaver.core.runtime import silent
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import DEFAULT_MODEL, load

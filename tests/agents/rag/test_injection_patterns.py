@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from palaver.agents.rag.injection_patterns import SuspectedInjection, refuse_injection, risks
+from palaver.agents.rag.level_classifier import SuspectedInjection, refuse_injection, risks
 
 
 @pytest.mark.parametrize(

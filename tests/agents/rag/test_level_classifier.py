@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.agents.rag.level_classifier import classify
-from palaver.core.context_level import Category, ContextLevel
+from palaver.core.memory import Category, ContextLevel
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from palaver.core.conversation import Origin
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.core.origin import Origin
 from palaver.observe.memory import MemoryCore
 from palaver.observe.mnemonics import ProjectMemories
 

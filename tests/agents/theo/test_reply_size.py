@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.agents.json_reply import BUDGET, truncated
+from palaver.agents.toolset import BUDGET, truncated
 from palaver.archiver.store import Store
 from palaver.core import tokens
 from palaver.core.home import Home

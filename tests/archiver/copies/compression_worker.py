@@ -23,8 +23,8 @@ def change(event: str, called: object) -> bool:
 
 
 def ingest_and_compress(folder: Path, root: Path) -> None:
-    from palaver.archiver.copies.compressor import CopyCompressor
-    from palaver.archiver.copies.raw import RawArchive
+    from palaver.archiver.copies.raw_copy import RawArchive
+    from palaver.archiver.copies.verification import CopyCompressor
     from palaver.archiver.ingest.ingest import Ingest
     from palaver.archiver.ingest.transcripts import in_paths
     from palaver.archiver.store import Store

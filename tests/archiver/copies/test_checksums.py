@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.copies import checksums
 from palaver.archiver.copies.checksums import BLOCK, Checksums, checksums_of
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.core.errors import CopyDamaged
 
 from ..history import ORIGINAL, History, talk

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import compressor
-from palaver.archiver.copies.compressor import QUIET, CopyCompressor
+from palaver.archiver.copies import verification
 from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copy
+from palaver.archiver.copies.verification import QUIET, CopyCompressor
 from palaver.archiver.store import Store
-from palaver.core import clock
-from palaver.core.report import Compression
+from palaver.core import conversation
+from palaver.core.reports import Compression
 
 from ... import crash_injection
 from ..history import FORK, ORIGINAL, History, talk
@@ -36,7 +36,7 @@ def test_inactive_copies_are_compressed(history: History) -> None:
     quiet = history.write(talk("quiet"), ORIGINAL)
     for name, age in (("just", QUIET - 60_000), ("ahead", -QUIET)):
         path = history.write(talk(name, session=name), name)
-        history.touch(path, (clock.now() - age) // 1000 - 1_700_000_000)
+        history.touch(path, (conversation.now() - age) // 1000 - 1_700_000_000)
     history.ingest()
     before = history.dump()
 
@@ -154,7 +154,7 @@ def test_temporary_files_of_an_interrupted_run_are_deleted(history: History) -> 
 
 def test_files_that_agents_compressed_stay_as_they_are(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that the agent has already compressed are not compressed again."""
-    monkeypatch.setattr(compressor, "_ALREADY_COMPRESSED", {".jsonl"})
+    monkeypatch.setattr(verification, "_ALREADY_COMPRESSED", {".jsonl"})
     history.write(talk("one"))
     history.ingest()
 

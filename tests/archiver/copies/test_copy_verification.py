@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import copy_verification, raw
-from palaver.archiver.copies.compressor import CopyCompressor
-from palaver.archiver.copies.copy_verification import CopyVerifier
-from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.copies.rewriting import remove_leftovers
+from palaver.archiver.copies import raw_copy, verification
+from palaver.archiver.copies.raw_copy import Copy, remove_leftovers
+from palaver.archiver.copies.verification import CopyCompressor, CopyVerifier
 from palaver.archiver.store import ARCHIVER
 from palaver.archiver.store.source_table import SourceTable
-from palaver.core.clock import now
+from palaver.core.conversation import now
 from palaver.core.errors import CopyDamaged
-from palaver.core.report import VerifiedCopies
+from palaver.core.reports import VerifiedCopies
 
 from ..history import FORK, ORIGINAL, History, talk
 
@@ -37,7 +35,7 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def verify(history: History, budget: float = copy_verification.BUDGET) -> VerifiedCopies:
+def verify(history: History, budget: float = verification.VERIFY_SECONDS) -> VerifiedCopies:
     return CopyVerifier(history.store, history.raw).run(budget)
 
 
@@ -56,7 +54,7 @@ def test_each_copy_is_verified_once_a_week(history: History, monkeypatch: pytest
     assert verify(history) == VerifiedCopies()
     assert history.store.sources.verification_state()[0] == 3
 
-    monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK + 1)
+    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK + 1)
     assert verify(history) == VerifiedCopies(checked=3)
 
 
@@ -86,7 +84,7 @@ def test_a_full_disk_loses_no_byte(history: History, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(raw, "sync", full)
+    monkeypatch.setattr(raw_copy, "sync", full)
 
     assert verify(history) == VerifiedCopies(checked=3, damaged=1)
     assert place.exists()
@@ -143,7 +141,7 @@ def test_a_damaged_copy_waits_for_copies_verified_earlier(history: History, monk
     assert verify(history) == VerifiedCopies(checked=3, damaged=1)
     history.write(talk("new", session=NEW), NEW)
     history.ingest()
-    monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
+    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK_DAMAGED + 1)
 
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
@@ -160,13 +158,13 @@ def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monke
 
     assert verify(history) == VerifiedCopies(checked=3, damaged=1)
     assert verify(history) == VerifiedCopies()
-    monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
+    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK_DAMAGED + 1)
     assert verify(history) == VerifiedCopies(checked=1, damaged=1)
     [(damaged_name, reason)] = history.store.sources.damaged()
     assert (damaged_name, bool(reason)) == (name, True)
 
     compressed.write_bytes(whole)
-    monkeypatch.setattr(copy_verification, "now", lambda: now() + 2 * copy_verification.RECHECK_DAMAGED + 2)
+    monkeypatch.setattr(verification, "now", lambda: now() + 2 * verification.RECHECK_DAMAGED + 2)
     assert verify(history) == VerifiedCopies(checked=1)
     assert history.store.sources.damaged() == []
 
@@ -174,7 +172,7 @@ def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monke
 def test_a_running_ingest_delays_only_damaged_copies(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process archives, intact copies are verified and damaged copies wait."""
     damage(history, ORIGINAL)
-    monkeypatch.setattr(copy_verification, "_PATIENCE", 0.0)
+    monkeypatch.setattr(verification, "_PATIENCE", 0.0)
     with history.store.leases.hold(ARCHIVER):
         assert verify(history) == VerifiedCopies(checked=3)
 

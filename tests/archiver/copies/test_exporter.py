@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX
+from palaver.archiver.copies.verification import CopyCompressor
 from palaver.core.errors import CopyDamaged, InvalidInput
 
 from ..history import FORK, ORIGINAL, History, talk

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from palaver.archiver.copies import raw as raw_copies
-from palaver.archiver.copies.raw import Copied, RawArchive, Stat
-from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, Copy
+from palaver.archiver.copies import raw_copy as raw_copies
+from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, Copied, Copy, RawArchive, Stat
 from palaver.archiver.store import Source
 from palaver.core.errors import PathOutsideArchive, SourceUnreadable
 

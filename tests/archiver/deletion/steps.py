@@ -1,7 +1,6 @@
 """Helpers of the deletion tests: plan, delete, undo, and query the archive."""
 
-from palaver.archiver.deletion.deletion_plan import DeletionPlan
-from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.deletion.deletions import DeletionPlan, Deletions
 from palaver.core import ids
 from palaver.core.deletion import DeletionRequest
 

@@ -12,14 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies.compressor import CopyCompressor
-from palaver.archiver.copies.copy_verification import archived_names
-from palaver.archiver.deletion.copy_eraser import CopyEraser
-from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.copies.verification import CopyCompressor, archived_names
+from palaver.archiver.deletion.deletions import CopyEraser, Deletions
 from palaver.archiver.deletion.suppression import SuppressionList
-from palaver.archiver.ingest import rereading
+from palaver.archiver.ingest import recovery
 from palaver.archiver.ingest.recovery import Recovery
-from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.reading.parsing import Exclusion
 from palaver.archiver.reading.source_reader import IngestFilters
 from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import Store, source_table
@@ -199,7 +197,7 @@ class World:
 
     def _rules(self) -> None:
         self._versions.append(f"newer-{len(self._versions)}")
-        for module in (rereading, source_table):
+        for module in (recovery, source_table):
             vars(module)["VERSION"] = self._versions[-1]
 
     def _compress(self) -> None:
@@ -271,7 +269,7 @@ def test_deletions_are_correct_after_any_steps(tmp_path_factory: pytest.TempPath
     """After any steps, the store has each exchange that was not deleted once, and no copy has erased content."""
     version = VERSION
     with (
-        patch.object(rereading, "VERSION", version),
+        patch.object(recovery, "VERSION", version),
         patch.object(source_table, "VERSION", version),
     ):
         world = World(tmp_path_factory.mktemp("any"), data.draw, [version])

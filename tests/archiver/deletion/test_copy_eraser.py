@@ -2,11 +2,9 @@
 
 import pytest
 
-from palaver.archiver.copies.compressor import CopyCompressor
-from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.deletion.copy_eraser import CopyEraser
-from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.copies.verification import CopyCompressor, CopyVerifier
+from palaver.archiver.deletion.deletions import CopyEraser, Deletions
 from palaver.core.deletion import DeletionRequest
 
 from ..history import FORK, ORIGINAL, History, talk

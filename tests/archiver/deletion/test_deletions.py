@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.ingest import rereading
+from palaver.archiver.ingest import recovery
 from palaver.archiver.redaction import scanner
-from palaver.archiver.redaction.rule import Rule
-from palaver.archiver.redaction.rules import rules
+from palaver.archiver.redaction.rules import Rule, rules
 from palaver.archiver.store import source_table
 from palaver.core import ids
-from palaver.core.clock import now
+from palaver.core.conversation import now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState
 from palaver.core.errors import InvalidInput, SourceUnreadable
 
@@ -31,7 +30,7 @@ def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]
     def install() -> None:
         known = (*rules(), Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
         monkeypatch.setattr(scanner, "rules", lambda: known)
-        for module in (rereading, source_table):
+        for module in (recovery, source_table):
             monkeypatch.setattr(module, "VERSION", "newer")
         _clear_rule_caches()
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.verification import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.store import Store
 from palaver.core.deletion import DeletionRequest

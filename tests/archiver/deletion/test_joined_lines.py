@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.deletion.suppression import SuppressionList
-from palaver.archiver.files.lines import split
+from palaver.archiver.lines import split
 
 from ..formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 from ..history import FORK, ORIGINAL, History

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.deletion import copy_eraser
-from palaver.archiver.deletion.copy_eraser import CopyEraser
-from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.copies.verification import CopyCompressor
+from palaver.archiver.deletion import deletions
+from palaver.archiver.deletion.deletions import CopyEraser, Deletions
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import CopyDamaged
 
@@ -145,7 +144,7 @@ def test_an_erased_copy_that_cannot_be_removed_is_reported(history: History, mon
         raise PermissionError(13, f"Permission denied: {copy.path}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(copy_eraser, "remove", fails)
+        patch.setattr(deletions, "remove", fails)
         [problem] = CopyEraser(history.store, history.raw).finish()
     assert problem.path.name == f"{ORIGINAL}.jsonl"
     assert "denied" in problem.reason.lower()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.copies.copy_verification import CopyVerifier
+from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.files.compression import opened
+from palaver.archiver.zstd_file import opened
 from palaver.core.deletion import DeletionRequest
 
 from ..formats.chatgpt import test_chatgpt

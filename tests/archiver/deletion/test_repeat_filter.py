@@ -6,10 +6,9 @@ from typing import BinaryIO
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.deletion.deletion_plan import DeletionPlan
-from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.repeat_filter import RepeatFilter
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.deletion.deletions import DeletionPlan, Deletions
+from palaver.archiver.deletion.suppression import RepeatFilter
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.deletion import DeletionRequest

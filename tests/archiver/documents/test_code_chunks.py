@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.documents.code_chunks import chunks
-from palaver.archiver.documents.code_languages import CODE_LANGUAGES
+from palaver.archiver.documents.code_chunks import CODE_LANGUAGES, chunks
 from palaver.core import tokens
 from palaver.core.document import Chunk, ChunkKind
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 
@@ -15,7 +15,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from tests.crash_injection import run_with_crash

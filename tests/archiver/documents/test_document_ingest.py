@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import code_parsing, document_ingest
+from palaver.archiver.documents import document_ingest, isolated_parser
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.documents.document_formats import format_of
 from palaver.archiver.documents.document_ingest import DocumentIngest
 from palaver.archiver.documents.document_reader import CHUNKS_MAX, DocumentReader
-from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.store import QueuedFile, Store
 from palaver.core.document import DocumentFilter
 from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
 from palaver.core.home import Home
-from palaver.core.progress import never
+from palaver.core.runtime import never
 
 from ...unprivileged import start
 
@@ -301,7 +301,7 @@ def test_no_file_stops_the_others(
             raise RuntimeError("maximum recursion")
         return format_of(path)
 
-    monkeypatch.setattr(code_parsing, "format_of", format_or_failure)
+    monkeypatch.setattr(isolated_parser, "format_of", format_or_failure)
     (folder / "b.py").write_text("# coding: undefined\n")
 
     done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
@@ -354,7 +354,7 @@ UNREADABLE = """
 import sys
 from pathlib import Path
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.errors import DocumentUnreadable

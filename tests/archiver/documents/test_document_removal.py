@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.document_removal import removed
-from palaver.archiver.documents.folder_scan import FolderScan, scan
+from palaver.archiver.documents.document_folders import FolderScan, scan
+from palaver.archiver.documents.document_ingest import removed
 from palaver.core.document import DocumentFolder
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import document_roots
-from palaver.archiver.documents.document_roots import DocumentRoots, read
+from palaver.archiver.documents import document_folders
+from palaver.archiver.documents.document_folders import DocumentRoots, read
 from palaver.core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, PalaverError
 
 from ...shared import SHARED
@@ -33,7 +33,7 @@ def test_a_file_below_a_root_is_read(root: Path) -> None:
     os.utime(path, (5, 5))
 
     assert (path, found) == (root / "deep" / "a.md", root)
-    assert read(path, found) == document_roots.DocumentFile(b"inside", 5_000)
+    assert read(path, found) == document_folders.DocumentFile(b"inside", 5_000)
 
 
 @pytest.mark.parametrize("name", ["../outside/secret.md", "../outside", "..", "/etc/passwd", "/", "../outside/none.md"])
@@ -95,7 +95,7 @@ def test_system_folders_are_refused(path: str) -> None:
 
 def test_a_file_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is too large is refused before it is read."""
-    monkeypatch.setattr(document_roots, "BYTES_MAX", 5)
+    monkeypatch.setattr(document_folders, "BYTES_MAX", 5)
 
     with pytest.raises(DocumentUnreadable, match="larger than"):
         read(root / "deep" / "a.md", root)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
-from palaver.archiver.documents.document_scan import DocumentScan
+from palaver.archiver.documents.document_folders import DocumentRoots
+from palaver.archiver.documents.document_ingest import DocumentIngest, DocumentScan
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.document import DocumentFilter, DocumentFolder

@@ -7,8 +7,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from palaver.archiver.documents.docx_sections import content
 from palaver.archiver.documents.isolated_parser import IsolatedParser
+from palaver.archiver.documents.pages import docx_content
 from palaver.core.errors import DocumentUnreadable
 
 HERE = Path("x.docx")
@@ -40,7 +40,7 @@ def paragraph(text: str, style: str = "") -> str:
 
 def outline(data: bytes) -> list[tuple[str, str]]:
     """Return the header path and the text of each section."""
-    return [(" > ".join(section.headings), section.text) for section in content(data, HERE).sections]
+    return [(" > ".join(section.headings), section.text) for section in docx_content(data, HERE).sections]
 
 
 def test_sections_follow_the_styles_of_headings() -> None:
@@ -75,14 +75,14 @@ def test_tables_text_boxes_and_notes_are_read_once() -> None:
 
 def test_core_properties_are_metadata() -> None:
     """Title, author and date are metadata."""
-    assert content(docx(""), HERE).metadata == {"title": "Kiln", "author": "Ann", "date": "2026-03-01T00:00:00Z"}
+    assert docx_content(docx(""), HERE).metadata == {"title": "Kiln", "author": "Ann", "date": "2026-03-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"no zip at all", docx(paragraph("x"))[:300]], ids=len)
 def test_a_damaged_file_is_an_error(data: bytes) -> None:
     """A damaged file raises an error with a hint."""
     with pytest.raises(DocumentUnreadable, match="damaged or not a DOCX") as error:
-        content(data, HERE)
+        docx_content(data, HERE)
 
     assert error.value.hint
 
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_an_error(data: bytes) -> None:
 def test_an_encrypted_file_is_an_error() -> None:
     """An encrypted file is an OLE file, as are files of old versions of Word."""
     with pytest.raises(DocumentUnreadable, match="encrypted"):
-        content(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), HERE)
+        docx_content(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), HERE)
 
 
 def test_hostile_files_end_within_the_limits() -> None:

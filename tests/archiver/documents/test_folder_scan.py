@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.folder_scan import FolderScan, scan
+from palaver.archiver.documents.document_folders import FolderScan, scan
 
 
 @pytest.fixture

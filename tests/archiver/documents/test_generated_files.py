@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.generated_files import reason_by_content, reason_by_name
+from palaver.archiver.documents.document_folders import reason_by_content, reason_by_name
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.html_sections import content
+from palaver.archiver.documents.markup import html_content
 from palaver.core.errors import DocumentUnreadable
 
 
 def outline(page: str | bytes) -> list[tuple[str, str]]:
     """Return the header path and the text of each section."""
     data = page.encode() if isinstance(page, str) else page
-    return [(" > ".join(section.headings), section.text) for section in content(data, Path("x.html")).sections]
+    return [(" > ".join(section.headings), section.text) for section in html_content(data, Path("x.html")).sections]
 
 
 def test_sections_follow_headings() -> None:
@@ -46,7 +46,7 @@ def test_metadata_come_from_the_head() -> None:
     page = """<title>Clay\n types</title><meta name="Author" content="Cleo"><meta property="og:title" content="x">
         <meta name="viewport" content="width=1"><body><svg><title>Icon</title></svg>Text"""
 
-    assert content(page.encode(), Path("x.html")).metadata == {"title": "Clay types", "author": "Cleo"}
+    assert html_content(page.encode(), Path("x.html")).metadata == {"title": "Clay types", "author": "Cleo"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.documents.ignore_rules import IgnoreRules
+from palaver.archiver.documents.document_folders import IgnoreRules
 
 FILES = ("a.py", "a.log", "keep.log", "build/a.py", "src/a.py", "src/build/b.py", "src/deep/a.log", "src/deep/c.py")
 

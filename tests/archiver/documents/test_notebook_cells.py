@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.documents.document_formats import format_of
-from palaver.archiver.documents.notebook_cells import content
+from palaver.archiver.documents.markup import notebook_content
 from palaver.core.document import ChunkKind
 from palaver.core.errors import DocumentUnreadable
 
@@ -25,7 +25,7 @@ CODE = {"cell_type": "code", "source": "plot()", "outputs": [{"data": {"image/pn
 
 def test_cells_are_sections_below_the_last_heading() -> None:
     """Code is a section of its own, of the kind of code. Outputs are skipped."""
-    found = format_of(HERE).chunks(content(notebook(MARKDOWN, CODE), HERE).sections)
+    found = format_of(HERE).chunks(notebook_content(notebook(MARKDOWN, CODE), HERE).sections)
 
     assert [(one.header_path, one.text, one.kind, one.unit) for one in found] == [
         ("Firing", "Firing\n\nMeasure.", ChunkKind.DOCUMENT, ""),
@@ -37,13 +37,13 @@ def test_version_3_is_read() -> None:
     """Notebooks of version 3 have worksheets, cells with headings, and code in `input`."""
     cells = [{"cell_type": "heading", "level": 2, "source": "Old"}, {"cell_type": "code", "input": ["f()"]}]
 
-    assert content(notebook(nbformat=3, worksheets=[{"cells": cells}]), HERE).sections[0].headings == ("Old",)
+    assert notebook_content(notebook(nbformat=3, worksheets=[{"cells": cells}]), HERE).sections[0].headings == ("Old",)
 
 
 def test_metadata_of_the_notebook_are_kept() -> None:
     """Title, authors and language are metadata, whatever else a notebook contains."""
     metadata = {"title": "Lab", "authors": [{"name": "Ann"}, 7], "language_info": {"name": "python"}, "x": {"y": [1]}}
-    found = content(notebook(metadata=metadata), HERE).metadata
+    found = notebook_content(notebook(metadata=metadata), HERE).metadata
 
     assert found == {"title": "Lab", "author": "Ann", "programming language": "python"}
 
@@ -56,6 +56,6 @@ def test_metadata_of_the_notebook_are_kept() -> None:
 def test_a_damaged_notebook_is_an_error(data: bytes) -> None:
     """A file that is not a notebook, or that is nested too deeply, is refused with a hint."""
     with pytest.raises(DocumentUnreadable, match="not a Jupyter notebook") as error:
-        content(data, HERE)
+        notebook_content(data, HERE)
 
     assert error.value.hint

@@ -1,6 +1,6 @@
 """Org documents are split into chunks at headings, and their keywords are metadata."""
 
-from palaver.archiver.documents.org_text import headings, metadata
+from palaver.archiver.documents.plain_text import headings, metadata
 
 NOTES = """\
 #+TITLE: Glaze notes

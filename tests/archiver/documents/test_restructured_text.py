@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.archiver.documents.restructured_text import headings, metadata
+from palaver.archiver.documents.markup import rst_headings, rst_metadata
 
 GUIDE = """\
 ==========
@@ -28,7 +28,7 @@ Cooling
 
 def outline(text: str) -> list[tuple[int, str]]:
     """Return the levels and titles of the headings."""
-    return [(heading.level, heading.title) for heading in headings(text)]
+    return [(heading.level, heading.title) for heading in rst_headings(text)]
 
 
 def test_levels_follow_the_order_of_adornments() -> None:
@@ -61,10 +61,10 @@ def test_wide_characters_take_two_columns() -> None:
 
 def test_docinfo_is_metadata() -> None:
     """The fields below the document title are metadata, and so is the title."""
-    assert metadata(GUIDE) == {
+    assert rst_metadata(GUIDE) == {
         "title": "Kiln guide",
         "author": "Ann Ash",
         "date": "2026-03-01",
         "abstract": "How to heat a kiln. ",
     }
-    assert metadata("Text.\n\n:Author: Ann\n") == {}
+    assert rst_metadata("Text.\n\n:Author: Ann\n") == {}

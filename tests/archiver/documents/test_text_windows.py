@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.documents.text_windows import OVERLAP, SIZE, windows
+from palaver.archiver.documents.document_reader import OVERLAP, SIZE, windows
 
 TEXTS = st.lists(st.text("ab \u00e9", max_size=120), max_size=40).map("\n".join)
 

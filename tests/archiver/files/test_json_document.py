@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.files.compression import opened
-from palaver.archiver.files.json_document import document_lines
-from palaver.archiver.files.lines import records, split
+from palaver.archiver.lines import document_lines, records, split
+from palaver.archiver.zstd_file import opened
 
 MESSAGES = [{"id": "a", "text": "Hi"}, {"id": "b", "text": "Hello"}]
 JSON = st.recursive(

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.files import lines as module
-from palaver.archiver.files.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
+from palaver.archiver import lines as module
+from palaver.archiver.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
 
 from ...shared import SHARED
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 
-from palaver.archiver.files.lines import HEAD_BYTES, Line, split
 from palaver.archiver.formats import Event, TranscriptFormat
-from palaver.archiver.reading.exchange_grouping import group_exchanges
+from palaver.archiver.lines import HEAD_BYTES, Line, split
+from palaver.archiver.reading.exchanges import group_exchanges
 from palaver.core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Turn
 
 

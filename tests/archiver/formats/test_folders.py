@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.formats.folders import archive_name, files
+from palaver.archiver.formats.record_reader import archive_name, files
 from palaver.core.home import MARKERS
-from palaver.core.report import Unsearched
+from palaver.core.reports import Unsearched
 
 
 def is_transcript(name: str) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.archiver.formats import foreign_database
-from palaver.archiver.formats.foreign_database import ForeignDatabase
+from palaver.archiver.formats import containers
+from palaver.archiver.formats.containers import ForeignDatabase
 from palaver.core.errors import SourceUnreadable
 
 WRITER = """
@@ -123,7 +123,7 @@ def test_every_read_is_one_consistent_state(tmp_path: Path, mode: str) -> None:
 @pytest.mark.parametrize("data", [b"", b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_other_files_are_unreadable(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is not a database is reported as unreadable without retries."""
-    monkeypatch.setattr(foreign_database, "_PAUSE", 0)
+    monkeypatch.setattr(containers, "_PAUSE", 0)
     (tmp_path / "x.db").write_bytes(data)
 
     with pytest.raises(SourceUnreadable, match="cannot be read"):
@@ -134,7 +134,7 @@ def test_other_files_are_unreadable(tmp_path: Path, data: bytes, monkeypatch: py
 
 def test_a_database_with_a_hot_journal_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database with a hot journal is unreadable, because only its own program may repair it."""
-    monkeypatch.setattr(foreign_database, "_PAUSE", 0)
+    monkeypatch.setattr(containers, "_PAUSE", 0)
     made(tmp_path / "x.db", "delete").close()
     (tmp_path / "x.db-journal").write_bytes(b"\xd9\xd5\x05\xf9 not empty")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.formats import json_export
-from palaver.archiver.formats.json_export import conversations, head
+from palaver.archiver.formats import containers
+from palaver.archiver.formats.containers import conversations, head
 from palaver.core.errors import SourceUnreadable
 
 VALUES = st.recursive(
@@ -42,7 +42,7 @@ def test_every_conversation_is_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[dict[str, object]], piece: int
 ) -> None:
     """Every conversation is decoded, whatever the read size."""
-    monkeypatch.setattr(json_export, "_PIECE", piece)
+    monkeypatch.setattr(containers, "_PIECE", piece)
 
     assert list(conversations(saved(tmp_path / "conversations.json", found))) == found
 
@@ -106,8 +106,8 @@ def test_sizes_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, data: object
 ) -> None:
     """Reading stops for a zip of a few kilobytes that decompresses endlessly."""
-    monkeypatch.setattr(json_export, name, limit)
-    monkeypatch.setattr(json_export, "_PIECE", 1 << 12)
+    monkeypatch.setattr(containers, name, limit)
+    monkeypatch.setattr(containers, "_PIECE", 1 << 12)
     path = packed(tmp_path / "bomb.zip", {"conversations.json": data})
 
     with pytest.raises(SourceUnreadable, match="larger than"):

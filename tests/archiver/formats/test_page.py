@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from palaver.archiver import formats
-from palaver.archiver.files.lines import Reason
 from palaver.archiver.formats import TranscriptFormat
-from palaver.archiver.formats.record_events import SkipReason
 from palaver.archiver.formats.registry import AGENTS, all_formats
+from palaver.archiver.formats.transcript_format import SkipReason
+from palaver.archiver.lines import Reason
 from palaver.core.conversation import Kind, Skipped, Turn
-from palaver.core.recursion import Own
+from palaver.core.home import Own
 
 from .examples import records
 from .reading import changed_by_resuming, events, jsonl, unaccounted

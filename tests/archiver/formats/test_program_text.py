@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from palaver.archiver.files.compression import opened
-from palaver.archiver.files.lines import head, split
-from palaver.archiver.formats.program_text import NOTICES, REMINDERS, TAGS, split_program_text, without_reminders
 from palaver.archiver.formats.registry import recognise
+from palaver.archiver.formats.transcript_format import NOTICES, REMINDERS, TAGS, split_program_text, without_reminders
+from palaver.archiver.lines import head, split
+from palaver.archiver.zstd_file import opened
 from palaver.core.conversation import Speaker, Turn
 
 from ...shared import SAMPLES

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.record_events import SkipReason
-from palaver.archiver.formats.repetitions import Repetitions
+from palaver.archiver.formats.json_values import Repetitions
+from palaver.archiver.formats.transcript_format import SkipReason
 from palaver.core.conversation import Kind, Skipped, Speaker, Turn
 
 

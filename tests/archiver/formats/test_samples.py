@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.files.compression import opened
-from palaver.archiver.files.lines import HEAD_BYTES
 from palaver.archiver.formats import TranscriptFormat
-from palaver.archiver.formats.antigravity.antigravity_format import Antigravity
-from palaver.archiver.formats.codex.codex_format import Codex
-from palaver.archiver.formats.copilot.copilot_format import Copilot
-from palaver.archiver.formats.gemini.gemini_format import Gemini
-from palaver.archiver.formats.kimi_code.kimi_code_format import KimiCode
-from palaver.archiver.formats.pi.pi_format import Pi
+from palaver.archiver.formats.antigravity import Antigravity
+from palaver.archiver.formats.codex import Codex
+from palaver.archiver.formats.copilot import Copilot
+from palaver.archiver.formats.gemini import Gemini
+from palaver.archiver.formats.kimi_code import KimiCode
+from palaver.archiver.formats.pi import Pi
 from palaver.archiver.formats.registry import recognise
+from palaver.archiver.lines import HEAD_BYTES
+from palaver.archiver.zstd_file import opened
 from palaver.core.conversation import Kind, Speaker
 
 from ...shared import SAMPLES

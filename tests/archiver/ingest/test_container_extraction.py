@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.raw_copy import Copy, RawArchive
 from palaver.archiver.formats import ContainedSession
-from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
+from palaver.archiver.formats.claude_ai import ClaudeAi
 from palaver.archiver.formats.containers import exact_json, file_name, fingerprint, message_line
 from palaver.archiver.ingest.container_extraction import UpdatedCopy, update_copy
 from palaver.archiver.ingest.ingest import Ingest

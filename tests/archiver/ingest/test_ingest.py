@@ -14,18 +14,17 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies.raw import Copied, RawArchive
-from palaver.archiver.files.lines import PARSED, REPEATED
-from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.copies.raw_copy import Copied, RawArchive
+from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.formats.json_values import listing, mapping
 from palaver.archiver.ingest import ingest
 from palaver.archiver.ingest import transcripts as places_of
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
+from palaver.archiver.lines import PARSED, REPEATED
 from palaver.archiver.store import Source, Store, database
 from palaver.archiver.store.change_log import CONTEXT_EXCHANGES
-from palaver.core.clock import show_day
-from palaver.core.conversation import Exchange
+from palaver.core.conversation import Exchange, show_day
 from palaver.core.errors import StoreError, ValueRefused
 from palaver.core.home import Home
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.files.lines import HEAD_BYTES
 from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
+from palaver.archiver.lines import HEAD_BYTES
 from palaver.core.errors import SourceUnreadable
-from palaver.core.report import Unsearched
+from palaver.core.reports import Unsearched
 
 from ..formats.claude_code.claude_lines import user
 from ..formats.codex.codex_lines import meta

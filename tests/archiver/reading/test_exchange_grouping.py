@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from palaver.archiver.files.lines import split
-from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
-from palaver.archiver.reading.exchange_grouping import group_exchanges, mark_rewound
+from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.lines import split
+from palaver.archiver.reading.exchanges import group_exchanges, mark_rewound
 from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
 
 from ..formats.claude_code.claude_lines import SESSION, assistant, jsonl, queue, result, text, tool, user

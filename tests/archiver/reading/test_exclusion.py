@@ -8,8 +8,8 @@ import pytest
 
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.reading.exclusion import Exclusion
-from palaver.archiver.redaction.private_spans import Unindexed
+from palaver.archiver.reading.parsing import Exclusion
+from palaver.archiver.redaction.redactor import Unindexed
 from palaver.core.errors import ConfigInvalid
 
 from ..history import FORK, ORIGINAL, History, talk

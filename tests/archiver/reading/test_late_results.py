@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from palaver.archiver.reading.late_results import link_late_results
+from palaver.archiver.reading.exchanges import link_late_results
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 
 from ..formats.claude_code.claude_lines import assistant, result, tool

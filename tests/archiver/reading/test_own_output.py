@@ -10,8 +10,8 @@ import pytest
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.conversation import Kind
+from palaver.core.home import OWN_PROMPT_MARK
 from palaver.core.query import Query
-from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 

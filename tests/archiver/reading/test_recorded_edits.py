@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from palaver.archiver.reading.recorded_edits import written_lines
+from palaver.archiver.reading.exchanges import written_lines
 
 PATH = "/home/demo/shop/price.py"
 PATCH = (

@@ -7,9 +7,9 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from palaver.archiver.files.lines import PARSED, REPEATED
-from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
-from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.lines import PARSED, REPEATED
+from palaver.archiver.reading.parsing import Exclusion
 from palaver.archiver.reading.source_reader import IngestFilters, SourceReader, apply_title, title_of
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Source, SourceLine, Store

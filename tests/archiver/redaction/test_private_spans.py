@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.files.clipping import clip, trim
-from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, opt_out_in, redact_printed, redact_typed
+from palaver.archiver.lines import clip, trim
+from palaver.archiver.redaction.redactor import PLACEHOLDER, Unindexed, opt_out_in, redact_printed, redact_typed
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.redaction import VERSION, scanner
-from palaver.archiver.redaction.rule import Rule
-from palaver.archiver.redaction.rules import rules
+from palaver.archiver.redaction.rules import Rule, rules
 
 from .planted import HEX
 

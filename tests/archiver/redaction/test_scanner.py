@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.archiver.redaction import scanner
-from palaver.archiver.redaction.rule import AllowList, Rule, Target
+from palaver.archiver.redaction.rules import AllowList, Rule, Target
 from palaver.archiver.redaction.scanner import Detector
 
 

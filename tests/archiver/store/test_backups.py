@@ -7,12 +7,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.archiver.store import Store, backups, stage_table
+from palaver.archiver.store import Store, backups, lease_table
 from palaver.archiver.store.backups import KEPT, Backups, day_of
-from palaver.archiver.store.database import Database
+from palaver.archiver.store.database import MIGRATIONS, Database
 from palaver.archiver.store.lease_table import BACKUP
-from palaver.archiver.store.migrations import MIGRATIONS
-from palaver.core.clock import show_day
+from palaver.core.conversation import show_day
 from palaver.core.home import Home
 
 
@@ -69,7 +68,7 @@ def days(home: Home) -> list[str]:
 def test_a_wrong_clock_deletes_no_newer_backup(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a week in the future, new backups are made every day, and the newest made is never deleted."""
     clock = [1_772_000_000_000]
-    for module in (backups, stage_table):
+    for module in (backups, lease_table):
         monkeypatch.setattr(module, "now", lambda: clock[0])
     with Store.create(path) as store:
         for day in (*range(400, 400 + KEPT), 0, 1, 2):

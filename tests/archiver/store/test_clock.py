@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.store import Entity, Store, lease_table
-from palaver.core.clock import now, parse_instant
+from palaver.core.conversation import now, parse_instant
 from palaver.core.errors import LeaseHeld
 
 YEARS = 10 * 365 * 24 * 3600 * 1000

@@ -12,8 +12,7 @@ import apsw
 import pytest
 
 from palaver.archiver.store import Store, database
-from palaver.archiver.store.database import Database
-from palaver.archiver.store.sqlite import _wal_is_safe
+from palaver.archiver.store.database import Database, _wal_is_safe
 from palaver.core.conversation import Session
 from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreMissing
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from palaver.archiver.store import Edit
-from palaver.archiver.store.database import Database
-from palaver.archiver.store.edit_table import EditTable
-from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.archiver.store.database import MIGRATIONS, Database
+from palaver.archiver.store.exchange_table import EditTable
 
 from ..formats.claude_code.claude_lines import assistant, result, tool, user
 from ..history import ORIGINAL, History

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from palaver.archiver.store import Embedding, Store
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.core.read_cost import turn_costs
+from palaver.core.results import turn_costs
 
 from .sample_values import decision, exchange, keys, store_session
 

@@ -1,7 +1,7 @@
 """The log of injections records what hooks showed in which session."""
 
 from palaver.archiver.store import Store
-from palaver.core.injection import HookEvent, Injection, InjectionTotal
+from palaver.core.reports import HookEvent, Injection, InjectionTotal
 
 START, TOOL = HookEvent.SESSION_START, HookEvent.TOOL
 

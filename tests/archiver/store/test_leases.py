@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.core.clock import now
+from palaver.core.conversation import now
 from palaver.core.errors import LeaseHeld, StoreError
 
 HOLDER = """
@@ -17,7 +17,7 @@ import sys
 import threading
 from pathlib import Path
 from palaver.archiver.store import Store
-from palaver.core.clock import now
+from palaver.core.conversation import now
 with Store.open(Path(sys.argv[1])) as store, store.leases.hold("archiver") as lease:
     print(lease.epoch, flush=True)
     sys.stdin.read()

@@ -6,8 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import Store
-from palaver.core.memory import Memory, MemoryState
-from palaver.core.memory_filter import MemoryFilter
+from palaver.core.memory import Memory, MemoryFilter, MemoryState
 
 TERMS = st.none() | st.integers(0, 5)
 MEMORIES = st.tuples(st.sampled_from(["a", "b"]), TERMS, TERMS)

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from palaver.archiver.store import Store, database
-from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.archiver.store.database import MIGRATIONS
 from palaver.core.conversation import Session
 from palaver.core.errors import StoreError, StoreFromFuture
 

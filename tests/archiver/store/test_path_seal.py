@@ -1,4 +1,4 @@
-"""Tests of archiver/store/path_seal.py."""
+"""Tests of archiver/store/database.py."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from palaver.archiver.store.database import Database
 from palaver.archiver.store.document_table import Document
 from palaver.core.document import DocumentFilter
 from palaver.core.home import Home
-from palaver.core.injection import HookEvent, Injection
+from palaver.core.reports import HookEvent, Injection
 
 from ..redaction.planted import TOKENS
 

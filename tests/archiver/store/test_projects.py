@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.store import Store, database
-from palaver.archiver.store.migrations import MIGRATIONS
-from palaver.core.conversation import Session
+from palaver.archiver.store.database import MIGRATIONS
+from palaver.core.conversation import Origin, Session
 from palaver.core.memory import Memory
-from palaver.core.origin import Origin
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Hints with sessions contain no archived text that could be an instruction."""
 
 from palaver.archiver.store import Store
-from palaver.archiver.store.session_candidates import ambiguous_session, similar_sessions
+from palaver.archiver.store.session_table import ambiguous_session, similar_sessions
 from palaver.core.conversation import Session
 
 from .sample_values import exchange, source

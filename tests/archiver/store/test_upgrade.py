@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.archiver.store.database import MIGRATIONS
 from palaver.core.conversation import Kind
 from palaver.core.memory import SESSION_LIFETIME
 

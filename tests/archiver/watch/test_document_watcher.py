@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents.document_scan import DocumentScan
+from palaver.archiver.documents.document_ingest import DocumentScan
 from palaver.archiver.store import Store
-from palaver.archiver.watch.document_watcher import DocumentWatcher
-from palaver.archiver.watch.file_events import Changes, FileEvents
-from palaver.archiver.watch.transcript_scan import WatchedFolder
+from palaver.archiver.watch.file_events import Changes, FileEvents, WatchedFolder
+from palaver.archiver.watch.watchers import DocumentWatcher
 from palaver.core.document import DocumentFolder
 from palaver.core.home import Home
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.watch import file_events
-from palaver.archiver.watch.file_events import Changes, FileEvents
-from palaver.archiver.watch.transcript_scan import WatchedFolder
+from palaver.archiver.watch.file_events import Changes, FileEvents, WatchedFolder
 
 DEADLINE = 120.0
 
@@ -138,7 +137,7 @@ LIMITED = """
 import sys
 from pathlib import Path
 from palaver.archiver.watch.file_events import FileEvents
-from palaver.archiver.watch.transcript_scan import WatchedFolder
+from palaver.archiver.watch.file_events import WatchedFolder
 Path("/proc/sys/user/max_inotify_watches").write_text("3")  # applies to this namespace only
 events = FileEvents()
 events.follow([WatchedFolder(Path(sys.argv[1]), 0, 0)])

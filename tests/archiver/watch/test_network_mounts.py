@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.watch import network_mounts
-from palaver.archiver.watch.network_mounts import is_network_mount
+from palaver.archiver.watch import file_events
+from palaver.archiver.watch.file_events import is_network_mount
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the types of mounted file systems")
 
@@ -27,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     table = tmp_path / "mountinfo"
     table.write_text("\n".join(rows))
-    monkeypatch.setattr(network_mounts, "_MOUNTS", table)
+    monkeypatch.setattr(file_events, "_MOUNTS", table)
     return tmp_path
 
 

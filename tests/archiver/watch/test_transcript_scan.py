@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.ingest.transcripts import Transcript, within
-from palaver.archiver.watch import transcript_scan
-from palaver.archiver.watch.transcript_scan import TranscriptScan
+from palaver.archiver.watch import file_events
+from palaver.archiver.watch.file_events import TranscriptScan
 
 from ..formats.claude_code.claude_lines import jsonl
 from ..history import talk
@@ -107,7 +107,7 @@ def test_each_folder_is_listed_once(projects: Path, monkeypatch: pytest.MonkeyPa
         looked_into.append(folder)
         return within(folder)
 
-    monkeypatch.setattr(transcript_scan, "within", counted)
+    monkeypatch.setattr(file_events, "within", counted)
     scan = TranscriptScan()
     changed_paths(scan)
     new = [session(projects, number) for number in range(9)]
@@ -124,7 +124,7 @@ def test_many_new_folders_require_a_full_scan(projects: Path, monkeypatch: pytes
     def never(folder: Path) -> Iterator[Transcript]:
         raise AssertionError(folder)
 
-    monkeypatch.setattr(transcript_scan, "within", never)
+    monkeypatch.setattr(file_events, "within", never)
     scan = TranscriptScan()
     known = session(projects)
     changed_paths(scan)

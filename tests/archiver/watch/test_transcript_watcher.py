@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.raw import Copied, RawArchive
+from palaver.archiver.copies.raw_copy import Copied, RawArchive
 from palaver.archiver.store import ARCHIVER, Source, Store
-from palaver.archiver.watch.file_events import Changes, FileEvents
-from palaver.archiver.watch.transcript_scan import TranscriptScan, WatchedFolder
-from palaver.archiver.watch.transcript_watcher import SCAN, TranscriptWatcher
+from palaver.archiver.watch.file_events import Changes, FileEvents, TranscriptScan, WatchedFolder
+from palaver.archiver.watch.watchers import SCAN, TranscriptWatcher
 from palaver.core.errors import SourceUnreadable
 from palaver.core.home import Home
 

@@ -18,16 +18,16 @@ from typing import Any
 import pytest
 
 from palaver.archiver.store import ARCHIVER, Store
-from palaver.archiver.store.tombstone_file import KeyLost
+from palaver.archiver.store.tombstone_table import KeyLost
 from palaver.archiver.watch.file_events import FileEvents
-from palaver.archiver.watch.transcript_watcher import TranscriptWatcher
+from palaver.archiver.watch.watchers import TranscriptWatcher
 from palaver.cli.watch import _model_command
 from palaver.core.config import Config, write_settings
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState
 from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.observe.background import model_schedule
+from palaver.observe.background import schedule
 from palaver.observe.background.background_archiver import BackgroundArchiver
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.upkeep.archive_status import status_of
@@ -448,7 +448,7 @@ def test_quiet_sessions_are_sent_to_the_model(
     projects: Path, place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user's agent gets quiet sessions. New lines are archived while it works, and it ends with the archiver."""
-    monkeypatch.setattr(model_schedule, "QUIET", 0.0)
+    monkeypatch.setattr(schedule, "QUIET", 0.0)
     monkeypatch.setenv("PALAVER_HOME", str(place.root))
     place.make()
     log = tmp_path / "log"

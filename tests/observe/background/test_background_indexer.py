@@ -7,8 +7,8 @@ import pytest
 
 from palaver.archiver.store import LEARNER, Store
 from palaver.core.home import Home
-from palaver.observe.background import background_indexer
-from palaver.observe.background.background_indexer import BackgroundIndexer
+from palaver.observe.background import index_worker
+from palaver.observe.background.index_worker import BackgroundIndexer
 from palaver.search import document_library
 from palaver.search.document_library import DocumentLibrary
 from palaver.search.index.generation import Generations
@@ -59,7 +59,7 @@ def test_workers_wait_for_another_learner(
     documents: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another process observes and embeds, a worker ends without work and is started again later."""
-    monkeypatch.setattr(background_indexer, "_RETRY", 0.01)
+    monkeypatch.setattr(index_worker, "_RETRY", 0.01)
     home, background = Home(tmp_path / "home"), BackgroundIndexer(Home(tmp_path / "home"), None)
     with documents:
         documents.index_directory(tmp_path / "docs")

@@ -8,8 +8,8 @@ import pytest
 from palaver.archiver.store import Entity, Store
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
-from palaver.observe.background.index_schedule import IndexSchedule
-from palaver.observe.background.worker_process import IndexWorker, WorkerResult
+from palaver.observe.background.index_worker import IndexWorker, WorkerResult
+from palaver.observe.background.schedule import IndexSchedule
 
 
 class Clock:

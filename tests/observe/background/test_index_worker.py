@@ -4,11 +4,11 @@
 
 import pytest
 
-from palaver.archiver.copies.copy_verification import BUDGET, CopyVerifier
-from palaver.core import clock
-from palaver.core.clock import now
-from palaver.core.report import VerifiedCopies
-from palaver.observe.background import index_schedule, index_worker
+from palaver.archiver.copies.verification import VERIFY_SECONDS, CopyVerifier
+from palaver.core import conversation
+from palaver.core.conversation import now
+from palaver.core.reports import VerifiedCopies
+from palaver.observe.background import index_worker, schedule
 from palaver.observe.background.index_worker import update_index
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
@@ -46,16 +46,16 @@ def test_copies_are_verified_each_hour(history: History, monkeypatch: pytest.Mon
 
     def later(seconds: float) -> None:
         at = now() + round(seconds * 1000)
-        monkeypatch.setattr(clock, "now", lambda: at)
+        monkeypatch.setattr(conversation, "now", lambda: at)
         index_worker.verify_due(history.home, history.store, indexer)
 
     monkeypatch.setattr(CopyVerifier, "run", run)
     indexer = Indexer(history.store, Generations(history.home.index), load())
 
     later(0)
-    later(index_schedule._IDLE / 2)
+    later(schedule._IDLE / 2)
     assert len(begun) == 1
-    later(index_schedule._IDLE - 10 * BUDGET)
+    later(schedule._IDLE - 10 * VERIFY_SECONDS)
     assert len(begun) == 2
     later(-3 * 24 * 3600)  # The clock was wrong before.
     assert len(begun) == 3

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.errors import PalaverError
-from palaver.observe.background.model_schedule import ModelResult, ModelSchedule
+from palaver.observe.background.schedule import ModelResult, ModelSchedule
 
 from .test_index_schedule import Clock
 

@@ -4,13 +4,7 @@ import pytest
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.observe.commands.known_costs import (
-    SIMILARITY_MIN,
-    KnownCost,
-    command_cost,
-    file_cost,
-    latest_sessions,
-)
+from palaver.observe.commands.known_fixes import SIMILARITY_MIN, KnownCost, command_cost, file_cost, latest_sessions
 
 from .shell_history import MISSING, ShellHistory
 
@@ -144,7 +138,7 @@ def test_files_of_the_same_name_in_other_projects_hide_nothing(
     shell: ShellHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later edits of a file of this name in another project leave the edits of this project in the answer."""
-    monkeypatch.setattr("palaver.observe.commands.known_costs._EDITS_READ", 2)
+    monkeypatch.setattr("palaver.observe.commands.known_fixes._EDITS_READ", 2)
     for day in (2, 4):
         shell.session((CART, "ok", False), FAILED, day=day)
     for day in (6, 8):

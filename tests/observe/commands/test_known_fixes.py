@@ -1,8 +1,8 @@
 """A search for an error finds the command or edit that repaired the error before."""
 
 from palaver.archiver.store import Store
-from palaver.core.commands import KnownFix, Remedy
 from palaver.core.home import Home
+from palaver.core.reports import KnownFix, Remedy
 from palaver.observe.commands.known_fixes import known_fixes
 from palaver.search.archive_search import ArchiveSearch
 

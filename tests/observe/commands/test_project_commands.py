@@ -2,10 +2,10 @@
 
 import pytest
 
-from palaver.archiver.reading.exchange_grouping import mark_rewound
+from palaver.archiver.reading.exchanges import mark_rewound
 from palaver.archiver.store import Store
-from palaver.core.commands import ProjectCommand
 from palaver.core.home import Home
+from palaver.core.reports import ProjectCommand
 from palaver.observe.commands.project_commands import known_tasks, project_commands
 
 from .shell_history import MISSING, ShellHistory

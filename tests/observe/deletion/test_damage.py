@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.deletion import copy_eraser
+from palaver.archiver.copies.verification import CopyCompressor
+from palaver.archiver.deletion import deletions
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
@@ -17,7 +17,7 @@ from palaver.archiver.watch.file_events import FileEvents
 from palaver.core import ids
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionResult, DeletionState
 from palaver.core.home import Home
-from palaver.core.report import Report
+from palaver.core.reports import Report
 from palaver.observe import pipeline
 from palaver.observe.background import background_archiver
 from palaver.observe.background.background_archiver import BackgroundArchiver
@@ -147,7 +147,7 @@ def test_an_erasure_waits_for_a_copy_that_cannot_be_removed(history: History, mo
         raise PermissionError(13, f"Permission denied: {copy.path}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(copy_eraser, "remove", fails)
+        patch.setattr(deletions, "remove", fails)
         archive(history)
         assert states(history.home) == {number: DeletionState.ERASING}
     history.path(ORIGINAL).unlink()
@@ -168,7 +168,7 @@ def test_a_copy_that_cannot_be_removed_does_not_block_an_ingest(
     def fails(copy: Copy) -> None:
         raise PermissionError(13, f"Permission denied: {copy.path}")
 
-    monkeypatch.setattr(copy_eraser, "remove", fails)
+    monkeypatch.setattr(deletions, "remove", fails)
     problems = archive(history).ingested.problems
 
     assert {problem.path.parent.name for problem in problems} == {"elsewhere"}

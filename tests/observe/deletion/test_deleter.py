@@ -16,17 +16,16 @@ from msgspec.structs import replace
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import PlannedCall, Store
 from palaver.core import ids
-from palaver.core.clock import now
+from palaver.core.conversation import Origin, now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionResult, DeletionState
 from palaver.core.home import Home
-from palaver.core.injection import HookEvent, Injection
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
-from palaver.core.origin import Origin
 from palaver.core.query import Query
+from palaver.core.reports import HookEvent, Injection
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.deletion.erasure_check import scan
+from palaver.observe.deletion.erasure import scan
 from palaver.observe.extraction.preferences import keep, preference_candidates
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline

@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 import pytest
 
-from palaver.archiver.ingest import rereading
+from palaver.archiver.ingest import recovery
 from palaver.core.deletion import DeletionRequest, ErasureCheck
-from palaver.observe.deletion import erasure_check
+from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 
 from ...archiver.history import FORK, ORIGINAL, History, talk
@@ -22,15 +22,15 @@ def test_an_unreadable_file_fails_the_check(tmp_path: Path, monkeypatch: pytest.
     """An unreadable file fails the verification, and all other files are still searched."""
     for name in ("closed", "open"):
         (tmp_path / name).write_bytes(b"word")
-    opened = erasure_check._contents
+    opened = erasure._contents
 
     def refused(path: Path) -> Iterator[BinaryIO]:
         if path.name == "closed":
             raise PermissionError(13, "Permission denied")
         yield from opened(path)
 
-    monkeypatch.setattr(erasure_check, "_contents", refused)
-    found = erasure_check.scan(tmp_path, ["word"])
+    monkeypatch.setattr(erasure, "_contents", refused)
+    found = erasure.scan(tmp_path, ["word"])
 
     assert (found.unreadable, found.found) == (["closed"], ["open"])
     assert not ErasureCheck(unreadable=["closed"]).passed
@@ -49,7 +49,7 @@ def test_a_long_undo_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert number
             assert history.stored() == []
             hours = count(step=3600)
-            monkeypatch.setattr(rereading, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+            monkeypatch.setattr(recovery, "time", SimpleNamespace(monotonic=lambda: next(hours)))
 
             deleter.undo(number)
 

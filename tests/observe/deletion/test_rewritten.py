@@ -6,7 +6,7 @@ from pathlib import Path
 from palaver.archiver.store import Store
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
-from palaver.observe.deletion.erasure_check import scan
+from palaver.observe.deletion.erasure import scan
 
 from .test_deleter import CANARIES, GONE, archive, canary_home, deleted, root
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from palaver.archiver.copies.copy_verification import archived_names
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.store.tombstone_file import (
+from palaver.archiver.store.tombstone_table import (
     NEVER_WRITTEN,
     FileHeader,
     KeyLost,
@@ -29,10 +29,9 @@ from palaver.observe import pipeline
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.pipeline import Pipeline
+from palaver.observe.upkeep import consistency
 from palaver.observe.upkeep import consistency as checking
-from palaver.observe.upkeep import rebuilding
-from palaver.observe.upkeep.consistency import check_consistency
-from palaver.observe.upkeep.rebuilding import rebuild_from_archive
+from palaver.observe.upkeep.consistency import check_consistency, rebuild_from_archive
 from palaver.search import archive_search
 
 from ...archiver.history import FORK, ORIGINAL, History, talk
@@ -50,7 +49,7 @@ KIMI = [
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, erasure, rebuilding, checking, archive_search):
+    for module in (pipeline, erasure, consistency, checking, archive_search):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 

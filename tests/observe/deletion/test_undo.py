@@ -10,7 +10,7 @@ from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import Query
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.deletion.erasure_check import scan
+from palaver.observe.deletion.erasure import scan
 from palaver.search.archive_search import ArchiveSearch
 
 from .test_deleter import GONE, KEPT, canary_home, deleted, root

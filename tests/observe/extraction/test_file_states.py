@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.files.content_hash import content_hash
-from palaver.core.clock import now
-from palaver.core.conversation import Session
-from palaver.observe.extraction.file_states import file_states, is_live
-from palaver.observe.observe_pending import observe_pending
+from palaver.archiver.zstd_file import content_hash
+from palaver.core.conversation import Session, now
+from palaver.observe.extraction.observation_writer import file_states, is_live
+from palaver.observe.pipeline import observe_pending
 
 from ...search.history import History, Said
 

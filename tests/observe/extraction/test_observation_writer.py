@@ -8,14 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.store import StoredObservation
-from palaver.archiver.store.confirmation_table import CANDIDATES
-from palaver.archiver.store.observation_table import OPTED_OUT
-from palaver.archiver.store.repetition_table import Repetition
+from palaver.archiver.store.observation_table import CANDIDATES, OPTED_OUT
+from palaver.archiver.store.source_table import Repetition
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
-from palaver.observe.extraction.observation_writer import keep, summarise
-from palaver.observe.extraction.repetition import fingerprint
-from palaver.observe.observe_pending import observe_pending
+from palaver.observe.extraction.observation_writer import fingerprint, keep, summarise
+from palaver.observe.pipeline import observe_pending
 
 from ...search.history import History, Said
 

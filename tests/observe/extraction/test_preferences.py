@@ -7,12 +7,11 @@ from msgspec.structs import replace
 
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store.observation_table import OPTED_OUT
-from palaver.core.conversation import Session, SessionKind
-from palaver.core.origin import Origin
+from palaver.core.conversation import Origin, Session, SessionKind
 from palaver.observe.extraction.preferences import Reason, decline, keep, preference_candidates
 from palaver.observe.memory import MemoryCore
-from palaver.observe.observe_pending import observe_pending
-from palaver.observe.rules.agent_notes import NOTE_PREFIX
+from palaver.observe.pipeline import observe_pending
+from palaver.observe.rules.notes import NOTE_PREFIX
 
 from ...search.fake_embedder import FakeEmbedder
 from ...search.history import History, Said, learned

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.observation import Observation, ObservationType
-from palaver.observe.extraction.repetition import fingerprint, is_repetition
+from palaver.observe.extraction.observation_writer import fingerprint, is_repetition
 
 LONG = (
     "The import job reads the customers file in batches, checks every row against the schema, writes the valid rows"

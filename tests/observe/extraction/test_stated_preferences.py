@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.observe.extraction.stated_preferences import Certainty, stated_sentences
+from palaver.observe.extraction.preferences import Certainty, stated_sentences
 
 EXAMPLES = json.loads(Path(__file__).with_name("preferences.json").read_text(encoding="utf-8"))
 """Prompts in eight languages. An empty preference means that nothing may be proposed."""

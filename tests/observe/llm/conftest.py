@@ -9,13 +9,12 @@ import pytest
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
-from palaver.core.progress import silent
-from palaver.core.spending import Extraction
+from palaver.core.reports import Extraction
+from palaver.core.runtime import silent
 from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_extractor import ModelExtractor
-from palaver.observe.observe_pending import observe_pending
-from palaver.templates.prompts import ExtractionPrompts
-from palaver.templates.render import Renderer
+from palaver.observe.pipeline import observe_pending
+from palaver.templates.render import ExtractionPrompts, Renderer
 
 from ...search.history import History, Said
 from .server import FakeProvider

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from palaver.core.recursion import OWN_PROMPT_MARK, is_own_folder
-from palaver.core.spending import Extraction
+from palaver.core.home import OWN_PROMPT_MARK, is_own_folder
+from palaver.core.reports import Extraction
 from palaver.observe.llm.agent_command import AgentCommand
-from palaver.observe.llm.api_keys import KEYS
-from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.model_request import ModelRequest
+from palaver.observe.llm.model_settings import KEYS
+from palaver.observe.llm.provider import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.rules import VERSION
 
 from .conftest import PROMPTS, Stage, changing_exchange

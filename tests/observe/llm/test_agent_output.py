@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.spending import Usage
-from palaver.observe.llm.agent_output import AgentOutput, read_output
+from palaver.core.reports import Usage
+from palaver.observe.llm.agent_command import AgentOutput, read_output
 
 from . import agent
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.redaction import Redactor
-from palaver.archiver.redaction.transcript_redactor import TranscriptRedactor
+from palaver.archiver.redaction.redactor import TranscriptRedactor
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.observe.llm.excerpt import EXCERPT_CHARS, is_worth_asking, shorten
+from palaver.observe.llm.extraction_request import EXCERPT_CHARS, is_worth_asking, shorten
 
 TURNS = st.builds(
     Turn,

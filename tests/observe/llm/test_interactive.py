@@ -5,13 +5,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.conversation import Session
+from palaver.core.conversation import Origin, Session
+from palaver.core.home import OWN_PROMPT_MARK
 from palaver.core.observation import Observation, ObservationType
-from palaver.core.origin import Origin
-from palaver.core.progress import silent
-from palaver.core.recursion import OWN_PROMPT_MARK
-from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
-from palaver.observe.observe_pending import observe_pending
+from palaver.core.runtime import silent
+from palaver.observe.llm.provider import BudgetExhausted, ModelBusy, ModelRefused
+from palaver.observe.pipeline import observe_pending
 from palaver.observe.rules import VERSION
 
 from ...search.history import Said

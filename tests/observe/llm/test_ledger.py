@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.archiver.store import PlannedCall, Store
-from palaver.core.amount import DOLLAR, dollars
 from palaver.core.config import Config
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.errors import ConfigInvalid
-from palaver.core.spending import Usage
+from palaver.core.reports import DOLLAR, Usage, dollars
 from palaver.core.tokens import count
-from palaver.observe.llm.ledger import Budget, Ledger
-from palaver.observe.llm.model_errors import BudgetExhausted
-from palaver.observe.llm.prices import Price, price_of
+from palaver.observe.llm.ledger import Budget, Ledger, Price, price_of
+from palaver.observe.llm.provider import BudgetExhausted
 
 from ...archiver.store.sample_values import decision, exchange, store_session
 
@@ -93,7 +91,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from palaver.archiver.store import PlannedCall, Store
-from palaver.observe.llm.model_errors import BudgetExhausted
+from palaver.observe.llm.provider import BudgetExhausted
 from palaver.observe.llm.ledger import Budget, Ledger
 
 with Store.open(Path(sys.argv[1])) as store:

@@ -13,16 +13,14 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.conversation import Session
 from palaver.core.errors import ConfigInvalid
-from palaver.core.home import Home
+from palaver.core.home import OWN_PROMPT_MARK, Home
 from palaver.core.memory import Memory, MemoryState
-from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_judge import ModelJudge
 from palaver.observe.memory import MemoryCore, Verdict
 from palaver.observe.mnemonics import ProjectMemories
 from palaver.search.index.generation import Generations
-from palaver.templates.prompts import JudgingPrompts
-from palaver.templates.render import Renderer
+from palaver.templates.render import JudgingPrompts, Renderer
 
 from ...archiver.store.sample_values import exchange, source
 from ..memory.memory_harness import KEY, Harness

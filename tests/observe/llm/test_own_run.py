@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from palaver.core.home import OWN_RUN, is_own_folder
 from palaver.core.query import Query
-from palaver.core.recursion import OWN_RUN, is_own_folder
 from palaver.observe.llm.agent_command import AgentCommand
-from palaver.observe.llm.private_projects import PrivateProjects
-from palaver.observe.llm.single_exchanges import SingleExchanges
+from palaver.observe.llm.model_extractor import SingleExchanges
+from palaver.observe.llm.model_settings import PrivateProjects
 from palaver.search.archive_search import ArchiveSearch
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user

@@ -3,10 +3,9 @@
 import pytest
 
 from palaver.archiver.store import StoredExchange
-from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
-from palaver.core.origin import Origin, Trust
-from palaver.core.progress import silent
-from palaver.observe.observe_pending import observe_pending
+from palaver.core.conversation import Exchange, Kind, Origin, Session, Span, Speaker, Trust, Turn
+from palaver.core.runtime import silent
+from palaver.observe.pipeline import observe_pending
 
 from .conftest import PROMPTS, Stage
 from .server import JSON, Sent, learned, message, observation, passages

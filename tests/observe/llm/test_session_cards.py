@@ -6,12 +6,11 @@ import pytest
 from msgspec.structs import replace as replaced
 
 from palaver.archiver.store import FINDING_PREFIX, MODEL, SUMMARY_PREFIX
-from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
+from palaver.core.conversation import Exchange, Kind, Origin, Session, Span, Speaker, Turn
 from palaver.core.errors import LeaseHeld
 from palaver.core.observation import SUMMARY, Evidence, Observation, ObservationType
-from palaver.core.origin import Origin
-from palaver.observe.llm.excerpt import SESSION_CHARS, shorten_session
-from palaver.observe.observe_pending import observe_pending
+from palaver.observe.llm.extraction_request import SESSION_CHARS, shorten_session
+from palaver.observe.pipeline import observe_pending
 from palaver.observe.rules import VERSION
 
 from .conftest import ANSWER, Stage, changing_exchange

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from palaver.core.recursion import OWN_PROMPT_MARK
-from palaver.core.spending import Usage
-from palaver.observe.llm.agent_command import AgentCommand
-from palaver.observe.llm.backoff import Backoff
-from palaver.observe.llm.json_turn import json_request
+from palaver.core.home import OWN_PROMPT_MARK
+from palaver.core.reports import Usage
+from palaver.observe.llm.agent_command import AgentCommand, json_request
+from palaver.observe.llm.http_replies import Backoff
 from palaver.observe.llm.messages_api import MessagesApi
-from palaver.observe.llm.model_errors import ModelBusy, ModelRefused, ReplyInvalid
 from palaver.observe.llm.openai_api import OpenAIApi
-from palaver.observe.llm.tool_turn import (
+from palaver.observe.llm.provider import (
+    ModelBusy,
     ModelMessage,
+    ModelRefused,
     OfferedTool,
+    ReplyInvalid,
     ToolCall,
     ToolOutput,
     ToolOutputs,

@@ -15,8 +15,7 @@ from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.model_request import ModelRequest
 from palaver.observe.llm.provider import Answer, Provider
-from palaver.templates.prompts import ExtractionPrompts
-from palaver.templates.render import Renderer
+from palaver.templates.render import ExtractionPrompts, Renderer
 
 
 class KilledProvider(MessagesApi):

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.context_level import Category, ContextLevel
-from palaver.core.memory_filter import MemoryFilter
-from palaver.core.memory_types import FAMILIES
+from palaver.core.memory import FAMILIES, Category, ContextLevel, MemoryFilter
 
 from .memory_harness import Harness
 

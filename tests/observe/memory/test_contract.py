@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.errors import InvalidInput, MemoryNotFound
-from palaver.core.memory import Memory, MemoryRevision, MemoryState
-from palaver.core.memory_filter import MemoryFilter
+from palaver.core.memory import Memory, MemoryFilter, MemoryRevision, MemoryState
 from palaver.observe.memory import Memories
 
 from .memory_harness import Harness

@@ -2,8 +2,8 @@
 
 import pytest
 
+from palaver.core.conversation import Origin
 from palaver.core.memory import MemoryRevision, Relation
-from palaver.core.origin import Origin
 
 from .memory_harness import DAY, Harness
 

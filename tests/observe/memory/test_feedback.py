@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.conversation import Session
+from palaver.core.conversation import Origin, Session
 from palaver.core.errors import InvalidInput
-from palaver.core.memory import Memory, MemoryState, MemoryStats, Relation, StoredMemory
-from palaver.core.memory_types import GOLDEN_RULE
-from palaver.core.origin import Origin
+from palaver.core.memory import GOLDEN_RULE, Memory, MemoryState, MemoryStats, Relation, StoredMemory
 from palaver.observe.memory.feedback import after_failure, after_success, decayed
 
 from .memory_harness import DAY, Harness
@@ -111,7 +109,7 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
         "from palaver.archiver.redaction import Redactor;"
-        "from palaver.observe.memory.memory_redaction import MemoryRedactor;"
+        "from palaver.observe.memory.memory_writer import MemoryRedactor;"
         "from palaver.observe.memory.feedback import Feedback; store = Store.open(Path(sys.argv[1]));"
         "feedback = Feedback(store, MemoryRedactor(Redactor(bytes(32))), lambda: 1);"
         "after = feedback.outcome(sys.argv[2], success=sys.argv[3] == 'yes').after;"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.core.conversation import Origin
 from palaver.core.errors import NothingToUndo
 from palaver.core.memory import EventKind, MemoryRevision, StoredMemory
-from palaver.core.origin import Origin
 
 from .memory_harness import DAY, Harness
 

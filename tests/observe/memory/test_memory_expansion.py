@@ -1,7 +1,6 @@
 """Recall also returns memories that edges connect with the results."""
 
-from palaver.core.memory import Relation, StoredMemory
-from palaver.core.memory_filter import MemoryFilter
+from palaver.core.memory import MemoryFilter, Relation, StoredMemory
 from palaver.observe.memory import RecalledMemory
 from palaver.observe.memory.memory_graph import ExpandedMemory
 

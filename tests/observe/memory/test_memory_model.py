@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, rule
 
 from palaver.core.errors import InvalidInput, MemoryNotFound
-from palaver.core.memory import MemoryRevision, Relation
-from palaver.core.memory_filter import MemoryFilter
-from palaver.core.memory_types import GOLDEN_RULE
+from palaver.core.memory import GOLDEN_RULE, MemoryFilter, MemoryRevision, Relation
 
 from .memory_harness import Harness
 

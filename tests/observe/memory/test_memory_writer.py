@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from palaver.core.conversation import Origin
 from palaver.core.errors import InvalidInput, InvalidMemoryType, InvalidNamespace
 from palaver.core.memory import Memory, MemoryState, Relation
-from palaver.core.origin import Origin
 from palaver.core.text import visible
 
 from ...search.fake_embedder import FakeEmbedder

@@ -6,14 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.redaction import Redactor
-from palaver.core.conversation import Session, SessionKind
+from palaver.core.conversation import Origin, Session, SessionKind
 from palaver.core.memory import Memory
 from palaver.core.observation import SUMMARY, Observation, ObservationType
-from palaver.core.origin import Origin
 from palaver.core.tokens import count
-from palaver.observe.extraction.file_states import file_states
+from palaver.observe.extraction.observation_writer import file_states
 from palaver.observe.memory import MemoryCore, SessionContext
-from palaver.observe.memory.last_session import last_session
+from palaver.observe.memory.session_context import last_session
 from palaver.templates.render import Renderer
 
 from ...search.fake_embedder import FakeEmbedder

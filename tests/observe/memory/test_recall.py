@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from palaver.core.memory import Memory
-from palaver.core.memory_filter import MemoryFilter
-from palaver.search.index.token_bits import stored
+from palaver.core.memory import Memory, MemoryFilter
+from palaver.search.index.vector_index import stored
 from palaver.search.model.embedder import load
 
 from .memory_harness import Harness

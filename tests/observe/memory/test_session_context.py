@@ -4,9 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.core.memory import Relation
-from palaver.core.memory_types import GOLDEN_RULE
-from palaver.core.origin import Origin
+from palaver.core.conversation import Origin
+from palaver.core.memory import GOLDEN_RULE, Relation
 from palaver.core.tokens import count
 from palaver.observe.memory import SessionContext
 from palaver.templates.render import Renderer

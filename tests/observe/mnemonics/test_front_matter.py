@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.mnemonics.front_matter import MemoryFile, YamlInvalid
+from palaver.observe.mnemonics.mnemonics_folder import MemoryFile, YamlInvalid
 
 AT, LATER = "2026-02-16T10:30:00.000Z", "2026-03-01T00:00:00.000Z"
 LINES = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), min_size=1, max_size=30)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.mnemonics.memory_file_types import kebab, slug
+from palaver.observe.mnemonics.mnemonics_folder import kebab, slug
 
 
 @given(st.text(max_size=300))

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.archiver.files.lines import split
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.reading.exchange_grouping import group_exchanges
+from palaver.archiver.lines import split
+from palaver.archiver.reading.exchanges import group_exchanges
 from palaver.core.conversation import Exchange, Session
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.observe.rules.answer_headings import stated_headings, without_advice
+from palaver.observe.rules.classification import stated_headings, without_advice
 from palaver.observe.rules.statements import Heading, headings
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from palaver.core.observation import Observation, ObservationType
-from palaver.observe.rules.command_repairs import extract_repairs, without_roots
 from palaver.observe.rules.rule_extractor import observe
+from palaver.observe.rules.shell_commands import extract_repairs, without_roots
 
 from .exchange_script import CWD, Script, session
 

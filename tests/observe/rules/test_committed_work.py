@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.observe.rules.committed_work import committed_work
+from palaver.observe.rules.outcome import committed_work
 from palaver.observe.rules.rule_extractor import observe
 
 from .exchange_script import Script, session

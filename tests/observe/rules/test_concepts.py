@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.rules.concepts import CONCEPTS_MAX, concepts
+from palaver.observe.rules.classification import CONCEPTS_MAX, concepts
 
 
 def test_names_are_found_and_ranked() -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.observe.rules.filler import is_filler
-from palaver.observe.rules.statements import statements
+from palaver.observe.rules.statements import is_filler, statements
 
 
 def is_filler_text(text: str) -> bool:

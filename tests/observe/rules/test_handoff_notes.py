@@ -3,8 +3,8 @@
 import pytest
 
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.observe.rules.handoff_notes import NoteLabel, answer_notes, notes_of
-from palaver.observe.rules.open_items import closing_notes
+from palaver.observe.rules.notes import NoteLabel, answer_notes, notes_of
+from palaver.observe.rules.rule_extractor import closing_notes
 
 from .exchange_script import Script
 

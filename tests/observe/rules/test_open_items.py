@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Speaker, Turn
-from palaver.observe.rules.handoff_notes import NoteLabel
-from palaver.observe.rules.open_items import closing_notes
+from palaver.observe.rules.notes import NoteLabel
+from palaver.observe.rules.rule_extractor import closing_notes
 
 from .exchange_script import Script
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from palaver.observe.rules.phrase_patterns import phrases
+from palaver.observe.rules.salience import phrases
 
 FOLDER = files("palaver.observe.rules")
 LISTS = orjson.loads(FOLDER.joinpath("phrases.json").read_bytes())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from palaver.core.conversation import Exchange, Speaker
 from palaver.core.observation import Observation
-from palaver.core.sentences import TITLE_MAX, headline
+from palaver.core.text import TITLE_MAX, headline
 from palaver.observe.rules import VERSION
 from palaver.observe.rules.exchange_analysis import accepted_commits
 from palaver.observe.rules.rule_extractor import observe

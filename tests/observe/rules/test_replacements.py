@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.observe.rules.replacements import find_replacements
+from palaver.observe.rules.notes import find_replacements
 
 from .exchange_script import Script
 from .test_session_card import one_file

@@ -2,8 +2,15 @@
 
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.tokens import count
+from palaver.observe.rules.exchange_analysis import (
+    FACTS_CHARACTERS,
+    FACTS_MAX,
+    NARRATIVE_MAX,
+    evidence,
+    narrative,
+    select,
+)
 from palaver.observe.rules.rule_extractor import observe
-from palaver.observe.rules.selection import FACTS_CHARACTERS, FACTS_MAX, NARRATIVE_MAX, evidence, narrative, select
 from palaver.observe.rules.statements import Statement, statements
 
 from .exchange_script import Script, session

@@ -4,8 +4,7 @@ import pytest
 
 from palaver.observe.rules.exchange_analysis import ExchangeAnalysis, analyze_exchange
 from palaver.observe.rules.rule_extractor import observe
-from palaver.observe.rules.title_candidates import Source, bottom_line, title_candidates
-from palaver.observe.rules.titles import WEIGHTS, features
+from palaver.observe.rules.titles import WEIGHTS, Source, bottom_line, features, title_candidates
 
 from .exchange_script import Script, session
 

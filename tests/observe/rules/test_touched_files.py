@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.observe.rules.touched_files import is_changelog, relative_path, touched_files
+from palaver.observe.rules.classification import is_changelog, relative_path, touched_files
 
 from .exchange_script import CWD, Script, session
 

@@ -3,10 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.conversation import Exchange
+from palaver.core.conversation import Exchange, Origin
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.core.origin import Origin
-from palaver.observe.rules.verification import find_quote, verify
+from palaver.observe.rules.exchange_analysis import find_quote, verify
 
 from .exchange_script import Script
 

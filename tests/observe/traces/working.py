@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.archiver.store import Store
-from palaver.core.clock import show_instant
+from palaver.core.conversation import show_instant
 from palaver.core.home import Home
 from palaver.observe.traces import CodeTraces
 
@@ -89,7 +89,7 @@ class Working:
 
     def traces(self) -> CodeTraces:
         """Archive everything and return the traces."""
-        from palaver.archiver.copies.raw import RawArchive
+        from palaver.archiver.copies.raw_copy import RawArchive
         from palaver.archiver.ingest.ingest import Ingest
         from palaver.archiver.ingest.transcripts import in_paths
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import ARCHIVER, Store
 from palaver.archiver.store.salvage import salvage

@@ -11,24 +11,21 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, WATCHER, Store
-from palaver.core.checkup import HealthReport
-from palaver.core.clock import now
 from palaver.core.config import Config
+from palaver.core.conversation import now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState, DeletionSummary
-from palaver.core.home import Home
-from palaver.core.installation import upgrade_hint
-from palaver.core.progress import silent
-from palaver.core.report import Unsearched
+from palaver.core.home import Home, upgrade_hint
+from palaver.core.reports import HealthReport, Unsearched
+from palaver.core.runtime import silent
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.llm.model_errors import ReplyInvalid
+from palaver.observe.llm.provider import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep import archive_checks, environment_checks
+from palaver.observe.upkeep import health_check
 from palaver.observe.upkeep.archive_status import OUTDATED
-from palaver.observe.upkeep.health_check import diagnose
-from palaver.observe.upkeep.health_context import HealthContext
+from palaver.observe.upkeep.health_check import HealthContext, diagnose
 
 from ... import demo
 from ...upgrade import outdate
@@ -289,9 +286,9 @@ def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
 
 def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Little free space, a network file system and an unsafe SQLite version are problems."""
-    monkeypatch.setattr(environment_checks, "_FREE_SPACE_MIN", 1 << 60)
-    monkeypatch.setattr(environment_checks, "is_network_mount", bool)
-    monkeypatch.setattr(environment_checks, "is_wal_safe", bool)
+    monkeypatch.setattr(health_check, "_FREE_SPACE_MIN", 1 << 60)
+    monkeypatch.setattr(health_check, "is_network_mount", bool)
+    monkeypatch.setattr(health_check, "is_wal_safe", bool)
 
     assert [each.part for each in check(home).problems] == ["versions", "folder", "folder"]
 
@@ -334,7 +331,7 @@ def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, m
     for path in projects.rglob("*.jsonl"):
         os.utime(path)
     assert check(home, transcripts).healthy
-    monkeypatch.setattr(archive_checks, "_SETTLED", -60.0)
+    monkeypatch.setattr(health_check, "_SETTLED", -60.0)
     assert not check(home, transcripts).healthy
 
 
@@ -368,7 +365,7 @@ def test_an_erased_file_is_no_problem(
     home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch, *, ingested: bool
 ) -> None:
     """The agent's file of an erased session is counted as erased, unless it grew."""
-    monkeypatch.setattr(archive_checks, "_SETTLED", -60.0)
+    monkeypatch.setattr(health_check, "_SETTLED", -60.0)
     path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
     transcripts = [replace(each, format=each.recognise()) for each in in_paths([path])]
     with Deleter(home) as deleter:

@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.reading.parsing import Exclusion
 from palaver.archiver.store import Store
 from palaver.core.errors import StoreCorrupt, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Mode, Query
+from palaver.observe.upkeep import consistency
 from palaver.observe.upkeep import consistency as checking
-from palaver.observe.upkeep import rebuilding
-from palaver.observe.upkeep.consistency import check_consistency
-from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
+from palaver.observe.upkeep.consistency import check_consistency, rebuild_from_archive, rebuild_index
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.model.embedder import PackagedEmbedder
 
@@ -50,7 +49,7 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 @pytest.fixture
 def fake_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the embedding model with a fake."""
-    for module in (rebuilding, checking):
+    for module in (consistency, checking):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 

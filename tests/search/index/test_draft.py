@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.core.errors import IndexUnwritable
-from palaver.search.index import draft as drafts
+from palaver.search.index import generation as drafts
 from palaver.search.index.indexer import Indexer
-from palaver.search.index.text_entry import TextWriter
-from palaver.search.index.text_index import TextIndex
+from palaver.search.index.text_index import TextIndex, TextWriter
 
 from ..history import History, Said
 

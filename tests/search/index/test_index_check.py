@@ -9,8 +9,7 @@ from palaver.core.query import Mode
 from palaver.search.index import index_check
 from palaver.search.index.index_check import IndexCheck
 from palaver.search.index.indexer import Indexer
-from palaver.search.index.text_entry import TextEntry
-from palaver.search.index.text_index import TextIndex
+from palaver.search.index.text_index import TextEntry, TextIndex
 
 from ..fake_embedder import FakeEmbedder
 from ..history import NO_FILTERS, History, Said, keys, learned

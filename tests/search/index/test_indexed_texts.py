@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredObservation
-from palaver.archiver.store.vector_table import PARTS_MAX
+from palaver.archiver.store.change_log import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
-from palaver.search.index.indexed_texts import entries, entry_windows, texts, windows
-from palaver.search.index.standalone_texts import OVERLAP, WINDOW
+from palaver.search.index.indexed_texts import OVERLAP, WINDOW, entries, entry_windows, texts, windows
 
 from ..history import History, Said, learned
 

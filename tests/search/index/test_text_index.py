@@ -13,8 +13,7 @@ from palaver.core.errors import IndexUnwritable
 from palaver.core.observation import ObservationType
 from palaver.core.query import Filters
 from palaver.search.index import text_index
-from palaver.search.index.text_entry import TextEntry
-from palaver.search.index.text_index import TextIndex
+from palaver.search.index.text_index import TextEntry, TextIndex
 from palaver.search.query.tokenizer import path_label
 
 from ..history import NO_FILTERS

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.search.index import token_bits
-from palaver.search.index.token_bits import TokenBits, packed
+from palaver.search.index import vector_index
+from palaver.search.index.vector_index import TokenBits, packed
 from palaver.search.model.embedding import TOKEN_DIMENSIONS, TokenVectors
 
 
@@ -58,7 +58,7 @@ def test_the_batch_size_does_not_change_similarities(lengths: list[int], size: i
     made, query = TokenBits.of([packed(tokens(seed, length)) for seed, length in enumerate(lengths)]), tokens(99, 3)
     whole = made.similarity(query)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_bits, "_BATCH", size)
+        patch.setattr(vector_index, "_BATCH", size)
         assert np.array_equal(made.similarity(query), whole, equal_nan=True)
 
 

@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredVector
-from palaver.search.index import vector_graph, vector_index, vector_segment
+from palaver.search.index import vector_index
+from palaver.search.index import vector_index as vector_graph
 from palaver.search.index.matches import Flags, Integers, VectorMatches
-from palaver.search.index.token_bits import TokenBits, packed
-from palaver.search.index.vector_graph import VectorGraph
-from palaver.search.index.vector_index import VectorIndex
-from palaver.search.index.vector_segment import Array
+from palaver.search.index.vector_index import Array, TokenBits, VectorGraph, VectorIndex, packed
 from palaver.search.model.embedding import TOKEN_DIMENSIONS, TokenVectors
 
 WIDTH = 24
@@ -160,7 +158,7 @@ def test_an_item_has_the_late_interaction_of_its_best_text(tmp_path: Path) -> No
 
 def test_late_interaction_uses_the_nearest_texts_of_a_long_item(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the texts with the nearest vectors are compared if an item has many texts."""
-    monkeypatch.setattr(vector_segment, "_TEXTS", 2)
+    monkeypatch.setattr(vector_index, "_TEXTS", 2)
     near, far = unit(3), -unit(3)
     made = index(
         *(stored(1, part=part, vector=near if part in {4, 7} else far) for part in range(9)),
@@ -216,7 +214,7 @@ def test_changes_make_a_new_index(tmp_path: Path) -> None:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the limits, so that 100 vectors get a graph and every search uses it."""
     monkeypatch.setattr(vector_index, "EXACT_UP_TO", 100)
-    monkeypatch.setattr(vector_segment, "_SCAN_OR_WALK", 0.1)
+    monkeypatch.setattr(vector_index, "_SCAN_OR_WALK", 0.1)
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -307,7 +305,7 @@ def test_a_process_that_searches_can_embed() -> None:
     """A new process that searches a graph first can then load the packaged model."""
     program = (
         "import numpy\n"
-        "from palaver.search.index.vector_graph import VectorGraph\n"
+        "from palaver.search.index.vector_index import VectorGraph\n"
         "VectorGraph.of(numpy.ones((9, 9), dtype='f2')).near(numpy.ones(9, dtype='f2'), 1, 1)\n"
         "from palaver.search.model.embedder import load\n"
         "print(load().embed(['a text']).shape)"

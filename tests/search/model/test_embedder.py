@@ -14,7 +14,7 @@ import pytest
 
 from palaver.core.errors import ModelUnavailable
 from palaver.search import model
-from palaver.search.index.token_bits import packed
+from palaver.search.index.vector_index import packed
 from palaver.search.model import encoder
 from palaver.search.model.embedder import DEFAULT_MODEL, PackagedEmbedder, SentenceTransformerEmbedder, load
 from palaver.search.model.embedding import Embedder

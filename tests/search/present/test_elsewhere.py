@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.archiver.store.database import MIGRATIONS
 from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Mode, Query
 from palaver.core.results import Results

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.clock import day_end, day_start
+from palaver.core.conversation import day_end, day_start
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import Hit

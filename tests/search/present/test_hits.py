@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.archiver.store.replacement_table import StoredReplacement
+from palaver.archiver.store.observation_table import StoredReplacement
 from palaver.core import ids
 from palaver.core.memory import Edge, Memory, Relation
 from palaver.core.observation import SUMMARY, Observation, ObservationType

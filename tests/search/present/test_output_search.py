@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.verification import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.core.conversation import Exchange
 from palaver.core.deletion import DeletionRequest

@@ -61,7 +61,7 @@ def test_the_last_page_reports_that_more_events_match(history: History, mode: Mo
 @given(st.text(min_size=1, max_size=40))
 def test_invalid_cursors_are_refused(cursor: str) -> None:
     """Every invalid cursor raises the error for cursors."""
-    from palaver.search.present.page_cursor import event_of
+    from palaver.search.query.query_analysis import event_of
 
     with pytest.raises(InvalidInput, match="Invalid cursor"):
         event_of(Query(("kettle",), cursor=cursor))

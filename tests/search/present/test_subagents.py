@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.archiver.store import database as schema
-from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.archiver.store.database import MIGRATIONS
 from palaver.cli import main
 from palaver.core.results import StartedSubagent
 from palaver.search.archive_search import ArchiveSearch

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.verification import CopyCompressor
 from palaver.core.results import TranscriptExcerpt
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import transcript_reader

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.documents.document_folders import DocumentRoots
 from palaver.archiver.documents.document_ingest import DocumentIngest
-from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core import ids
-from palaver.core.code import EditBasis
+from palaver.core.document import EditBasis
 from palaver.core.home import Home
-from palaver.search.present.unit_history import UnitHistory
+from palaver.search.present.details import UnitHistory
 
 from ...observe.traces.working import Working
 

@@ -1,9 +1,9 @@
-"""Tests of search/query/agent_names.py."""
+"""Tests of search/query/tokenizer.py."""
 
 import pytest
 
 from palaver.core.errors import InvalidInput
-from palaver.search.query.agent_names import check_agents
+from palaver.search.query.tokenizer import check_agents
 
 
 @pytest.mark.parametrize("name", ["pi", "Claude-Code", "my-own-agent"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.clock import day_end, day_start, now, show_day, show_instant
+from palaver.core.conversation import day_end, day_start, now, show_day, show_instant
 from palaver.core.query import Filters, Mode
 from palaver.core.time_expressions import DateRange, extract
 from palaver.search.query.query_analysis import AnalyzedQuery

@@ -8,7 +8,7 @@ import pytest
 from palaver.archiver.redaction import Redactor
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
-from palaver.search.query.secret_placeholders import redacted, without_secrets
+from palaver.search.query.query_analysis import redacted, without_secrets
 
 from ...archiver.redaction.planted import AROUND_ACCESS_KEYS, AROUND_TOKENS, TOKENS, access_key
 

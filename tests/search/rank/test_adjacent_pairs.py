@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.search.rank.idf_weights import adjacent_pairs
+from palaver.search.rank.engine import adjacent_pairs
 
 RARE = {"tantivi": 3.0, "lock": 1.0}
 

@@ -20,7 +20,7 @@ from palaver.search.index import snapshot
 from palaver.search.index.matches import TextMatches
 from palaver.search.model.embedding import TextEmbeddings
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.rank import engine, query_embeddings
+from palaver.search.rank import engine
 from palaver.search.rank.engine import Engine, completed
 from palaver.search.rank.fusion import Event, Weights
 
@@ -317,7 +317,7 @@ def test_vectors_of_another_pipeline_are_not_compared(archive: History, monkeypa
     def load(_name: str) -> FakeEmbedder:
         return FakeEmbedder("fake/2")
 
-    monkeypatch.setattr(query_embeddings, "load", load)
+    monkeypatch.setattr(engine, "load", load)
     archive.embedder = FakeEmbedder("other/1")
     reader = archive.engine()
 
@@ -333,7 +333,7 @@ def test_the_model_of_the_vectors_embeds_the_query(archive: History, monkeypatch
         asked.append(name)
         return FakeEmbedder()
 
-    monkeypatch.setattr(query_embeddings, "load", load)
+    monkeypatch.setattr(engine, "load", load)
     archive.embedder = FakeEmbedder("other/1")
     reader = archive.engine()
     for _ in range(2):

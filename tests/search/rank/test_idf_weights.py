@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from palaver.search.model.embedding import TOKEN_DIMENSIONS, TextEmbeddings
-from palaver.search.rank import idf_weights
-from palaver.search.rank.idf_weights import weighted_tokens
+from palaver.search.rank import engine
+from palaver.search.rank.engine import weighted_tokens
 
 from ..fake_embedder import FakeEmbedder
 
@@ -49,7 +49,7 @@ def test_a_token_of_several_words_has_the_weight_of_the_rarest() -> None:
 
 def test_only_the_heaviest_tokens_of_a_long_text_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the tokens with the highest weights are compared, in their order. Of equal weights the earlier wins."""
-    monkeypatch.setattr(idf_weights, "_TOKENS", 3)
+    monkeypatch.setattr(engine, "_TOKENS", 3)
     spans = ((0, 5), (6, 12), (13, 14), (15, 20), (21, 27))
 
     assert lengths("brass kettle x brass kettle", *spans) == pytest.approx([2, 3, 3])

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from palaver.core.query import Mode
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.rank.fusion import Event
+from palaver.search.rank.fusion import Event, RankedEvents
 from palaver.search.rank.item_finder import MemoryFinder
-from palaver.search.rank.ranked_events import RankedEvents
 
 from ..history import NO_FILTERS
 

@@ -13,12 +13,12 @@ from palaver.core.memory import Memory
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import Correction
 from palaver.search.index import indexed_texts
+from palaver.search.index.indexed_texts import OVERLAP, WINDOW, pieces
 from palaver.search.index.snapshot import Snapshot
-from palaver.search.index.standalone_texts import OVERLAP, WINDOW, pieces
 from palaver.search.present.hits import Hits
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.query.tokenizer import composed, expand, literal_pattern, stems
-from palaver.search.rank.exact_phrases import ExactPhrases
+from palaver.search.rank.engine import ExactPhrases
 
 from ..fake_embedder import FakeEmbedder
 from ..history import NO_FILTERS, History, Said, learned

@@ -3,8 +3,7 @@
 from msgspec.structs import replace
 
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.rank.fusion import Event
-from palaver.search.rank.ranked_events import RankedEvents
+from palaver.search.rank.fusion import Event, RankedEvents
 
 
 def event(key: int, score: float, *, plain: float = 0.3, words: float = 0.0, evidence: float | None = None) -> Event:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.antigravity.antigravity_format import Antigravity
+from palaver.archiver.formats.antigravity import Antigravity
 from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Kind, Speaker
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.formats.chatgpt.chatgpt_format import ChatGpt, in_order
+from palaver.archiver.formats.chatgpt import ChatGpt, in_order
 from palaver.core.conversation import Fact, Kind, Speaker
 
 from ..container_files import contents, events, turn_tuples, turns

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
+from palaver.archiver.formats.claude_ai import ClaudeAi
 from palaver.core.conversation import Fact, Kind, Speaker
 
 from ..container_files import contents, events, turn_tuples, turns

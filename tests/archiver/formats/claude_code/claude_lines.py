@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from palaver.archiver.files.lines import split
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.lines import split
 from palaver.core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 
 SESSION = "0d9f1c1e-0000-4000-8000-000000000001"

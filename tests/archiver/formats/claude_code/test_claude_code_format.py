@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.files.clipping import trim
-from palaver.archiver.files.lines import HEAD_BYTES, split
-from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.formats.registry import recognise
+from palaver.archiver.lines import HEAD_BYTES, split, trim
 from palaver.core.conversation import Fact, Session, SessionKind, Skipped, Turn
 
 from ....shared import SAMPLES

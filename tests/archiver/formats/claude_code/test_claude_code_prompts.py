@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.archiver.formats.program_text import NOTICES
+from palaver.archiver.formats.transcript_format import NOTICES
 from palaver.core.conversation import Kind, SessionKind, Speaker
 
 from .claude_lines import HOST, HUMAN, INJECTED, PROMPT, author, result, text, turns, user

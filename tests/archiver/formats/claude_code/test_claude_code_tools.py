@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.files.clipping import trim
-from palaver.archiver.formats.program_text import HINT
+from palaver.archiver.formats.transcript_format import HINT
+from palaver.archiver.lines import trim
 from palaver.core.conversation import Kind, Speaker, Turn
 
 from .claude_lines import HUMAN, INJECTED, assistant, result, text, tool, turns, user

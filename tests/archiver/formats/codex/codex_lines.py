@@ -3,7 +3,7 @@
 from typing import Any
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.codex.codex_format import Codex
+from palaver.archiver.formats.codex import Codex
 from palaver.core.conversation import Kind, Speaker, Turn
 
 from .. import reading

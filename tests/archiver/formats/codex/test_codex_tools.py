@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.files.clipping import trim
+from palaver.archiver.lines import trim
 from palaver.core.conversation import Kind
 
 from .codex_lines import CALL, PATCH, completed_item, event, item, summary, tool_call, tool_output, turns

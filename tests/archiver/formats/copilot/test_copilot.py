@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.copilot.copilot_format import Copilot
+from palaver.archiver.formats.copilot import Copilot
 from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 

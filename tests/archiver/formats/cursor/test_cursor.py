@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.formats.cursor.cursor_format import Cursor
+from palaver.archiver.formats.cursor import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 from palaver.core.errors import PartlyRead

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
-from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.files.json_document import document_lines
+from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.gemini.gemini_format import Gemini
+from palaver.archiver.formats.gemini import Gemini
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.lines import document_lines
 from palaver.archiver.store import Store
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 from palaver.core.home import Home

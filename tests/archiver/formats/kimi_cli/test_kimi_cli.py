@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.kimi_cli.kimi_cli_format import KimiCli
+from palaver.archiver.formats.kimi_cli import KimiCli
 from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Session, SessionKind, Speaker
 

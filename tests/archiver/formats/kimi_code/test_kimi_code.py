@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.kimi_code.kimi_code_format import KimiCode
+from palaver.archiver.formats.kimi_code import KimiCode
 from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Session, SessionKind, Speaker
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
-from palaver.archiver.formats.pi.pi_format import Pi
+from palaver.archiver.formats.pi import Pi
 from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 

@@ -1,0 +1,300 @@
+"""Call of a hook: the JSON object that a coding agent writes to the standard input of a hook.
+
+Claude Code, Codex and Gemini CLI use the same fields. docs/plugin.md names their documentation. The object is checked
+by hand, because loading pydantic would double the time that a hook takes.
+
+Answer to the call of a hook: the text to inject, within a budget, and its entry in the log of injections.
+
+Hook for a submitted prompt: the observations of the project that are relevant to the prompt.
+
+Hook for the start of a session: approved rules, and what is open from the last session in the folder.
+
+Hook before a shell command or an edit: one line about earlier failures of this command or after such edits.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from pathlib import Path, PurePath
+from typing import Final, Protocol
+
+import orjson
+from msgspec import Struct
+
+from ...archiver.formats.gemini import split_added
+from ...archiver.formats.json_values import first_string, mapping, string
+from ...archiver.store import Store
+from ...core.config import Config
+from ...core.conversation import Milliseconds, Origin, now
+from ...core.home import Home, is_in_project, main_worktree, root_of
+from ...core.query import HitKind, Query
+from ...core.reports import HookEvent, Injection
+from ...core.results import DigestLine, DigestSection, Hit
+from ...core.tokens import count
+from ...observe.commands.known_fixes import FAILED_SHARE_MIN, SIMILARITY_MIN, command_cost, file_cost, latest_sessions
+from ...observe.memory import MemoryCore, SessionContext
+from ...observe.memory.session_context import last_session
+from ...search.archive_search import ArchiveSearch
+from ...templates.render import Renderer
+
+INPUT_MAX: Final = 1 << 20
+"""Maximum bytes of the JSON object. A hook ignores a longer object."""
+_PROMPT_MAX: Final = 2_000
+"""Number of characters at the start of a prompt that are used as a search query."""
+_LINE_MAX: Final = 4_000
+_PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
+"""Pattern for a file name in a patch of Codex's tool `apply_patch`."""
+_GEMINI_PROMPT: Final = "BeforeAgent"
+"""Name of the prompt event in Gemini CLI."""
+_NAMES: Final = {
+    HookEvent.SESSION_START: ("SessionStart",),
+    HookEvent.PROMPT: ("UserPromptSubmit", _GEMINI_PROMPT),
+    HookEvent.TOOL: ("PreToolUse",),
+}
+"""Names of each event: first that of Claude Code and Codex, then that of Gemini CLI."""
+
+
+class HookCall(Struct, frozen=True):
+    """Call of a hook.
+
+    Attributes:
+        name: Name of the event in the agent's protocol. The reply repeats it.
+        source: Reason for the start of a session: `startup`, `resume`, `clear` or `compact`.
+        command: Shell command that the agent is about to run.
+        file: File that the agent is about to edit. For a patch, this is its first file.
+    """
+
+    event: HookEvent
+    name: str
+    session_id: str
+    cwd: str
+    source: str = ""
+    prompt: str = ""
+    command: str = ""
+    file: str = ""
+
+    @classmethod
+    def parse(cls, event: HookEvent, data: bytes) -> "HookCall | None":
+        """Return the call, or None if the data is too long, not a JSON object, or without an absolute path in `cwd`."""
+        if len(data) > INPUT_MAX:
+            return None
+        try:
+            fields = mapping(orjson.loads(data))
+        except orjson.JSONDecodeError:
+            return None
+        session_id, cwd = string(fields.get("session_id")), string(fields.get("cwd"))
+        if "\0" in cwd or len(cwd) > _LINE_MAX or not PurePath(cwd).is_absolute():
+            return None
+        name, tool = string(fields.get("hook_event_name")), mapping(fields.get("tool_input"))
+        prompt = string(fields.get("prompt"))
+        if name == _GEMINI_PROMPT:  # without a terminal, Gemini CLI puts the text of an earlier hook before the prompt
+            prompt, _ = split_added(prompt)
+        command, file = string(tool.get("command")), first_string(tool, "file_path", "notebook_path")
+        if patched := _PATCHED.search(command):
+            command, file = "", str(PurePath(cwd, patched[1]))
+        return cls(
+            event,
+            name if name in _NAMES[event] else _NAMES[event][0],
+            session_id[:_LINE_MAX],
+            cwd,
+            string(fields.get("source")),
+            prompt[:_PROMPT_MAX],
+            command if len(command) <= _LINE_MAX else "",
+            file if len(file) <= _LINE_MAX else "",
+        )
+
+    def reply(self, text: str) -> str:
+        """Return the JSON line that makes the agent add a text to the session."""
+        output = {"hookEventName": self.name, "additionalContext": text}
+        return orjson.dumps({"hookSpecificOutput": output}).decode()
+
+
+BUDGETS: Final = {HookEvent.SESSION_START: 1_000, HookEvent.PROMPT: 300, HookEvent.TOOL: 120}
+"""Maximum tokens that one call injects, by event."""
+_LINE_TOKENS: Final = 60
+
+
+class HookAnswer(Struct, frozen=True):
+    """Text to inject, and the IDs of the items in it."""
+
+    text: str = ""
+    items: tuple[str, ...] = ()
+
+
+class QuotedLine(Struct, frozen=True):
+    """One line to inject about an item of the archive, with the item's ID and time."""
+
+    id: str
+    at: Milliseconds | None
+    text: str
+
+
+class HookPlace(Struct, frozen=True):
+    """Archive, project and session for which a hook was called.
+
+    Attributes:
+        namespace: Namespace of the project.
+        root: Folder of the project.
+        shown: IDs of the items that hooks already injected into the session.
+        at: Time of the call. None means the current time.
+    """
+
+    home: Home
+    config: Config
+    store: Store
+    namespace: str
+    root: Path
+    shown: frozenset[str] = frozenset()
+    at: Milliseconds | None = None
+
+
+class Selector(Protocol):
+    """Function that selects the text for the call of a hook."""
+
+    def __call__(self, call: HookCall, place: HookPlace, /) -> HookAnswer:
+        """Return the text, or an empty answer if nothing is relevant."""
+        ...
+
+
+def answer(
+    call: HookCall, home: Home, config: Config, select: Selector, clock: Callable[[], Milliseconds] = now
+) -> str:
+    """Return the text that the hook injects, and record it in the archive. The text is empty if nothing is relevant.
+
+    The text is also empty if no archive exists, the event is not in `hooks`, or the project is in `hooks_off`. In
+    read-only mode, and if the home cannot be written, nothing is recorded.
+
+    Raises:
+        PalaverError: The archive cannot be read or written.
+    """
+    if call.event not in config.hooks or not home.has_database:
+        return ""
+    with Store.of(home) as store:
+        namespace = store.projects.namespace(Path(call.cwd))
+        if _is_off(store, config.hooks_off, call.cwd, namespace):
+            return ""
+        earlier = store.injections.of_session(call.session_id) if call.session_id else []
+        if call.event is HookEvent.SESSION_START and call.source == "resume" and earlier:
+            return ""  # The transcript of the session already contains the text.
+        root = root_of(Path(call.cwd))
+        found = select(call, HookPlace(home, config, store, namespace, root, _shown(earlier), clock()))
+        if not found.text or count(found.text) > BUDGETS[call.event]:
+            return ""
+        if not store.is_read_only:
+            entry = Injection(clock(), call.event, call.session_id, namespace, count(found.text), found.items)
+            with store.transaction():
+                store.injections.add(entry)
+        return found.text
+
+
+def quoted(place: HookPlace, lead: str, lines: Sequence[QuotedLine], budget: int) -> HookAnswer:
+    """Return the sentence `lead` and as many of the first lines as the budget allows, between quotation markers."""
+    renderer = Renderer(place.home.templates, at_shell=True)
+    for number in range(len(lines), 0, -1):
+        text = renderer.fill("hook_lines", lead=lead, lines=lines[:number], line_tokens=_LINE_TOKENS)
+        if count(text) <= budget:
+            return HookAnswer(text, tuple(line.id for line in lines[:number]))
+    return HookAnswer()
+
+
+def _shown(earlier: Sequence[Injection]) -> frozenset[str]:
+    """Return the IDs of the items that were injected since the session last started or was compacted."""
+    starts = [place for place, each in enumerate(earlier) if each.event is HookEvent.SESSION_START]
+    return frozenset(item for each in earlier[starts[-1] if starts else 0 :] for item in each.items)
+
+
+def _is_off(store: Store, projects: Collection[str], cwd: str, namespace: str) -> bool:
+    """Return whether `projects` contains the project's name, its folder or a parent of its folder."""
+    names = {name for name in projects if "/" not in name}
+    return any(namespace in store.projects.namesakes(name) for name in names) or is_in_project(
+        [*{*projects} - names], "", cwd, str(main_worktree(root_of(Path(cwd))))
+    )
+
+
+SCORE_MIN: Final = 0.25
+"""Minimum score of a hit. See bench/RESULTS.md, "Injection"."""
+_PROMPT_LEAD: Final = "Past sessions of this project that may help, found by Palaver (details: `palaver show ID`)."
+_HITS: Final = 3
+_WORDS_MIN: Final = 4
+"""Minimum number of words in a prompt for a search. Shorter prompts, such as "go on", name no topic."""
+_OPERATORS: Final = re.compile(r'["“”„*`]')
+
+
+def prompt_text(call: HookCall, place: HookPlace) -> HookAnswer:
+    """Return up to three observations that are relevant to the prompt and were not injected into the session yet."""
+    lines = [QuotedLine(hit.id, hit.at, hit.title) for hit in relevant_hits(call, place) if hit.score >= SCORE_MIN]
+    return quoted(place, _PROMPT_LEAD, lines[:_HITS], BUDGETS[HookEvent.PROMPT])
+
+
+def relevant_hits(call: HookCall, place: HookPlace) -> list[Hit]:
+    """Return the observations of other sessions of the project that are most similar to a prompt, best first."""
+    text = " ".join(_OPERATORS.sub(" ", call.prompt).split())
+    if len(text.split()) < _WORDS_MIN or text.startswith("/"):
+        return []
+    with ArchiveSearch(place.home, place.config.model) as search:
+        project = search.project_at(place.root)
+        if not project:
+            return []
+        query = Query.parse(
+            text,
+            limit=2 * _HITS,
+            weak=True,
+            projects=[project],
+            kinds=[HitKind.OBSERVATION],
+            origins=[Origin.HUMAN, Origin.ASSISTANT],
+        )
+        hits = search.find(query, snippets=False).hits
+    return [hit for hit in hits if hit.session_id != call.session_id and hit.id not in place.shown]
+
+
+LAST_TITLE: Final = "Last Session"
+_RULES: Final = 150
+"""Maximum tokens of the approved rules, in addition to those of the page without them."""
+
+
+def session_text(call: HookCall, place: HookPlace) -> HookAnswer:
+    """Return the memories that the user approved, and the open items of the last session in the folder.
+
+    The calling session is not the last session. After a compaction it can be in the archive, but its card is already
+    in the agent's context.
+    """
+    renderer, text = Renderer(place.home.templates, at_shell=True), ""
+    last = last_session(place.store, place.namespace, Path(call.cwd), call.session_id, place.at)
+
+    def cost(chosen: SessionContext) -> int:
+        nonlocal text
+        sections = [(section.title, section.memories) for section in chosen.sections]
+        text = renderer.memory_context(sections, chosen.left_out, chosen.contradictions, _digest(last))
+        return sum(count(stored.memory.content) for _, memories in sections for stored in memories)
+
+    with MemoryCore.open(place.home, place.config.model) as core:
+        chosen = core.contexts.select(cost, place.namespace, budget=_RULES, past=False)
+    if chosen.is_empty and last is None:
+        return HookAnswer()
+    memories = (stored.id for section in chosen.sections for stored in section.memories)
+    return HookAnswer(text, tuple(chain(memories, [last.id] if last else [])))
+
+
+def _digest(last: DigestLine | None) -> tuple[DigestSection, ...]:
+    return (DigestSection(LAST_TITLE, (last,)),) if last else ()
+
+
+_TOOL_LEAD: Final = "From past sessions of this project (details: `palaver show ID`)."
+
+
+def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
+    """Return one line about a known failure of the command, or of checks that followed edits of the file.
+
+    Each line is shown once per session.
+    """
+    root = str(place.root)
+    sessions = latest_sessions(place.store, place.namespace) if call.command or call.file else []
+    if call.command:
+        found, least = command_cost(place.store, sessions, call.command, root), SIMILARITY_MIN
+    elif call.file:
+        found, least = file_cost(place.store, sessions, call.file, root), FAILED_SHARE_MIN
+    else:
+        return HookAnswer()
+    if found is None or found.strength < least or found.id in place.shown:
+        return HookAnswer()
+    return quoted(place, _TOOL_LEAD, [QuotedLine(found.id, found.at, found.text)], BUDGETS[HookEvent.TOOL])

@@ -1,0 +1,593 @@
+"""`palaver search`, `timeline`, `show` and `read`: the three layers of detail.
+
+`palaver search --in output`: search for a literal text in the output of tools.
+
+`palaver search --symbol` and `--in code`: search in indexed code by name or by exact text.
+
+`palaver fix` and `palaver how`: search in the commands that agents ran.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from msgspec.structs import replace
+
+from ..archiver.store import Store
+from ..core.config import Config
+from ..core.document import DocumentFilter
+from ..core.errors import InvalidLineRange
+from ..core.home import Home
+from ..core.memory import project_namespace
+from ..core.query import CONTEXT_MAX, PER_SESSION, Filters, Query
+from ..core.text import similar_names
+from ..observe.commands.known_fixes import known_fixes
+from ..observe.commands.project_commands import known_tasks, project_commands
+from ..search.archive_search import ArchiveSearch
+from ..search.code_search import CodeSearch
+from ..search.query.query_analysis import redacted, unpacked
+from ..search.query.tokenizer import check_projects
+from ..templates.json_output import (
+    code_lines_json,
+    details_json,
+    output_json,
+    results_json,
+    symbols_json,
+    timeline_json,
+    transcript_json,
+)
+from ..templates.truncation import MIN_BUDGET
+from .demo import refuse_demo_only
+from .output import as_json, date_option, print_json, print_message, print_page, raw_output, renderer
+from .project_option import archived_as, in_project, is_folder, only_projects, places_of
+
+
+def _filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the filter options to a command."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+_FILTERS = (
+    date_option(
+        "--after",
+        "--since",
+        "after",
+        help="First date, inclusive: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march.",
+    ),
+    date_option("--before", "--until", "before", last=True, help="Last date, inclusive."),
+    only_projects,
+    click.option(
+        "--type", "types", multiple=True, metavar="TYPE", help="Only observations of this type: decision, bug-fix, ..."
+    ),
+    click.option("--concept", "concepts", multiple=True, metavar="WORD", help="Only entries with this tag."),
+    click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        help="Only entries that read or modified FILE (also folder/ and globs).",
+    ),
+    click.option(
+        "--session",
+        "sessions",
+        multiple=True,
+        metavar="ID",
+        help="Only this session (its ID or the first characters).",
+    ),
+    click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch."),
+    click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ..."),
+    click.option(
+        "--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind: observation, exchange, memory, ..."
+    ),
+    click.option(
+        "--origin", "origins", multiple=True, metavar="WHO", help="Only this source: human, assistant, tool, ..."
+    ),
+    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by human, assistant or tool."),
+    click.option(
+        "--language", "languages", multiple=True, metavar="NAME", help="Only files in this language: python, go, ..."
+    ),
+    click.option(
+        "--unit", "units", multiple=True, metavar="KIND", help="Only code units of this kind: function, class, ..."
+    ),
+)
+_budget = click.option(
+    "--budget",
+    type=click.IntRange(MIN_BUDGET),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Maximum tokens in the output.",
+)
+
+
+@click.command()
+@click.argument("query", nargs=-1, metavar="[WORDS...]")
+@click.option(
+    "--mode",
+    type=click.Choice(["both", "text", "vector"]),
+    default="both",
+    show_default=True,
+    help="Search text, vectors (semantic), or both.",
+)
+@click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum results, 1 to 50.")
+@_filters
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="TEXT",
+    help="Another wording of WORDS, searched as part of the same query (up to 4 times).",
+)
+@click.option("--all-of", is_flag=True, help="Find conversations that contain each of the given texts (2 to 5).")
+@click.option(
+    "--by",
+    type=click.Choice(["event", "session"]),
+    default="event",
+    show_default=True,
+    help="List single entries (event) or whole sessions.",
+)
+@click.option(
+    "--per-session",
+    type=click.IntRange(0),
+    default=PER_SESSION,
+    show_default=True,
+    metavar="N",
+    help="Maximum results per session (0: no limit).",
+)
+@click.option("--anywhere", is_flag=True, help="Do not rank entries of the current folder's project higher.")
+@click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
+@click.option(
+    "--cursor", default="", metavar="CURSOR", help="Show the next page. CURSOR is printed at the end of a page."
+)
+@click.option(
+    "--in",
+    "place",
+    type=click.Choice(["conversations", "output", "code"]),
+    default="conversations",
+    show_default=True,
+    help="Where to search. In tool output and indexed code, WORDS match literally.",
+)
+@click.option(
+    "--context",
+    type=click.IntRange(0, CONTEXT_MAX),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="With --in output or code: lines to show before and after a match.",
+)
+@click.option("--symbol", metavar="NAME", help="Find functions, classes and other code units with this name.")
+@click.option("--fix", is_flag=True, help="Show what fixed the error message WORDS, as `palaver fix` does.")
+@click.option("--how", is_flag=True, help="Show the commands for the task in WORDS, as `palaver how` does.")
+@click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
+@click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
+@click.option("--explain", is_flag=True, help="Show how each score is calculated.")
+@_budget
+@as_json
+def search(
+    query: Sequence[str],
+    *,
+    all_of: bool,
+    fix: bool,
+    how: bool,
+    facts: bool,
+    snippets: bool,
+    explain: bool,
+    anywhere: bool,
+    budget: int,
+    as_json: bool,
+    place: str,
+    context: int,
+    symbol: str | None,
+    **options: Any,
+) -> None:
+    """Search conversations, memories, documents and code, one line per hit.
+
+    WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
+    every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
+    can be repeated. An entry must match one of the values.
+
+    Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for output that
+    contains exactly WORDS, newest first, for at most 10 seconds.
+
+    To search indexed code, use --kind code for words, `--in code` for exact text, and --symbol for names.
+
+    On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
+    titles. In JSON, `found` is the number of results on this page. `total` is the number of results that fit into
+    --budget. `next` is the cursor of the next page.
+    """
+    # NumPy would start a thread per core, which takes time and does not speed up small matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if fix or how:
+        _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
+        return
+    if symbol is not None or place != "conversations":
+        _print_exact(place, symbol, " ".join(query), options, context=context, budget=budget, as_json=as_json)
+        return
+    if all_of and not 2 <= len(query) <= 5:
+        raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
+    wanted = _parse_query(list(query) if all_of else _query_text(query), options)
+    with open_layers() as layers:
+        page = None if as_json else renderer(budget)
+        if not anywhere and wanted.prefers_project:
+            wanted = replace(wanted, here=layers.project_at(Path.cwd()))
+        results = layers.find(wanted, snippets=as_json or snippets or all_of or sys.stdout.isatty())
+        from ..agents.ask.relevance import newest_first  # loads tantivy
+
+        results = newest_first(results)
+    if page is None:
+        print_json(results_json(results, explain=explain, budget=budget))
+    elif not results.hits and _is_empty():
+        click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
+    else:
+        print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
+
+
+def _print_exact(
+    place: str, symbol: str | None, text: str, options: dict[str, Any], *, context: int, budget: int, as_json: bool
+) -> None:
+    """Print the code units named `symbol`, or the matches of an exact text in `output` or `code`."""
+    if symbol is not None:
+        print_symbols(symbol, options, budget=budget, as_json=as_json)
+    else:
+        answer = print_code_lines if place == "code" else print_output
+        answer(text, options, context=context, budget=budget, as_json=as_json)
+
+
+def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:
+    """Print the results of `--fix` or `--how`.
+
+    Raises:
+        UsageError: Words are missing, or another option was given that does not apply to these results.
+    """
+    context, usable = click.get_current_context(), {"query", "fix", "how", "limit", "projects", "as_json"}
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if not query or (fix and how) or not usable.issuperset(given):
+        raise click.UsageError(
+            "--fix and --how need WORDS. Of the other options, only --project, --limit and --json apply to them."
+        )
+    answer = print_fixes if fix else print_commands
+    answer(" ".join(query), projects, limit, as_json=bool(context.params["as_json"]))
+
+
+def _is_empty() -> bool:
+    """Return whether the archive is empty, for example after a first run on a full disk."""
+    with Store.of(Home.find()) as store:
+        return not (store.changes.last() or store.sources.totals()[0])
+
+
+def _query_text(words: Sequence[str]) -> str:
+    """Return the words as one query. An argument with spaces becomes a phrase, because the shell removed its quotes."""
+    return " ".join(f'"{word}"' if len(words) > 1 and " " in word and '"' not in word else word for word in words)
+
+
+def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
+    """Return the query.
+
+    Raises:
+        InvalidInput: A value is invalid.
+        UsageError: Neither words nor filters were given, or `--also` without words.
+    """
+    if options["cursor"]:
+        unpacked(options["cursor"])  # else a query that is also invalid would hide the invalid cursor
+    options["projects"] = [place for project in options["projects"] for place in places_of(project)]
+    if query:
+        return Query.parse(query, **options)
+    if options["also"]:
+        raise click.UsageError("--also needs WORDS.")
+    del options["mode"], options["weak"], options["per_session"], options["also"]
+    wanted = Query.newest(**options)
+    if not wanted.filters:
+        raise click.UsageError("Give WORDS or a filter option.")
+    return wanted
+
+
+@click.command()
+@click.argument("id", metavar="ID|SESSION")
+@click.option(
+    "-n",
+    "--around",
+    type=click.IntRange(0, 25),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="With ID: number of entries to show before and after the selected entry.",
+)
+@_budget
+@as_json
+def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
+    """Show the entries before and after a search hit, or all entries of a session, one line each.
+
+    `palaver search` prints the ID of a hit. For SESSION, the first characters of a session ID are enough.
+    """
+    with open_layers() as layers:
+        found = layers.timeline(id, around)
+    if as_json:
+        print_json(timeline_json(found, budget=budget))
+    else:
+        print_page(renderer(budget).timeline(found))
+
+
+@click.command()
+@click.argument("ids", nargs=-1, required=True, metavar="ID|SESSION...")
+@_budget
+@as_json
+def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
+    """Show all details of hits and sessions. Pass up to 20 IDs as printed by `palaver search` or `palaver sessions`.
+
+    The command reports unknown IDs and shows the other hits.
+    """
+    with open_layers() as layers:
+        details, unknown = layers.look_up(ids)
+    if unknown and not details:
+        raise unknown
+    if as_json:
+        reply = details_json(details, budget=budget)
+        print_json({**reply, "unknown": list(unknown.ids)} if unknown else reply)
+    else:
+        print_page(renderer(budget).observations(details))
+    if unknown:
+        if not as_json:
+            print_message(f"palaver: {unknown}", unknown.hint)
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("path")
+@click.argument("lines", default="", metavar="[LINES]")
+@click.option(
+    "--raw", is_flag=True, help="Print the archived lines byte for byte (on a terminal, without control characters)."
+)
+@_budget
+@as_json
+def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
+    """Read the conversation of a hit, or any archived transcript.
+
+    PATH is the path of an archived transcript, the agent's own path, a session ID (or at least its first 4 characters),
+    or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. Truncated
+    output ends with the number of the next line.
+    """
+    if raw and as_json:
+        raise click.UsageError("--raw and --json cannot be combined.")
+    with open_layers() as layers:
+        parts = [(layers.locate(path)[0], *_line_range(lines))] if lines else layers.parts(path)
+        if raw:
+            output = raw_output()
+            for part in parts:
+                output.writelines(layers.read_raw(*part))
+            return
+        excerpts = layers.read_parts(parts[:1] if as_json else parts, budget=budget)
+    if as_json:
+        print_json(transcript_json(excerpts[0], budget=budget))
+        return
+    print_page("\n".join(renderer(budget).read(each) for each in excerpts))
+    for name, first, last in parts[len(excerpts) :]:
+        click.echo(f"Next part: palaver read {shlex.quote(name)} {first}-{last or ''}")
+
+
+def open_layers(home: Home | None = None) -> ArchiveSearch:
+    """Open an archive for search, by default the archive of `Home.find()`.
+
+    Raises:
+        DemoOnly: Only demo data is archived.
+    """
+    home = home or Home.find()
+    refuse_demo_only(home, "search WORDS")
+    return ArchiveSearch(home, Config.read(home.config).model)
+
+
+def _line_range(text: str) -> tuple[int, int | None]:
+    start, dash, end = text.partition("-")
+    try:
+        first = int(start)
+        last = (int(end) if end else None) if dash else first
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
+    if first < 1 or (last is not None and last < first):
+        raise InvalidLineRange(f"{text}: the first line must be at least 1 and not after the last line")
+    return first, last
+
+
+_SECONDS = 10.0
+"""Time limit of a search in seconds."""
+_OUTPUT_FILTERS = (
+    "after",
+    "before",
+    "projects",
+    "types",
+    "concepts",
+    "files",
+    "sessions",
+    "branches",
+    "agents",
+    "origins",
+)
+_OUTPUT_USABLE = frozenset({"query", "place", "context", "limit", "budget", "as_json", *_OUTPUT_FILTERS})
+
+
+def print_output(text: str, options: Mapping[str, Any], *, context: int, budget: int, as_json: bool) -> None:
+    """Print the matches of a text in tool output.
+
+    Raises:
+        InvalidInput: The text or a filter is invalid.
+        UsageError: The text is missing, or an option does not apply to tool output.
+    """
+    if not text:
+        raise click.UsageError("--in output requires WORDS.")
+    refuse_others(_OUTPUT_USABLE, "--in output")
+    home = Home.find()
+    refuse_demo_only(home, "search WORDS")
+    named: dict[str, Any] = {name: options[name] for name in _OUTPUT_FILTERS}
+    named["projects"] = [*map(archived_as, options["projects"])]
+    filters = Filters.parse(**named)
+    with ArchiveSearch(home, Config.read(home.config).model) as layers:
+        found = layers.find_output(text, filters, limit=options["limit"], context=context, seconds=_SECONDS)
+    if as_json:
+        print_json(output_json(found, budget=budget))
+    else:
+        print_page(renderer(budget).output(found, filtered=bool(filters)))
+
+
+def refuse_others(usable: Container[str], option: str) -> None:
+    """Raise `UsageError` for an option outside `usable`, because it cannot be combined with `option`."""
+    command = click.get_current_context()
+    given = {name for name in command.params if command.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    for each in command.command.params:
+        if each.name in given and each.name not in usable:
+            name = each.opts[0] if isinstance(each, click.Option) else "WORDS"
+            raise click.UsageError(f"{option} cannot be combined with {name}.")
+
+
+_CODE_FILTERS = frozenset({"projects", "files", "languages", "units"})
+_CODE_USABLE = _CODE_FILTERS | {"limit", "budget", "as_json"}
+
+
+def print_symbols(name: str, options: Mapping[str, Any], *, budget: int, as_json: bool) -> None:
+    """Print the code units with a name.
+
+    Raises:
+        InvalidInput: The name or a filter is invalid.
+        UsageError: An option does not apply to symbols.
+    """
+    refuse_others(_CODE_USABLE | {"symbol"}, "--symbol")
+    wanted = _code_filter(options)
+    home = Home.find()
+    with Store.of(home) as store:
+        code = CodeSearch.of_home(store, home)
+        found = code.symbols(redacted(name, home), wanted, limit=options["limit"])
+    if as_json:
+        print_json(symbols_json(found, budget=budget))
+    else:
+        print_page(renderer(budget).symbols(found, filtered=wanted != DocumentFilter()))
+
+
+def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, budget: int, as_json: bool) -> None:
+    """Print the lines of code that contain a text.
+
+    Raises:
+        InvalidInput: The text or a filter is invalid.
+        UsageError: The text is missing, or an option does not apply to lines of code.
+    """
+    if not text:
+        raise click.UsageError("--in code requires WORDS.")
+    refuse_others(_CODE_USABLE | {"query", "place", "context"}, "--in code")
+    wanted = _code_filter(options)
+    home = Home.find()
+    with Store.of(home) as store:
+        code = CodeSearch.of_home(store, home)
+        found = code.lines(redacted(text, home), wanted, limit=options["limit"], context=context)
+    if as_json:
+        print_json(code_lines_json(found, budget=budget))
+    else:
+        print_page(renderer(budget).code_lines(found, filtered=wanted != DocumentFilter()))
+
+
+def _code_filter(options: Mapping[str, Any]) -> DocumentFilter:
+    """Return the filter of the command line. `--project` names a folder with indexed files, or a namespace."""
+    projects: Sequence[str] = options["projects"]
+    folders = [Path(each).expanduser().resolve() for each in projects if is_folder(each)]
+    names = [each for each in projects if not is_folder(each)]
+    if len(options["files"]) > 1 or len(folders) + bool(names) > 1:
+        raise click.UsageError("Code is searched with one --file, and with one folder or names as --project.")
+    return DocumentFilter(
+        namespaces=tuple(dict.fromkeys(space for name in names for space in (name, project_namespace(name)))),
+        under=folders[0] if folders else None,
+        pattern="".join(options["files"]),
+        languages=tuple(options["languages"]),
+        units=tuple(options["units"]),
+    )
+
+
+_limit = click.option(
+    "-n", "--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="Maximum results."
+)
+
+
+@click.command()
+@click.argument("error", nargs=-1, required=True, metavar="ERROR...")
+@in_project
+@_limit
+@as_json
+def fix(error: Sequence[str], *, project: str | None, limit: int, as_json: bool) -> None:
+    """Show what was run or edited after a command failed with ERROR.
+
+    ERROR is text from the output of the failed command. The fix of most sessions comes first, then the newest. Pass
+    the IDs to `palaver show` or `palaver read`.
+    """
+    print_fixes(" ".join(error), [project] if project else [], limit, as_json=as_json)
+
+
+@click.command()
+@click.argument("task", nargs=-1, required=True, metavar="TASK...")
+@in_project
+@_limit
+@as_json
+def how(task: Sequence[str], *, project: str | None, limit: int, as_json: bool) -> None:
+    """Show which commands a project uses for TASK, with the number of runs and the last use.
+
+    TASK is test, lint, format, type check, build, install, run, release, check, or words of the command. Only commands
+    that succeeded at least once are listed. Pass the IDs to `palaver show` or `palaver read`.
+    """
+    print_commands(" ".join(task), [project] if project else [], limit, as_json=as_json)
+
+
+def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: bool) -> None:
+    """Print the known fixes of an error.
+
+    Raises:
+        DemoOnly: Only demo data is archived.
+        UnknownProject: A project is unknown.
+    """
+    home = Home.find()
+    refuse_demo_only(home, "fix ERROR")
+    with Store.of(home) as store, ArchiveSearch(home, Config.read(home.config).model) as layers:
+        names = _known(store, projects)
+        fixes = known_fixes(layers, store, error, names)
+    shown = fixes[:limit]
+    if as_json:
+        print_json({"fixes": shown, "total": len(fixes)})
+    else:
+        print_page(renderer().render("fix", fixes=shown, total=len(fixes), scope=_scope(projects)))
+
+
+def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: bool) -> None:
+    """Print the commands for a task.
+
+    Raises:
+        DemoOnly: Only demo data is archived.
+        UnknownProject: A project is unknown.
+    """
+    home = Home.find()
+    refuse_demo_only(home, "how TASK")
+    with Store.of(home) as store:
+        names = _known(store, projects)
+        commands = project_commands(store, task, names)
+        tasks = [] if commands else known_tasks(store, names)
+    shown = commands[:limit]
+    if as_json:
+        print_json({"commands": shown, "total": len(commands), "tasks": tasks})
+    else:
+        total, scope = len(commands), _scope(projects)
+        near = next((name for word in task.split() for name in similar_names(word.lower(), tasks)), "")
+        page = renderer().render("how", task=task, commands=shown, total=total, tasks=tasks, near=near, scope=scope)
+        print_page(page)
+
+
+def _known(store: Store, projects: Sequence[str]) -> list[str]:
+    """Return the names under which projects are archived.
+
+    Raises:
+        UnknownProject: A project is unknown.
+    """
+    names = list(map(archived_as, projects))
+    check_projects(store, names)
+    return names
+
+
+def _scope(projects: Sequence[str]) -> str:
+    return " for this project" if projects else ""

@@ -1,0 +1,87 @@
+"""`palaver sessions` and `palaver projects`: lists of archived sessions and projects.
+
+`palaver open`: open items and next steps of past sessions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..core.home import Home
+from ..core.query import Filters, Query
+from ..observe.upkeep.archive_status import deletions_of, projects_of
+from ..templates.json_output import to_json, with_tokens
+from .demo import refuse_demo_only
+from .output import as_json, date_option, print_json, print_page, renderer
+from .project_option import archived_as, only_projects, places_of
+from .search import open_layers
+
+
+@click.command()
+@only_projects
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ...")
+@click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch.")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="Only sessions that read or modified FILE.")
+@date_option("--after", "--since", "after", help="First date, inclusive: 2026-03-01, yesterday, 3 weeks ago, march.")
+@date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
+@click.option("-n", "--limit", type=int, default=20, show_default=True, metavar="N", help="Maximum sessions, 1 to 50.")
+@click.option(
+    "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
+)
+@as_json
+def sessions(*, as_json: bool, **options: Any) -> None:
+    """List sessions, the latest first: short ID, date, project, title, agent, number of exchanges and branch.
+
+    Filters can be repeated; a session must match one of the values. `palaver search WORDS --by session` lists the
+    sessions that contain the words.
+    """
+    options["projects"] = [*map(archived_as, options["projects"])]
+    with open_layers() as layers:
+        page = layers.sessions(Query.newest(by="session", **options))
+    if as_json:
+        print_json(with_tokens({"sessions": to_json(page.sessions), "next": page.cursor or None}))
+    elif page.sessions:
+        print_page(renderer().sessions(page))
+    else:
+        hint = "Remove a filter, or run `palaver projects` to see all projects."
+        click.echo(f"No session matches. {deletions_of(Home.find(), options['projects']) or hint}")
+
+
+@click.command()
+@as_json
+def projects(*, as_json: bool) -> None:
+    """List all projects with their sessions, memories and indexed files, the one with the latest session first."""
+    home = Home.find()
+    refuse_demo_only(home, "projects")
+    found = projects_of(home)
+    if as_json:
+        print_json({"projects": found})
+    else:
+        deleted = "" if found else deletions_of(home)
+        print_page(renderer().render("projects", projects=found, deleted=deleted))
+
+
+@click.command()
+@only_projects
+@date_option("--after", "--since", "after", help="First date, inclusive.")
+@date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 200), default=20, show_default=True, metavar="N", help="Maximum items."
+)
+@as_json
+def open(*, projects: Sequence[str], after: str | None, before: str | None, limit: int, as_json: bool) -> None:  # noqa: A001 - the name of the command
+    """List open items and next steps of past sessions, the newest first, with session ID and date.
+
+    They come from the cards of the sessions, which quote what the agent left undone or proposed as next step. Later
+    sessions may have done them.
+    """
+    places = [place for project in projects for place in places_of(project)]
+    with open_layers() as layers:
+        items = layers.open_items(Filters.parse(after=after, before=before, projects=places), limit)
+    if as_json:
+        print_json({"items": items})
+    elif items:
+        print_page(renderer().render("open_items", items=items))
+    else:
+        click.echo("No session has open items or next steps. To list sessions: palaver sessions")

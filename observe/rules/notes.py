@@ -1,0 +1,317 @@
+"""Handoff notes: text in which a model describes the state of its own session.
+
+Sources are compaction summaries, recaps, and the sections of a final answer such as "Next steps" or "Not done".
+
+Replacements: earlier observations of a session that a later observation corrects.
+
+An observation is replaced if the next prompt corrects it, or if its commit is reverted.
+
+Notes that an agent writes for later sessions: its memory files, and edits of its instructions.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import islice
+
+from msgspec import Struct
+
+from ...core.conversation import Exchange, Kind, Turn
+from ...core.observation import Evidence, Observation, ObservationType
+from ...core.text import headline, strip_markdown, truncate
+from .classification import TouchedFiles, file_name, relative_path
+from .exchange_analysis import accepted_commits, observed_at
+from .salience import RULE, is_status, phrases
+from .statements import Statement, quote_of, statements, with_valid_quotes
+
+TEXT_MAX = 240
+"""Maximum characters of a note. A longer text usually describes several items."""
+_TEXT_MIN = 16
+
+
+class NoteLabel(StrEnum):
+    """Subject of a note, such as an open item or a decision."""
+
+    ASKED = "Asked"
+    OUTCOME = "Outcome"
+    DECIDED = "Decided"
+    OPEN = "Open"
+    CAUSE = "Cause"
+    PITFALL = "Gotcha"
+    NEXT = "Next"
+
+
+class HandoffNote(Struct, frozen=True):
+    """Statement of a model about its session, with its evidence.
+
+    `source` is the kind of text, such as "compaction summary". It is empty for a final answer.
+    """
+
+    label: NoteLabel
+    text: str
+    evidence: Evidence
+    source: str = ""
+
+    @property
+    def attributed(self) -> str:
+        """Text of the note with its source."""
+        return (
+            f"{self.text} (from the agent's {self.source}, line {self.evidence.start_line})"
+            if self.source
+            else self.text
+        )
+
+
+_HEADED = (NoteLabel.ASKED, NoteLabel.NEXT, NoteLabel.OPEN, NoteLabel.DECIDED, NoteLabel.OUTCOME)
+"""Labels that the heading of a section can give to its notes."""
+_LABELLED = {label: phrases(f"handoff_notes.{label.name.lower()}") for label in _HEADED}
+_HEADING = re.compile(
+    r"""\s{0,3}(?:
+    \#{1,4}\s+(?:\d{1,2}[.)]\s+)?\**(?P<marked>[^*\n]{2,70}?)[*:\s]*$
+    |(?:\d{1,2}[.)]\s+)?\*\*(?P<bold>[^*\n]{2,60}?):?\*\*(?P<after>.*)$
+    |\d{1,2}[.)]\s+(?P<numbered>[^\W\d_][^:.\n]{2,60}):\s*$
+    |(?P<plain>[^\W\d_][^:.\n]{2,40}):\s*$
+    )""",
+    re.VERBOSE,
+)
+_NUMBERED = re.compile(
+    r"^(?:\#{1,4}\s+)?\d{1,2}[.)]\s+\**(?P<numbered>[^\W\d_][^:.*\n]{2,60})(?::\**|\**:)(?P<after>.*)$", re.MULTILINE
+)
+_NUMBERED_MIN = 3
+_BEGIN = re.compile(r"^\s*(?:<summary>|Summary:)", re.MULTILINE)
+_END = re.compile(r"^\s*(?:</summary>|If you need specific details from before compaction)", re.MULTILINE)
+_NEXT_ACTION = re.compile(r"next (?:action|step|up)s?\s*(?:is|:|—|-)\s*", re.IGNORECASE)
+_NOTHING = phrases("handoff_notes.nothing")
+_FINISHED = re.compile(
+    r"^>|\b(?:completed?|answered|resolved)\b[.)*\s]*$|\bCOMPLETED\b|\bDONE\b|[✅✓☑]|\[x\]|~~", re.IGNORECASE
+)
+_UNINFORMATIVE = phrases("handoff_notes.uninformative")
+
+
+def compaction_notes(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of a compaction summary. The heading of each section determines the label of its notes."""
+    begin, end = _BEGIN.search(turn.text), _END.search(turn.text)
+    text = turn.text[begin.end() if begin else 0 : end.start() if end else None]
+    for label, section in _sections(text):
+        most = None if label is NoteLabel.OPEN else 1  # Later sentences of the other sections only give details.
+        if label:
+            yield from (_note(label, each, "compaction summary") for each in islice(_usable(turn, section), most))
+
+
+def recap_notes(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of a recap: sentences about the outcome, and the next action."""
+    for stated in _usable(turn, turn.text):
+        announced = _NEXT_ACTION.match(stated.text)
+        label = NoteLabel.NEXT if announced else NoteLabel.OUTCOME
+        text = stated.text[announced.end() :] if announced else stated.text
+        yield HandoffNote(label, text, Evidence(stated.line, stated.line, stated.quote), "recap")
+
+
+def answer_notes(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of the sections of a final answer about open items, next steps and decisions."""
+    for label, section in _sections(turn.text):
+        if label is not None and label in {NoteLabel.OPEN, NoteLabel.NEXT, NoteLabel.DECIDED}:
+            yield from (_note(label, stated) for stated in _usable(turn, section))
+
+
+def notes_of(turn: Turn) -> Sequence[HandoffNote]:
+    """Return the notes of a compaction summary or a recap."""
+    if turn.kind is Kind.COMPACTION:
+        return tuple(compaction_notes(turn))
+    return tuple(recap_notes(turn)) if turn.kind is Kind.RECAP else ()
+
+
+def _note(label: NoteLabel, stated: Statement, source: str = "") -> HandoffNote:
+    return HandoffNote(label, stated.text, Evidence(stated.line, stated.line, stated.quote), source)
+
+
+def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
+    """Yield the label and the text of each section. The label is None for a section about another subject.
+
+    If a text has at least three numbered headings, only these start a section.
+    """
+    label: NoteLabel | None = None
+    lines: list[str] = []
+    pattern = _NUMBERED if len(_NUMBERED.findall(text)) >= _NUMBERED_MIN else _HEADING
+    for line in text.split("\n"):
+        heading = pattern.match(line)
+        named = _label(heading) if heading else None
+        after = (heading.groupdict().get("after") or "").strip(" —–-") if heading else ""
+        after = "" if after.endswith(":") else after.lstrip(": ")
+        if heading and (named or pattern is _NUMBERED or not (heading["plain"] or after)):
+            yield label, "\n".join(lines)
+            label, lines = named, [after]
+        else:
+            lines.append(line)
+    yield label, "\n".join(lines)
+
+
+def _label(heading: re.Match[str]) -> NoteLabel | None:
+    names = heading.groupdict()
+    name = next((names[kind] for kind in ("marked", "bold", "numbered", "plain") if names.get(kind)), "").strip()
+    return next((label for label, pattern in _LABELLED.items() if pattern.match(name)), None)
+
+
+def _usable(turn: Turn, text: str) -> Iterator[Statement]:
+    """Yield the statements of a text that are specific, and not about finished work."""
+    shown = Turn(turn.line, turn.speaker, turn.kind, text)
+    for stated in with_valid_quotes(statements(shown), turn):
+        if (
+            len(stated.text) >= _TEXT_MIN
+            and not (_NOTHING.match(stated.text) or _FINISHED.search(stated.raw) or _UNINFORMATIVE.match(stated.text))
+            and not (is_status(stated.text) and turn.kind is Kind.PROSE)
+        ):
+            yield stated
+
+
+_CORRECTED = phrases("replacements.corrected")
+_REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
+_WORD = re.compile(r"\w{4,}")
+_SAME_TOPIC = 0.4
+"""Minimum share of the words of an earlier title that a later observation must contain to replace it."""
+_WITHOUT_CHANGE = {ObservationType.DECISION, ObservationType.LEARNING, ObservationType.PATTERN, ObservationType.DEBUG}
+"""Types of observations that describe no change, although they can list the files of their exchange."""
+
+
+class Replacement(Struct, frozen=True):
+    """Positions of a replaced observation and of its replacement, and the line that proves the replacement."""
+
+    earlier: int
+    later: int
+    line: int
+
+
+def find_replacements(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> list[Replacement]:
+    """Return the replacements among the observations of a session.
+
+    Args:
+        parts: Pairs of the index of an exchange in `exchanges`, and an observation, in order.
+        exchanges: Exchanges of the session, in order.
+    """
+    found = [*_corrected(parts, exchanges), *_reverted(parts, exchanges)]
+    return list({each.earlier: each for each in reversed(found)}.values())
+
+
+def _corrected(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
+    """Yield the results that the prompt of the next exchange corrects."""
+    for earlier, (place, old) in enumerate(parts):
+        following = exchanges[place + 1 : place + 2]
+        is_next = bool(following) and following[0].ordinal == exchanges[place].ordinal + 1
+        line = _correction_line(following[0]) if is_next else None
+        if line is None or old.type is ObservationType.DECISION:
+            continue
+        for later, (other, new) in enumerate(parts):
+            if other == place + 1 and new.type is not ObservationType.DECISION and _is_about_same(old, new):
+                yield Replacement(earlier, later, line)
+                break
+
+
+def _correction_line(exchange: Exchange) -> int | None:
+    """Return the line of a prompt that begins with a correction."""
+    prompts = (turn for turn in exchange.turns if turn.kind is Kind.PROMPT)
+    return next((turn.line for turn in prompts if _CORRECTED.match(turn.text.lstrip())), None)
+
+
+def _is_about_same(old: Observation, new: Observation) -> bool:
+    if {*old.files_modified} & {*new.files_modified}:
+        return True
+    words = _words(old.title)
+    return len(words & _words(f"{new.title} {' '.join(new.facts)}")) >= max(2, _SAME_TOPIC * len(words))
+
+
+def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
+    """Yield the observations of commits that a later commit reverts.
+
+    If no observation has the subject of the commit as its title, the last observed change up to the commit is
+    replaced.
+    """
+    made: dict[str, int] = {}
+    for place, exchange in enumerate(exchanges):
+        for commit in accepted_commits(exchange):
+            subject = _REVERT.match(commit.subject)
+            committed = made.get(subject[1]) if subject else None
+            later = next((number for number, (other, _) in enumerate(parts) if other == place), None)
+            if subject and committed is not None and committed < place and later is not None:
+                earlier = _committed(subject[1], committed, parts)
+                yield from [Replacement(earlier, later, commit.line)] if earlier is not None else []
+            made[commit.subject] = place
+
+
+def _committed(subject: str, place: int, parts: Sequence[tuple[int, Observation]]) -> int | None:
+    """Return the index of the observation of a commit, or else of the last observed change up to the commit."""
+    named = (number for number, (other, old) in enumerate(parts) if other == place and headline(subject) in old.title)
+    done = (number for number, (other, old) in enumerate(parts) if other <= place and _changed_files(old))
+    return next(named, max(done, default=None))
+
+
+def _changed_files(observation: Observation) -> bool:
+    return bool(observation.files_modified) and observation.type not in _WITHOUT_CHANGE
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word[:5].lower() for word in _WORD.findall(text))
+
+
+NOTE_PREFIX = "Note of the agent in "
+"""Beginning of the subtitle of every observation of a note."""
+_INSTRUCTIONS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|COPILOT|copilot-instructions)(?:\.local)?\.md")
+_MEMORY = re.compile(r"(?:^|/)(?:memory|memories)/[^/]+\.md$|(?:^|/)MEMORY\.md$")
+_DESCRIPTION = re.compile(r"^description:\s*(.+)$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_ADDED = re.compile(r"^\+ ?(.*)$", re.MULTILINE)
+"""Pattern for a line that an edit or a patch adds."""
+_LINE = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*(?P<text>[^#\s|`>-].{20,})$", re.MULTILINE)
+_LINES_MAX, _LINE_MAX = 8, 240
+
+
+def is_note(path: str) -> bool:
+    """Return whether a file holds notes of an agent for later sessions."""
+    return _MEMORY.search(path.replace("\\", "/")) is not None or _INSTRUCTIONS.fullmatch(file_name(path)) is not None
+
+
+def extract_notes(exchange: Exchange, files: TouchedFiles) -> Iterator[Observation]:
+    """Yield an observation for each note that the agent wrote, with the lines that it added.
+
+    The title is the note's description, or else its first line. The index of a memory folder repeats other notes, so
+    it counts only if the exchange wrote no other note.
+    """
+    notes = [path for path in files.modified if is_note(path)]
+    kept = [path for path in notes if file_name(path) != "MEMORY.md"] or notes
+    calls = {turn.call: turn for turn in exchange.active_turns if turn.kind is Kind.CALL and turn.call}
+    for path in kept:
+        results = [
+            turn
+            for turn in exchange.active_turns
+            if any(relative_path(each, ()).endswith(path) for each in turn.writes)
+        ]
+        for call in (calls[turn.call] for turn in results if turn.call in calls and not turn.failed):
+            if note := _agent_note(exchange, path, call):
+                yield note
+
+
+def _agent_note(exchange: Exchange, path: str, call: Turn) -> Observation | None:
+    """Return what a call added to a note. Of instructions, only added rules count, because they also describe code."""
+    body = call.text.partition("\n")[2]
+    is_edit = _ADDED.search(body) is not None
+    text = "\n".join(_ADDED.findall(body)) if is_edit else body
+    described = _DESCRIPTION.search(text)
+    lines = [found["text"].strip() for found in _LINE.finditer(_FRONT_MATTER.sub("", text))]
+    rules = lines[:_LINES_MAX]
+    if _MEMORY.search(path) is None:
+        rules = [line for line in lines if RULE.search(line)][:_LINES_MAX] if is_edit else []
+    title = (
+        headline(described[1].strip("\"'"))
+        if described
+        else next((short for rule in rules if (short := headline(rule))), "")
+    )
+    if not title or not rules:
+        return None
+    return Observation(
+        type=ObservationType.PATTERN,
+        title=title,
+        subtitle=f"{NOTE_PREFIX}{file_name(path)}",
+        facts=tuple(truncate(strip_markdown(rule), _LINE_MAX) for rule in rules),
+        files_modified=(path,),
+        evidence=tuple(Evidence(call.line, call.line, quote_of(rule)) for rule in rules),
+        at=observed_at(exchange),
+    )
