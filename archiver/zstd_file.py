@@ -27,6 +27,18 @@ else:
     from backports import zstd
 
 
+__all__ = [
+    "BUFFER",
+    "DOCUMENT",
+    "SUFFIX",
+    "DecompressedFile",
+    "as_lines",
+    "compress_lines",
+    "content_hash",
+    "opened",
+    "zstd",
+]
+
 _LEVEL: Final = 19
 _FRAME_HEADER: Final = struct.Struct("<II")
 _SKIPPABLE: Final = 0x184D2A50

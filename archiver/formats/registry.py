@@ -24,7 +24,7 @@ AGENTS: Final = (
 )
 """Agents, in the order in which detection tries their formats.
 
-The format of `some-agent` is `FORMAT` in `some_agent/some_agent_format.py`.
+The format of `some-agent` is `FORMAT` in `some_agent.py`.
 """
 _FIRST: Final = 5
 """Number of records that are decoded first. More records are decoded only if these do not identify the format."""
@@ -34,7 +34,7 @@ _FIRST: Final = 5
 def by_agent(agent: str) -> TranscriptFormat:
     """Return the format of an agent. Raises `ValueError` for an unknown agent."""
     name = AGENTS[AGENTS.index(agent)].replace("-", "_")
-    return cast("TranscriptFormat", import_module(f".{name}.{name}_format", __package__).FORMAT)
+    return cast("TranscriptFormat", import_module(f".{name}", __package__).FORMAT)
 
 
 @cache

@@ -1,1 +1,0 @@
-"""Reading of agents' files as numbered lines."""
