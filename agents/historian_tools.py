@@ -1,8 +1,7 @@
-"""Fields of historian's replies. The output schemas are derived from these structs, with names in camel case.
+"""Historian toolset: memories as Markdown files in the project, and the structs of its replies.
 
-Fields with a default are optional: a reply leaves them out if they have this value.
-
-Historian toolset: memories as Markdown files in the project. Replies are JSON objects without other text.
+Replies are JSON objects without other text. The output schemas are derived from the structs, with names in camel
+case. Fields with a default are optional: a reply leaves them out if they have this value.
 """
 
 from collections.abc import Sequence

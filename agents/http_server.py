@@ -1,14 +1,13 @@
-"""Bearer token of the HTTP server: storage of the token in a file, and authentication of every request.
+"""HTTP server for MCP over streamable HTTP, for clients on this machine only, in all protocol versions.
 
-HTTP protocol that closes connections on which the headers of a request stay incomplete.
+Three checks protect the archive from web pages and other users:
 
-Without this limit, a program on this machine could keep any number of connections open without a token.
+- The server listens on the loopback address only.
+- The headers Host and Origin must name this address, so a page that rebinds its DNS name is refused.
+- Every request needs the bearer token, which is stored in a file.
 
-MCP over streamable HTTP, for clients on this machine only, in all protocol versions.
-
-Three checks protect the archive from web pages and other users. The server listens on the loopback address only. The
-headers Host and Origin must name this address, so a page that rebinds its DNS name is refused. Every request needs the
-bearer token. Requests must send their headers within a time limit (`timed_http.py`).
+A connection is closed if the headers of a request stay incomplete for too long. Without this limit, a program on this
+machine could keep any number of connections open without a token.
 """
 
 import asyncio

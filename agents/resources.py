@@ -1,14 +1,9 @@
-"""Notifications to clients when the list of the latest sessions changes.
-
-Clients of older protocol versions get them after they listed the resources, newer clients after they subscribed.
-
-MCP resources of the archive: the latest sessions, and URI templates for all observations and sessions.
+"""MCP resources and prompts of the archive: latest sessions, observations by URI, completions and notifications.
 
 Only the ID in a URI is passed to the archive, which looks it up and never uses it as a path.
 
-MCP prompts, which a user starts in the client: recall a topic, and review a session.
-
-Handlers of MCP requests for resources, prompts and completions, served together with the conversation toolset.
+Clients are notified when the list of the latest sessions changes: clients of older protocol versions after they
+listed the resources, newer clients after they subscribed.
 """
 
 import logging

@@ -1,12 +1,10 @@
-"""MCP over standard input and output, with an answer to every line that the SDK cannot read.
-
-The SDK ignores a line that its JSON parser rejects, so the client waits forever for the reply. This module parses the
-line again with the standard library, which accepts lone surrogates and numbers of any length. If that fails too, it
-replies with a JSON-RPC error. The error contains the ID of the request if the ID is readable.
-
-MCP server that offers the toolsets, for all protocol versions.
+"""MCP server that offers the toolsets, for all protocol versions, and MCP over standard input and output.
 
 Only processes that serve tools import this module, because importing it takes about a second, mostly for the SDK.
+
+The SDK ignores a line of input that its JSON parser rejects, so the client would wait forever for the reply. This
+module parses the line again with the standard library, which accepts lone surrogates and numbers of any length. If
+that fails too, it replies with a JSON-RPC error, which contains the ID of the request if the ID is readable.
 """
 
 import faulthandler

@@ -1,18 +1,13 @@
-"""Progress of a long tool call. The tool reports it from its thread, and the server sends it to the client.
+"""Tool calls over MCP: list of tools, calls, confirmation of deletions, progress, and contexts of toolsets.
 
-Questions that the user answers before a tool deletes something.
+Before a tool deletes something, the user confirms it through elicitation (a question of the server that the client
+shows). Since protocol version 2026-07-28, a server cannot send requests. It returns the question as the result of the
+call, and the client repeats the call with the answer. The key of the question is its digest, so an answer is valid
+only for the same question. If the items to delete have changed in the meantime, the user is asked again.
 
-Confirmation of a deletion by the user, through elicitation (a question of the server that the client shows).
-
-Since protocol version 2026-07-28, a server cannot send requests. It returns the question as the result of the call, and
-the client repeats the call with the answer. The key of the question is its digest, so an answer is valid only for the
-same question. If the items to delete have changed in the meantime, the user is asked again.
-
-Tools over MCP: their list, and calls with confirmation, progress and structured content.
-
-Base class of the contexts of toolsets that use memories and documents, which are opened on first use.
-
-UUIDs of memories. The toolsets rag and fabric show them instead of IDs such as `mem_7`, which they also accept.
+A tool reports its progress from its thread, and the server sends it to the client. Contexts open memories and
+documents on first use. The toolsets rag and fabric show UUIDs of memories instead of IDs such as `mem_7`, which they
+also accept.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Toolsets of typed functions, whose signatures define the schemas, and the tools that a server offers.
 
-JSON replies of tools. Their text contains the whole object, for clients that read only text.
+The text of a JSON reply contains the whole object, for clients that read only text.
 """
 
 import inspect

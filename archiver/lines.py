@@ -1,11 +1,8 @@
-"""Numbered lines of a transcript with their byte ranges, and the JSON records on each line.
+"""Numbered lines of a transcript with their byte ranges, their JSON records, and functions that clip text.
 
-Only a line feed ends a line, so numbers and offsets agree with other tools. A record that contains unescaped line feeds
-is on several lines, which `split` joins.
-
-Functions that clean and clip text, and that find plans and headings in it.
-
-JSON documents that contain a conversation, converted to one record per line.
+Only a line feed ends a line, so numbers and offsets agree with other tools. A record that contains unescaped line
+feeds is on several lines, which `split` joins. A JSON document that contains a conversation is converted to one
+record per line.
 """
 
 import io

@@ -1,8 +1,6 @@
-"""Files that agents compressed with zstd.
+"""Files as lines: plain files, files that agents compressed with zstd, and JSON documents.
 
-Functions that open plain files, compressed files and JSON documents as lines.
-
-Keyed hash of the content of a file, used to detect changes.
+A keyed hash of the content of a file detects changes.
 """
 
 import io

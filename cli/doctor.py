@@ -1,8 +1,8 @@
-"""`palaver doctor`: check for problems and suggest fixes.
+"""Maintenance commands: `palaver doctor`, `fsck` and `rebuild`.
 
-`palaver fsck`: verify checksums of all stored data and repair damage.
-
-`palaver rebuild`: rebuild the index, or parse all raw copies again.
+- `doctor` checks for problems and suggests fixes.
+- `fsck` verifies checksums of all stored data and repairs damage.
+- `rebuild` rebuilds the index, or parses all raw copies again.
 """
 
 import sys

@@ -1,7 +1,4 @@
-"""`palaver index` and `palaver documents`: index the user's files.
-
-`palaver mnemonics`: choose which memory files to trust.
-"""
+"""Document commands: `palaver index` and `documents` index files, `mnemonics` chooses trusted memory files."""
 
 import sys
 from collections import Counter

@@ -1,6 +1,6 @@
-"""`palaver export`: write the agents' original files, or the text that `palaver read` shows.
+"""Export commands: `palaver export` writes archived files or transcripts, `redact` lists redacted secrets.
 
-`palaver redact`: list redacted secrets.
+`export` writes the agents' original files, or the text that `palaver read` shows.
 """
 
 import hashlib

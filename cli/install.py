@@ -1,12 +1,9 @@
-"""Hint of `palaver install` about the plugin for Claude Code.
+"""`palaver install`: connect MCP clients, start the background service, and print or add extras.
 
-Background service of systemd or launchd that runs `palaver watch`.
-
-Extras that `palaver install` adds only by name: hooks, and the skill, the agent and the slash commands.
-
-Texts that `palaver install --print` prints: entries, hooks and files, to copy by hand.
-
-`palaver install`: connect MCP clients and start the background service.
+- The background service of systemd or launchd runs `palaver watch`.
+- Extras are added only by name: hooks, and the skill, the agent and the slash commands.
+- `--print` prints entries, hooks and files, to copy by hand.
+- A hint names the plugin for Claude Code.
 """
 
 import os

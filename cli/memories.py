@@ -1,12 +1,9 @@
-"""Access to memories for commands: open the memories, check types, and print a memory.
+"""Memory commands: `palaver remember`, `recall`, `memories` and `context`.
 
-`palaver context`: memories and past sessions of a project for a new session.
-
-`palaver memories review`: approve or decline proposed memories and golden rules.
-
-`palaver recall` and `palaver memories`: search, list, show, edit, undo and relate memories.
-
-`palaver remember`: store a memory.
+- `remember` stores a memory.
+- `recall` and `memories` search, list, show, edit, undo and relate memories.
+- `memories review` approves or declines proposed memories and golden rules.
+- `context` prints memories and past sessions of a project for a new session.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""`palaver model`: show or change the embedding model.
+"""Model commands: `palaver model` changes the embedding model, `observe --setup` chooses the language model.
 
-`palaver observe --setup`: choose the language model among those that this machine can use.
-
-`palaver observe --setup --use WHAT`: configure a language model by name, after one trial call.
+`--setup` offers the language models that this machine can use. `--setup --use WHAT` configures one by name, after one
+trial call.
 """
 
 import os

@@ -1,10 +1,7 @@
-"""Line breaks between words, for text at a terminal. The terminal itself breaks long lines within words.
+"""Output of commands: pages, JSON, error messages, progress bars, line breaks, and shared options.
 
-Output of commands: pages, JSON, error messages and progress bars.
-
-Error messages of commands, as text or JSON, with the problem and the next step.
-
-Options shared by several commands, and checks of their values.
+Error messages, as text or JSON, contain the problem and the next step. At a terminal, lines break between words,
+because the terminal itself breaks long lines within words.
 """
 
 import codecs

@@ -1,8 +1,6 @@
-"""Shell commands that run this installation of Palaver, for the user's shell and for agents.
+"""`palaver help` and `completion`, the shell command that runs this installation, and stop signals.
 
-`palaver help` and `palaver completion`: help texts and shell completion.
-
-Handling of stop signals: Ctrl-C and SIGTERM.
+The command is for the user's shell and for agents. Stop signals are Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""`palaver search`, `timeline`, `show` and `read`: the three layers of detail.
+"""Search commands: `palaver search`, `timeline`, `show`, `read`, `fix` and `how`.
 
-`palaver search --in output`: search for a literal text in the output of tools.
-
-`palaver search --symbol` and `--in code`: search in indexed code by name or by exact text.
-
-`palaver fix` and `palaver how`: search in the commands that agents ran.
+- `search`, `timeline`, `show` and `read` are the three layers of detail.
+- `search --in output` searches for a literal text in the output of tools.
+- `search --symbol` and `--in code` search indexed code by name or by exact text.
+- `fix` and `how` search the commands that agents ran.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""`palaver sessions` and `palaver projects`: lists of archived sessions and projects.
+"""Session commands: `palaver sessions` and `palaver projects` list the archive, `palaver open` shows open items.
 
-`palaver open`: open items and next steps of past sessions.
+`palaver open` also shows the next steps of past sessions.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
-"""Durable writes, which survive a power failure.
+"""Settings in the file `config.toml` of the home, and durable writes, which survive a power failure.
 
-Settings in the file `config.toml` of the home. Reading the settings does not create the file.
-
-Base class of context managers that are closed at the end of a `with` block.
+Reading the settings does not create the file. `Closing` is the base class of context managers that are closed at the
+end of a `with` block.
 """
 
 import io

@@ -1,14 +1,13 @@
-"""Data classes of a conversation. Every transcript format is parsed into them.
+"""Data classes of a conversation, with the origin and trust of its text, and conversion of times.
 
-Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the raw copy. Bytes are
-half-open offsets into the raw copy.
+Every transcript format is parsed into these classes. Lines are 1-based, inclusive, and refer to the raw copy. Bytes
+are half-open offsets into the raw copy.
 
-Origin and trust of stored text. Palaver sets both when it stores a text, and never increases the trust later.
+Palaver sets origin and trust when it stores a text, and never increases the trust later.
 
-Conversion of times. A time is an integer: the milliseconds since 1970-01-01T00:00Z.
-
-Days, and the times that pages show, are in the display time zone: the zone of the system, unless an entry point selects
-another one with `use_time_zone`. Instants in JSON and in files are in UTC.
+A time is an integer: the milliseconds since 1970-01-01T00:00Z. Days, and the times that pages show, are in the
+display time zone: the zone of the system, unless an entry point selects another one with `use_time_zone`. Instants in
+JSON and in files are in UTC.
 """
 
 import re

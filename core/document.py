@@ -1,6 +1,6 @@
-"""Results of code search: symbols, lines, and the conversations that edited a unit of code, such as a function.
+"""Documents (indexed files that are split into searchable chunks), and results of code search.
 
-Documents: indexed files that are split into separately searchable chunks.
+Results of code search are symbols, lines, and the conversations that edited a unit of code, such as a function.
 """
 
 from collections.abc import Mapping

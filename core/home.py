@@ -1,13 +1,10 @@
-"""The home: one folder with all data. The variable PALAVER_HOME contains its path.
+"""Home folder with all data, projects and their identity, this installation, and Palaver's own text.
 
-Shell commands that install packages into the environment in which Palaver runs.
+The variable PALAVER_HOME contains the path of the home. The identity of a project distinguishes projects of the same
+name.
 
-Projects, with their root folder and an identity that distinguishes projects of the same name.
-
-Recursion guard, which detects Palaver's own text in transcripts.
-
-Palaver's replies and prompts contain no new knowledge. If they were indexed, search would find them in place of the
-original text that they quote.
+The recursion guard detects Palaver's own replies and prompts in transcripts. They contain no new knowledge. If they
+were indexed, search would find them in place of the original text that they quote.
 """
 
 import os

@@ -1,14 +1,4 @@
-"""Types of memories. The vocabulary is open, and each known type belongs to a family.
-
-Toolsets use different names for the same kind of memory, such as `pattern`, `code_pattern` and `recurring-pattern`. The
-family is common to all toolsets. An unknown type belongs to the family `fact`, but a toolset may reject it.
-
-Context levels and categories of memories.
-
-Only the toolset `rag` sets both: the level in the field `level` of a memory, and the category as its type. Memories of
-other toolsets get a default category and a default level.
-
-Memories: content that users and agents store explicitly, with its state, statistics, edges and events.
+"""Memories: content that users and agents store explicitly, with types, state, statistics, edges and filters.
 
 All toolsets share one record. Its fields have these meanings:
 
@@ -17,8 +7,9 @@ All toolsets share one record. Its fields have these meanings:
 - `namespace` is the scope and determines the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
   `default` layer 3.
 - Times are `Milliseconds`. A time-to-live is stored as `valid_until`.
-
-Filter for memories in lists, counts and recall.
+- The vocabulary of types is open. Each known type belongs to a family, because toolsets name the same kind
+  differently, such as `pattern` and `code_pattern`. An unknown type belongs to `fact`, but a toolset may reject it.
+- Only the toolset `rag` sets both `level` and a category, as the type. Other memories get defaults.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Search requests, which consist of queries and filters.
+"""Search requests, which consist of queries and filters, and patterns of paths.
 
-Path patterns. User input never becomes a regular expression, so matching takes polynomial time.
+User input in a path pattern never becomes a regular expression, so matching takes polynomial time.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,16 +1,9 @@
-"""Formatting of amounts: counts with their nouns, sizes, and money.
+"""Reports of ingest runs, maintenance, known commands, injections and model costs, and formatting of amounts.
 
-Results of maintenance commands: `doctor`, `fsck` and `rebuild`.
+The commands `up`, `archive`, `status`, `doctor`, `fsck`, `rebuild`, `observe` and `stats` print these reports. Costs
+are in billionths of a US dollar.
 
-Results of searches in archived shell commands: fixes of failed commands, and the commands for a task.
-
-Injections: text from the archive that a hook adds to the session of a coding agent.
-
-Reports of ingest runs and of the state of the archive, for `up`, `archive` and `status`.
-
-Costs of language models, as shown by `palaver observe` and `palaver stats`.
-
-Amounts are in billionths of a US dollar.
+An injection is text from the archive that a hook adds to the session of a coding agent.
 """
 
 from enum import StrEnum

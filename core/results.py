@@ -1,16 +1,11 @@
-"""Results of the three layers of search: hits, details and transcripts.
+"""Results of search (hits, details and transcripts), cited answers, session digests, and the cost of reading.
 
-Answers to questions about past conversations. Their findings cite observations and transcript lines.
+The findings of an answer cite observations and transcript lines. Each line of a digest contains the ID of the entry
+that it comes from.
 
-Digest of a project's past sessions, for the start of a new session.
-
-Each line contains the ID of the entry that it comes from.
-
-Token cost of reading archived turns.
-
-The cost of a turn is computed once and stored, because a search result states the cost of reading its lines, and
-rendering these lines would take longer than the rest of the result. For 439 real observations and exchanges, 94 %
-of the costs are within 20 % of the rendered page, and half of them within 5 %.
+The token cost of a turn is computed once and stored. A search result states the cost of reading its lines, and
+rendering these lines would take longer than the rest of the result. For 439 real observations and exchanges, 94 % of
+the costs are within 20 % of the rendered page, and half of them within 5 %.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Number of processors that Palaver may use.
-
-Functions that report the progress of a stage.
-"""
+"""Number of processors that Palaver may use, and functions that report the progress of a stage."""
 
 import os
 import sys

@@ -1,8 +1,7 @@
-"""Shortening of long sentences. A shortened sentence ends before a clause or a phrase.
+"""Text functions: sentences, titles, shortening at clauses, removal of terminal escapes, and similar names.
 
-Functions for sentences: strip Markdown, split, truncate at clauses, and build titles.
-
-Text functions that remove terminal escapes, invisible characters and invalid Unicode, and that compare names.
+Markdown, invisible characters and invalid Unicode are removed too. A shortened sentence ends before a clause or a
+phrase.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Parser of time expressions, such as `yesterday`, `last tuesday`, `a fortnight ago` and `march 2026`.
 
 Options such as `--after`, tool parameters and search queries all use this grammar. Days are in the display time zone of
-`clock.py`. To extend it everywhere, add a unit to `_UNITS` or a phrase to `_FORMS`.
+`local_time.py`. To extend it everywhere, add a unit to `_UNITS` or a phrase to `_FORMS`.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Estimates of the tokens of a text, computed without a tokenizer.
-
-Bounded cache of computed values.
-"""
+"""Estimates of the tokens of a text, computed without a tokenizer, and a bounded cache of computed values."""
 
 import re
 from collections.abc import Callable

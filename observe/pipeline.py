@@ -1,12 +1,8 @@
-"""Extraction of observations from exchanges that have not been observed yet.
+"""Pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order.
 
-Processing of ingested content after an ingest run.
-
-The steps are: read queued documents, redact memories, count the tokens of turns, extract observations, and embed
-texts. An ingest run and the index worker both call `learn`, and publish its last results. `learn` itself publishes when
-searches would slow down.
-
-The pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order.
+After an ingest, `learn` reads queued documents, redacts memories, counts the tokens of turns, extracts observations,
+and embeds texts. An ingest run and the index worker both call `learn`, and publish its last results. `learn` itself
+publishes when searches would slow down.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""Search over one archive: hits, details by ID, and lines of transcripts.
+"""Search over one archive: hits, details by ID, output of tools, and lines of transcripts.
 
-Protocol of the search index: find, find_output, details and read.
+`SearchIndex` is the protocol of the index: find, find_output, details and read.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Labels for the kinds of hits in lists and headings.
+"""Template environment, and the formatting functions of templates.
 
-Explanations of the names in `palaver status`: reasons why lines are not indexed, and steps of background work.
+A user's template replaces the packaged template of the same name. The functions format labels of hits, dialogues,
+changes to memories, the names in `palaver status`, and service files for systemd or launchd.
 
-Dialogue: the turns of an exchange as a list of steps, with each tool result beside its call.
-
-Template environment. A user's template replaces the packaged template of the same name.
-
-Formatting of changes to memories: history, undo command, and superseding memories.
-
-Service files that run the background archiver with systemd or launchd.
+A dialogue shows the turns of an exchange as steps, with each tool result beside its call.
 """
 
 import plistlib

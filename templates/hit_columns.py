@@ -1,6 +1,6 @@
-"""Detail limit: an observation in layer 2 has a maximum of tokens. Its least important parts are omitted.
+"""Columns of a hit in a list (ID, date, session, type and title), and the token limit of details.
 
-Columns of a hit in a list: ID, date, session, type and title.
+In layer 2, an observation has a maximum of tokens. Its least important parts are omitted.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Rendering of replies and reports as Markdown, from templates that users can replace.
-
-Prompts that Palaver sends to a language model.
-"""
+"""Rendering of replies, reports and language model prompts as Markdown, from templates that users can replace."""
 
 import re
 import secrets

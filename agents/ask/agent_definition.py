@@ -1,9 +1,7 @@
-"""Definition of the agent `search-conversation`, which answers questions with `search`, `get_observations` and `read`.
+"""Definition of the agent `search-conversation`, and the limits of one question to a language model.
 
-It is loaded from `agents/search-conversation.md`. Claude Code loads the same file as a subagent, and
-`companion_texts.py` converts it for other agents.
-
-Limits of one question to a language model.
+The definition is loaded from `agents/search-conversation.md`. Claude Code loads the same file as a subagent, and
+`clients/companion_files.py` converts it for other agents.
 """
 
 import re

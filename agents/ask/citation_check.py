@@ -1,8 +1,7 @@
-"""Check that the IDs and transcript lines cited in a text exist in the archive.
+"""Check of citations: cited IDs and transcript lines must exist, and claims without a source are marked.
 
-Marks in a model's answer, after IDs that no tool returned to the model, and after claims without a source.
-
-Claims: sentences of an archived entry, each with the transcript lines that support it.
+A claim is a sentence of an archived entry, with the transcript lines that support it. In a model's answer, IDs that
+no tool returned to the model are marked too.
 """
 
 import re

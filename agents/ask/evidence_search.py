@@ -1,12 +1,8 @@
-"""Archive that counts its searches, details and excerpts, and the tokens that they cost when printed.
+"""Search for the archived entries and shell commands from which rules compose an answer, and their ranking.
 
-Findings from the shell commands of past sessions: the commands for a task, and the fixes of an error.
+The archive counts its searches, details and excerpts, and the tokens that they cost when printed.
 
-They answer the same questions as `palaver how` (such as "how do I run the tests") and `palaver fix`.
-
-Ranking of the conversations and entries for an answer, and whether the best one answers it.
-
-Search for the archived entries from which rules compose an answer.
+Shell commands answer the same questions as `palaver how` (such as "how do I run the tests") and `palaver fix`.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""Findings that replace or contradict each other.
+"""Answers without a language model, composed of sentences and quotations from the archive.
 
-Quotation from the transcript lines of an entry, for a question that the text of the entry does not answer.
-
-Answers without a language model, composed of sentences from the archive.
+Transcript lines of an entry are quoted if its text does not answer the question. Findings that replace or contradict
+each other are marked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

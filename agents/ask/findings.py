@@ -1,8 +1,8 @@
-"""Classification of findings as decisions, fixes, patterns, gotchas or others.
+"""Findings of an answer: their kind and text, and the project, branch and files that a question names.
 
-Composition of a finding: the title of an entry and its most relevant sentences, with their lines.
-
-Project, branch and files that a question names, as in "what did we do to store.py in the cipher-box project".
+- A finding contains the title of an entry and its most relevant sentences, with their lines.
+- The kinds are decisions, fixes, patterns, gotchas and others.
+- The question "what did we do to store.py in the cipher-box project" names a file and a project.
 """
 
 import re

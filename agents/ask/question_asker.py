@@ -1,6 +1,6 @@
-"""Answers by a language model that searches the archive with the tools search, get_observations and read.
+"""Answers to questions, written by the configured language model or else composed by rules.
 
-Answers to questions, written by the configured language model or else composed by rules.
+The language model searches the archive with the tools search, get_observations and read.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,7 @@
-"""Relevance of a sentence to a question, computed from the words that both contain.
+"""Relevance of sentences to a question, and older statements that a newer statement reverses.
 
-Comparison of an older and a newer statement by rules.
-
-Statements about a question that a later statement reverses: `not published`, and later `live in the registry`.
+Relevance is computed from the words that the sentence and the question both contain. Rules compare an older and a
+newer statement: `not published` is reversed by a later `live in the registry`.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""The tools search, get_observations and read, run in this process for a language model.
+"""Loop in which a language model calls search, get_observations and read until it answers or reaches a limit.
 
-Conversation in which a language model calls the archive's tools until it answers or reaches a limit.
+The tools run in this process.
 """
 
 import itertools

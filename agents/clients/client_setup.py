@@ -1,8 +1,7 @@
-"""Configuration files of clients: strict reading, atomic writing, and one backup beside each file.
+"""Changes of the configuration files of MCP clients: plan a change, show it, apply it.
 
-Changes of clients' configuration files: plan a change, show it, apply it.
-
-Each plan is checked before it is returned. The new text must parse to the values of the old file, except for the entry.
+Files are read strictly and written atomically, with one backup beside each file. Each plan is checked before it is
+returned: the new text must parse to the values of the old file, except for the entry.
 """
 
 import difflib

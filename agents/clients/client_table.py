@@ -1,6 +1,6 @@
-"""Server entry: the command by which a client starts Palaver's MCP server.
+"""Table of the MCP clients that Palaver can configure, and the command by which they start its server.
 
-Table of the MCP clients whose configuration Palaver can change. docs/clients.md names the source of each row.
+docs/clients.md names the source of each row.
 """
 
 import os

@@ -1,10 +1,7 @@
-"""Texts of the skill, the agent, the slash commands and the hooks in the formats of Codex, Gemini CLI and OpenCode.
+"""Skill, agent, slash commands, hooks and plugin as files for Codex, Gemini CLI and OpenCode.
 
-All texts are derived from the files of the Claude Code plugin.
-
-Files that offer the archive in Codex, Gemini CLI and OpenCode: skill, agent, slash commands, and a plugin.
-
-Palaver writes each file as a whole, and never changes an existing file that it did not write.
+All texts are derived from the files of the Claude Code plugin. Palaver writes each file as a whole, and never changes
+an existing file that it did not write.
 """
 
 import json

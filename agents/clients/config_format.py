@@ -1,6 +1,7 @@
-"""Protocol of a configuration format. The modules `json_text.py` and `toml_text.py` implement it.
+"""Protocol of a configuration format, and its implementation for JSON with comments (JSONC).
 
-Edits of JSON with comments (JSONC). Everything outside the edited member is kept byte for byte.
+An edit keeps everything outside the edited member byte for byte. The module `toml_text.py` implements the protocol
+for TOML.
 """
 
 import json

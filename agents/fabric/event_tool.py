@@ -1,8 +1,6 @@
-"""Conversion of a client's events, such as a failed command, into memories.
+"""Fabric tool that stores a client's events, such as a failed command, as memories.
 
-Earlier errors: memories of similar errors, and the fixes of similar errors in archived conversations.
-
-Fabric tool that stores a client's events as memories.
+For an error, the reply names similar errors in memories, and the fixes of similar errors in archived conversations.
 """
 
 import re

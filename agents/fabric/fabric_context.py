@@ -1,7 +1,4 @@
-"""Context of the fabric tools: memories and documents, with the namespaces of the three layers.
-
-Parameters of the fabric tools: those that are objects, and those that several tools have.
-"""
+"""Context and shared parameters of the fabric tools: memories and documents in the namespaces of three layers."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property

@@ -1,8 +1,6 @@
-"""Fields of fabric's replies. The output schemas are derived from these structs, with names in camel case.
+"""Replies of the fabric tools, as structs from which the output schemas are derived.
 
-Fields with a default are optional: a reply leaves them out if they have this value.
-
-Parts of the fabric toolset's replies that describe memories.
+Names are in camel case. Fields with a default are optional: a reply leaves them out if they have this value.
 """
 
 from typing import Any, TypeAlias

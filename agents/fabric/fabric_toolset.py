@@ -1,9 +1,4 @@
-"""Fabric tool for code: search the indexed files of a project.
-
-Fabric tool that adds this server to the configuration of a client.
-
-The 12 tools of the fabric toolset, in the order of its specification.
-"""
+"""Fabric toolset: its 12 tools in the order of its specification, with those for code search and client setup."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal

@@ -1,10 +1,8 @@
-"""Decay of layer 3 (memories of all projects): unused memories are archived, and the user can restore them.
+"""Fabric tools that store, recall, get, update, delete, list and summarize memories in three layers.
 
-Choice of a layer (session, project or all projects) for a new memory, by the first rule that matches.
-
-Fabric tools for memories: store, recall, get, update, delete and list them.
-
-Fabric tool that condenses old memories of a layer into one summary.
+- The layer of a new memory (session, project or all projects) is chosen by the first rule that matches.
+- Unused memories of layer 3 (all projects) decay: they are archived, and the user can restore them.
+- A summary condenses old memories of a layer into one.
 """
 
 from collections import Counter

@@ -1,8 +1,7 @@
-"""Context of a session: its working memories, and the memories that are relevant to the open file or command.
+"""Fabric tools for the context of a session and for orientation in a project.
 
-Fabric tool for the context of a session.
-
-Fabric tool for orientation: the time, the project, and what was remembered since the last visit.
+The context contains the working memories of the session, and the memories that are relevant to the open file or
+command. Orientation returns the time, the project, and what was remembered since the last visit.
 """
 
 import re

@@ -1,15 +1,14 @@
-"""Call of a hook: the JSON object that a coding agent writes to the standard input of a hook.
+"""Hooks of coding agents at the start of a session, on a prompt, and before a shell command or an edit.
 
-Claude Code, Codex and Gemini CLI use the same fields. docs/plugin.md names their documentation. The object is checked
-by hand, because loading pydantic would double the time that a hook takes.
+- Start of a session: approved rules, and what is open from the last session in the folder.
+- Prompt: the observations of the project that are relevant to the prompt.
+- Shell command or edit: one line about earlier failures of this command or after such edits.
 
-Answer to the call of a hook: the text to inject, within a budget, and its entry in the log of injections.
+An answer contains the text to inject, within a budget, and its entry in the log of injections.
 
-Hook for a submitted prompt: the observations of the project that are relevant to the prompt.
-
-Hook for the start of a session: approved rules, and what is open from the last session in the folder.
-
-Hook before a shell command or an edit: one line about earlier failures of this command or after such edits.
+An agent writes the call of a hook to standard input as a JSON object. Claude Code, Codex and Gemini CLI use the same
+fields. docs/plugin.md names their documentation. The object is checked by hand, because loading pydantic would double
+the time that a hook takes.
 """
 
 import re

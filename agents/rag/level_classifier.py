@@ -1,8 +1,8 @@
-"""Patterns of text that looks like an injection of SQL, instructions, commands or paths.
+"""Classification of a memory into a context level by keywords, and detection of injected text.
 
-By default such a text is stored and flagged, because notes of developers contain code. In strict mode it is refused.
-
-Classification of a memory into a context level by keywords, for callers that give no level.
+Keywords decide only if the caller gives no level. The patterns detect text that looks like an injection of SQL,
+instructions, commands or paths. By default such a text is stored and flagged, because notes of developers contain
+code. In strict mode it is refused.
 """
 
 import re

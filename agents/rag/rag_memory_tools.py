@@ -1,8 +1,6 @@
-"""Context of the rag tools: memories and documents, with namespaces for scopes and project names.
+"""Rag tools that store, retrieve and delete memories, with their context and shared parameters.
 
-Parameters that several rag tools have, and functions that clean the texts and metadata of callers.
-
-Rag tools for memories: store, retrieve and delete them.
+Scopes and project names map to namespaces. The texts and metadata of callers are cleaned.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""Rag tools for code: index a folder, and search the indexed units.
+"""Rag toolset: its 10 tools in the order of its specification, with those for code and statistics.
 
-Rag tools for statistics, and for the memories that a query would retrieve.
-
-The 10 tools of the rag toolset, in the order of its specification.
+The code tools index a folder and search the indexed units. The others return statistics and the memories that a query
+would retrieve.
 """
 
 import time

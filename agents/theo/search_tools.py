@@ -1,8 +1,7 @@
-"""Theo tools for documents: index, count and delete them.
+"""Theo tools for documents, search and code traces.
 
-Theo tools for search in documents and memories, which have comparable scores and are returned in one list.
-
-Theo tools for code traces: the author of a line, from git blame and archived edits.
+Search covers documents and memories, which have comparable scores and are returned in one list. A code trace names
+the author of a line, from git blame and archived edits.
 """
 
 from collections.abc import Iterable

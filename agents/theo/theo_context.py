@@ -1,10 +1,7 @@
-"""Parameters that several Theo tools have, and their checks.
+"""Context of the Theo tools, their shared parameters, and the tools for the memory graph and validation.
 
-Context of the Theo tools: memories, documents and code traces, each opened on first use.
-
-Theo tools for the graph of memories: draw, remove, inspect and backfill edges.
-
-Theo tools for validation: applications and outcomes of memories, contradictions, and a health check.
+The context opens memories, documents and code traces on first use. Graph tools draw, remove, inspect and backfill
+edges. Validation tools record applications and outcomes of memories, and report contradictions and memory health.
 """
 
 from functools import cached_property

@@ -1,8 +1,7 @@
-"""Structs for the field `data` of Theo's successful replies. The output schemas are derived from these structs.
+"""Replies of the Theo tools: JSON objects with `success` and `data`, and the structs of `data`.
 
-Fields with a default are optional: a reply leaves them out if they have this value.
-
-Replies of the Theo toolset, each a JSON object with `success` and `data`.
+The output schemas are derived from these structs. Fields with a default are optional: a reply leaves them out if they
+have this value.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Theo tools for memories: store, recall, forget, list and count them, and select them for a session.
+"""Theo toolset: its 28 tools in the order of its specification, with those for memories.
 
-The 28 tools of the Theo toolset, in the order of its specification.
+Memory tools store, recall, forget, list and count memories, and select them for a session.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,12 @@
-"""Raw copy of one agent's file, in one of two storage formats: uncompressed while it can grow, compressed afterwards.
+"""Raw archive: byte-exact copies of agents' files, made before anything is parsed, and their rewriting.
 
-To change the format, a temporary file is written, synced, compared with the original and renamed to its final name.
-Therefore, a file with a final name is always complete. If both files exist, the uncompressed file is used.
+A raw copy has one of two storage formats: uncompressed while it can grow, compressed afterwards. To change the
+format, a temporary file is written, synced, compared with the original and renamed to its final name. Therefore, a
+file with a final name is always complete. If both files exist, the uncompressed file is used.
 
-Rewriting of raw copies: erasing lines, replacing content and deleting copies, with updated checksums.
-
-New content is written to a temporary file, which then replaces the copy atomically. If the process
-is killed, the copy contains either the old or the new content.
-
-Raw archive: byte-exact copies of agents' files, made before anything is parsed.
+Rewriting erases lines, replaces content or deletes copies, and updates the checksums. New content is written to a
+temporary file, which then replaces the copy atomically. If the process is killed, the copy contains either the old or
+the new content.
 """
 
 import errno

@@ -1,8 +1,8 @@
-"""Verification of raw copies by their checksums, and repair of damaged copies.
+"""Verification of raw copies by their checksums, repair of damaged copies, and compression of finished copies.
 
 `palaver fsck` verifies all copies in one run. Each hour, the background archiver verifies copies for a few seconds.
 
-Compression of raw copies whose files no longer change. Compressed copies stay searchable and readable.
+A copy is compressed when its file no longer changes. Compressed copies stay searchable and readable.
 """
 
 import os

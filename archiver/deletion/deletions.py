@@ -1,20 +1,14 @@
-"""Plan of a deletion: the selected content, its tombstones, and the copies that repeat some of its lines.
+"""Deletions: plan and preview, execution, undo, and erasure of lines from the raw copies.
+
+A deletion removes rows from the store and adds tombstones in one transaction. The copies stay unchanged while undo is
+possible. An erasure also removes the lines from the copies. Its transaction records the copies that contain the
+lines, so the next ingest run can finish an interrupted erasure. If new bytes are about to be appended to a copy, the
+copy is recorded first, because these bytes may contain erased lines.
 
 If other sessions repeat deleted lines, the preview counts their copies, not their exchanges. If one of these copies
 loses an exchange, undo restores the exchange under a new ID.
 
-Planning, execution, undo and completion of deletions.
-
-A deletion removes rows from the store and adds tombstones in one transaction. The copies stay unchanged while undo is
-possible. An erasure also removes the lines from the copies (`copy_eraser.py`).
-
-Explanation of an archive or a project that contains no session because the user deleted them all.
-
-Erasure of lines from the raw copies.
-
-The transaction that records an erasure also records the copies that contain the lines. Therefore, the next ingest run
-can finish an interrupted erasure. If new bytes are about to be appended to a copy, the copy is recorded first, because
-these bytes may contain erased lines.
+An archive or a project without sessions is explained if the user deleted them all.
 """
 
 import hashlib
@@ -238,7 +232,7 @@ class Planner:
     ) -> dict[int, set[int]]:
         """Return the lines with these hashes in other copies of the same agents. Add damaged copies to `unreadable`.
 
-        Copies that `repeat_filter` excludes are not hashed.
+        Copies that contain no repeated line are not hashed.
         """
         agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
         others = [

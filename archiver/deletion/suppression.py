@@ -1,22 +1,15 @@
-"""Suppression list, which recognises deleted lines by their keyed hashes when they occur again.
+"""Suppression list, which recognises deleted lines by keyed hashes, and selection of the lines to delete.
 
 - A line with an ID or a time is recognised by its content, in any file.
 - Any other line is recognised only in its original file or copy, because two users can write the same text.
 - A copy of a whole exchange, or of its beginning, is recognised by its content and position in related sessions, even
   if its lines have other IDs and times. The hashes of its own lines are then added to the list.
 - A record is recognised by its ID, even if a fork or resumed session repeats it on a different line.
+- A JSON line also has a keyed hash of its canonical form, so it stays deleted if an agent reformats the file.
 
-A JSON line also has a keyed hash of its canonical form. Therefore, the line stays deleted if an agent rewrites the file
-with other whitespace or another order of keys.
-
-Ownership of lines: a line belongs to the session that contained it first.
-
-Forks and resumed sessions repeat lines of other sessions. Deleting a session deletes its own lines in every copy, and
-keeps the lines that it repeats from other sessions.
-
-Selection of the exchanges, sessions, copies and lines that a deletion request names.
-
-Fast filter for copies that can repeat deleted lines, so that a preview hashes the lines of few copies.
+A line belongs to the session that contained it first. Deleting a session deletes its own lines in every copy, and
+keeps the lines that it repeats from other sessions. A fast filter finds the copies that can repeat deleted lines, so
+that a preview hashes the lines of few copies.
 """
 
 import hashlib

@@ -1,21 +1,12 @@
-"""Programming languages, with their grammars and the queries that find units.
+"""Chunks of source code: one or more for each unit, such as a function, and others for the lines between units.
 
-A query is written in tree-sitter's query language, in a file of the folder `units`. These captures name the kinds of
-units: `@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`.
+A query in tree-sitter's query language, in a file of the folder `units`, finds the units of a language. These
+captures name the kinds of units: `@function`, `@class`, `@method`, `@interface`, `@type`, `@enum` and `@constant`. In
+the same pattern, `@name` is the unit's name and `@doc` its documentation string. `@owner` is the name of its parent,
+if the parent does not enclose the unit. `@body` is the node before which the signature ends.
 
-In the same pattern, four captures describe the unit:
-
-- `@name` is its name.
-- `@owner` is the name of its parent, if the parent does not enclose the unit.
-- `@body` is the node before which the signature ends.
-- `@doc` is its documentation string.
-
-A pattern with `@documented` and `@doc` adds a documentation string to a unit that another pattern finds. `@comment` and
-`@attribute` mark nodes that may precede a unit. If several patterns match a unit, the first one counts.
-
-Units of source code: functions, classes, methods, interfaces, types, enumerations and constants.
-
-Chunks of source code: one or more for each unit, such as a function, and others for the lines between units.
+A pattern with `@documented` and `@doc` adds a documentation string to a unit that another pattern finds. `@comment`
+and `@attribute` mark nodes that may precede a unit. If several patterns match a unit, the first one counts.
 """
 
 import inspect

@@ -1,13 +1,10 @@
-"""Roots: the folders from which documents may be indexed.
+"""Folders of documents: the allowed roots, the scan for files, `.gitignore` rules, and skipped files.
 
 A path is resolved and checked against the roots, then opened folder by folder without following links. Therefore,
-replacing a folder with a link after the check gives no access to other folders (see CVE-2025-53109 and CVE-2025-53110).
+replacing a folder with a link after the check gives no access to other folders (see CVE-2025-53109 and
+CVE-2025-53110).
 
-Recognition of binary, generated, minified and vendored files.
-
-Rules of `.gitignore` files, with the semantics of git.
-
-Scan of a folder for documents and source code.
+Rules of `.gitignore` files have the semantics of git. Binary, generated, minified and vendored files are recognised.
 """
 
 import codecs

@@ -1,8 +1,7 @@
-"""Selection of the documents to remove from the index after a scan of their folder.
+"""Ingest of documents: scan watched folders, queue changed files, store their chunks, remove deleted files.
 
-Ingest of documents: files are read, split into chunks and stored. Unchanged files are skipped.
-
-Scan of the watched folders for new, changed and deleted documents. The scan queues files, but does not read them.
+The scan finds new, changed and deleted documents and queues files, but does not read them. The ingest reads queued
+files, splits them into chunks and stores these. It skips unchanged files.
 """
 
 from collections import Counter

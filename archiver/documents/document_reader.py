@@ -1,8 +1,7 @@
-"""Overlapping windows of long text, cut at the end of a paragraph, a line or a sentence.
+"""Document readers: their protocol, the values that they return, metadata, and windows of long text.
 
-Protocol of document readers, and the values that they return.
-
-Metadata of documents: named values, such as `title`, from front matter and similar parts of other formats.
+Metadata are named values, such as `title`, from front matter and similar parts of other formats. Windows overlap, and
+are cut at the end of a paragraph, a line or a sentence.
 """
 
 import re

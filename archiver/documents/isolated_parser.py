@@ -1,9 +1,7 @@
-"""Parser that reads documents in a separate process, with memory and time limits.
+"""Parsing of documents, in separate processes with memory and time limits where a parser can fail.
 
-Third-party parsers can hang, crash or exhaust the memory on hostile files. In these cases, only the separate process
-ends.
-
-Parsing of documents, with separate processes for source code and for formats whose parsers can fail.
+Source code and some document formats need third-party parsers, which can hang, crash or exhaust the memory on hostile
+files. In these cases, only the separate process ends.
 """
 
 import os

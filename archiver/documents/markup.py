@@ -1,13 +1,9 @@
-"""Headings and front matter of Markdown.
+"""Readers of Markdown, reStructuredText, HTML and Jupyter notebooks: headings, text and metadata.
 
-Headings and docinfo of reStructuredText.
-
-Only titles and the field list below the document title are parsed. Directives never run, and unknown directives, such
-as those of Sphinx, cause no errors.
-
-Sections of HTML: headings, text and metadata, without scripts, navigation and markup.
-
-Cells of Jupyter notebooks. Outputs of code cells, such as images, are skipped.
+- reStructuredText: only titles and the field list below the document title are parsed. Directives never run, and
+  unknown directives, such as those of Sphinx, cause no errors.
+- HTML: scripts, navigation and markup are left out.
+- Notebooks: outputs of code cells, such as images, are skipped.
 """
 
 import re

@@ -1,6 +1,4 @@
-"""Pages of PDF files, with their text.
-
-Sections of DOCX files: headings, paragraphs, tables and notes.
+"""Readers of PDF files (text by page) and DOCX files (headings, paragraphs, tables and notes).
 
 A DOCX file is a ZIP archive of XML parts. They are parsed as a stream, so images are never decompressed.
 """

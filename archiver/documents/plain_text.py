@@ -1,8 +1,6 @@
-"""Outline of a document: its headings, and the sections below them.
+"""Plain text and Org documents: decoding of text files, headings, and the sections below them.
 
-Headings and keywords of Org documents. In Org, a row that begins with stars is a heading even inside a block.
-
-Decoding of text files.
+In Org, a row that begins with stars is a heading even inside a block.
 """
 
 import codecs

@@ -1,6 +1,6 @@
-"""Transcript formats, one package per agent.
+"""Transcript formats, one module per agent, and two for Claude Code and Codex.
 
-Each package contains a format, which finds transcripts, and a reader, which converts their lines to events. The module
+Each module contains a format, which finds transcripts, and a reader, which converts their lines to events. The module
 `transcript_format` defines the protocols, which are exported here. The module `registry` lists every format.
 """
 

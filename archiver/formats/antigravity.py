@@ -7,8 +7,6 @@ Antigravity stores sessions as JSON lines in `~/.gemini/antigravity*/brain`.
 - Not available: the full text of tool results that Antigravity truncated.
 - Tested with: fixtures of unknown versions. Steps without number and type are based on descriptions.
 - Test data: `examples/antigravity.jsonl`, and `agents/antigravity/cli_*.jsonl` from the project agent-sessions.
-
-Format and reader of Antigravity sessions.
 """
 
 import os

@@ -7,11 +7,6 @@ An export is a zip file with one or several `conversations.json` files.
 - Not supported: pictures and sound (only type and size are recorded), hidden messages, custom instructions.
 - Tested with: sample exports of unknown date.
 - Test data: `examples/chatgpt.jsonl`, and `chatgpt/*.json` and `chatgpt-export.json` of the project polylogue.
-
-Format and reader of ChatGPT exports.
-
-A conversation is a tree of messages. An export stores the trees in one or several `conversations.json` files, usually
-in a zip file.
 """
 
 from collections.abc import Iterator

@@ -7,10 +7,6 @@ An export is a zip file with `conversations.json`.
 - Not supported: files (only their names are recorded), projects and memories of the account.
 - Tested with: sample exports of unknown date.
 - Test data: `examples/claude-ai.jsonl`, and `claude-ai/*.json` and `claude-ai-export.json` of the project polylogue.
-
-Format and reader of Claude.ai exports.
-
-An export lists the messages of each conversation in `conversations.json`, usually in a zip file.
 """
 
 from collections.abc import Iterator

@@ -2,6 +2,8 @@
 
 Claude Code stores JSON lines in `~/.claude/projects`, one file per session and one per sub-agent.
 
+A queued prompt is recorded when typed and again when sent, unless the assistant reads it during its work.
+
 - Supported: prompts (including queued prompts), replies, thinking, tool calls with results, compactions, recaps, shell
   commands, slash commands, titles, token usage, pull requests, rewinds, forks, continued sessions, sub-agents (also in
   progress records of their parent) with the calls that started them, and members of agent teams.
@@ -10,21 +12,6 @@ Claude Code stores JSON lines in `~/.claude/projects`, one file per session and 
 - Tested with: versions 2.0.64 to 2.1.219. Support for 1.x is based on descriptions.
 - Test data: `examples/claude-code.jsonl`, `*/claude-code/*.jsonl` of five repositories, and the fixtures of
   claude-code-log and agent-sessions.
-
-Queue of prompts that the user typed while the assistant was busy.
-
-Claude Code records a queued prompt when it is typed, and again when it is sent. If the assistant reads the prompt in
-the middle of its work, there is no second record. Therefore, the reader delays the prompt until the next exchange
-begins. If no other line contains the prompt by then, the prompt belongs to the exchange in which it was typed.
-
-Progress records, which versions 2.1.12 to 2.1.81 wrote while a command, a hook or a sub-agent was running.
-
-Most of them repeat what a later record contains. A message of a sub-agent is the exception: some versions store it
-nowhere else. These records are copied to a transcript of their own (see `ExtractingFormat`).
-
-Reader of Claude Code transcripts, of every version.
-
-Format of Claude Code transcripts: finds and recognises them.
 """
 
 import os

@@ -1,8 +1,6 @@
-"""Detection of the author of texts that Claude Code records with the role `user`.
+"""Authors of texts that Claude Code records with the role `user`, and its tool calls as readable text.
 
-The author is the user, a command, or the program itself.
-
-Conversion of Claude Code's tool calls and results to readable text, with the affected files.
+The author is the user, a command, or the program itself. Tool calls and results name the affected files.
 """
 
 import re

@@ -3,6 +3,8 @@
 Codex stores sessions, called rollouts, as JSON lines in `~/.codex`. It compresses rollouts with Zstandard after a week.
 Rollouts with events and rollouts with a paginated history (`item_completed` events) are supported.
 
+A rollout records a session twice: as items, which the model received or wrote, and as events, which the user saw.
+
 - Supported: prompts, replies, reasoning summaries, tool calls with results, patches, web searches, reviews, messages
   between agents, compactions, titles, token usage, rewinds, forks.
 - Not supported: encrypted reasoning, the copy of the history inside a compaction, and the program's state such as
@@ -10,16 +12,6 @@ Rollouts with events and rollouts with a paginated history (`item_completed` eve
 - Tested with: versions 0.121 to 0.145, and 0.169 with the paginated history. Support for older headers is based on
   descriptions.
 - Test data: `examples/codex.jsonl`, and `*/codex/*.jsonl` of entire-graph and agentv.
-
-Functions that extract the content of Codex records from the objects around it, for every version of Codex.
-
-Reader of Codex rollouts, of every version.
-
-A rollout records a session twice: as items, which the model received or wrote, and as events, which the user saw. The
-reader takes a prompt from the first of its two records. It prefers items for replies and tool results, because items
-have more detail.
-
-Format of Codex rollouts: finds and recognises them.
 """
 
 import re

@@ -1,8 +1,6 @@
-"""Detection of the author of texts that Codex records with the role `user`.
+"""Authors of texts that Codex records with the role `user`, and its tool results as readable text.
 
-The author is the user or the program itself.
-
-Conversion of Codex's tool results to readable text, with a flag for failed calls.
+The author is the user or the program itself. Tool results have a flag for failed calls.
 """
 
 import re

@@ -1,18 +1,14 @@
-"""Exports of web services: JSON files with all conversations, possibly in a zip file.
+"""Containers: databases and exports with several sessions, whose conversations are converted to JSON lines.
 
-A zip file is read as a stream: no file is unpacked to disk, and at most one conversation is in memory. Names inside a
-zip file only select the files to read, and are never used as paths on disk.
+A container can also be one session in several files. Each JSON line is an object that begins with the `id` of its
+message. If two lines have the same `id`, the later line is a newer version of the message.
 
-Conversion of the sessions in a container to JSON lines.
+Exports of web services are JSON files with all conversations, possibly in a zip file. A zip file is read as a stream:
+no file is unpacked to disk, and at most one conversation is in memory. Names inside a zip file only select the files
+to read, and are never used as paths on disk.
 
-A container is a database or an export with several sessions, or one session in several files. Each JSON line is an
-object that begins with the `id` of its message. If two lines have the same `id`, the later line is a newer version of
-the message.
-
-SQLite databases of other programs, which can write to them at any time.
-
-A query locks the database only while it runs, and creates no file beside the database. It returns rows of one
-consistent state, or raises an error.
+Other programs can write to their SQLite databases at any time. A query locks the database only while it runs, and
+creates no file beside the database. It returns rows of one consistent state, or raises an error.
 """
 
 import hashlib

@@ -7,8 +7,6 @@ Copilot stores events as JSON lines in `~/.copilot/session-state`.
 - Not supported: permissions, hooks, progress of tools, system messages.
 - Tested with: versions 1.0.12 to 1.0.102.
 - Test data: `examples/copilot.jsonl`, `EntityProcess+agentv/copilot/*.jsonl`, and `agents/copilot` of agent-sessions.
-
-Format and reader of GitHub Copilot CLI sessions.
 """
 
 import re

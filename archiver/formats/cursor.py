@@ -2,6 +2,8 @@
 
 The editor stores conversations in its databases. The command line has one database per chat.
 
+In the editor, `composerData:<id>` is a conversation, and `bubbleId:<id>:<bubble>` is one of its messages.
+
 - Supported: prompts, replies, thinking, tool calls with results, titles, models, token usage, project folders. A
   conversation in a database and in an agent transcript is archived once.
 - Not recorded by Cursor: IDs and times of replies in agent transcripts, and times of prompts in older versions. Without
@@ -10,27 +12,6 @@ The editor stores conversations in its databases. The command line has one datab
 - Tested with: fixtures of agent transcripts. Support for the databases, for project folders and for
   times in agent transcripts is based on descriptions and unconfirmed on real files.
 - Test data: `examples/cursor.jsonl`, and `agents/cursor` of agent-sessions.
-
-Chats of Cursor's command line.
-
-Each chat is a database that stores the messages as JSON blobs in order.
-
-Project folders of the conversations in Cursor's global database.
-
-A conversation does not contain its project folder. The folder is in the list of conversations in the global database,
-or in the database of a workspace, which lists the conversations of the workspace.
-
-Databases of Cursor's editor, which store the editor's entire state as key-value pairs.
-
-The value of `composerData:<id>` is a conversation with the order of its messages. The value of `bubbleId:<id>:<bubble>`
-is one message. In older versions, the value of `composerData:<id>` also contains the messages. The oldest versions
-store each conversation as a tab in the database of a project.
-
-Reader of Cursor conversations.
-
-The reader supports messages of the editor (called bubbles), of command-line chats and of agent transcripts.
-
-Format of Cursor conversations: finds and recognises them.
 """
 
 import json

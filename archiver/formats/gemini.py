@@ -2,27 +2,14 @@
 
 Gemini CLI stores conversations in `~/.gemini/tmp/*/chats`, as JSON documents or, since version 0.40, as JSON lines.
 
+Later lines can correct a message, so the reader yields the replies of an exchange when the exchange ends.
+
 - Supported: prompts, replies, thoughts, tool calls with results, notices, titles, token usage, corrections of messages,
   rewinds, sub-agents, project folders.
 - Not supported: checkpoints, `logs.json`, tool output in separate files, documents with `history` instead of
   `messages`.
 - Tested with: documents of versions up to 0.39, and JSON lines of version 0.61.
 - Test data: `examples/gemini.jsonl`, `entireio+cli/gemini-cli/*.json`, and `agents/gemini` of agent-sessions.
-
-Text that hooks and Gemini CLI add to a prompt.
-
-Reader of Gemini CLI conversations.
-
-The file is a journal. Later lines can correct a message, and the user can go back to any message. Therefore, the reader
-yields the replies of an exchange when the exchange ends.
-
-Folders of the projects whose conversations Gemini CLI stored.
-
-The conversations of a project are in the folder `~/.gemini/tmp/<name>/chats`. In older versions, the name is the
-SHA-256 digest of the project's path. In newer versions, `~/.gemini/projects.json` maps the path to the name, and the
-file `.project_root` beside the folder `chats` contains the path.
-
-Format of Gemini CLI conversations: finds and recognises them.
 """
 
 import hashlib

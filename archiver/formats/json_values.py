@@ -1,14 +1,11 @@
-"""Typed access to fields of JSON records. Values of an unexpected type become an empty value.
+"""Helpers of transcript readers: typed JSON fields, tool calls as text, repeated records, and rewinds.
 
-Handling of content that an agent records twice. The reader keeps one of the two records.
-
-Detection of rewinds.
-
-In a rewind, the user goes back in the conversation and continues from there, which abandons a range of lines. The value
-of a `Fact.REWOUND` note is the number of the first abandoned line. In a partial read, which begins in the middle of the
-file, that line may not have been read. The value is then empty.
-
-Conversion of tool calls and results to readable text, with the files that the tools read or wrote.
+- A JSON field of an unexpected type becomes an empty value.
+- If an agent records content twice, the reader keeps one of the two records.
+- Tool calls and results are converted to readable text, with the files that the tools read or wrote.
+- In a rewind, the user goes back in the conversation and continues from there, which abandons a range of lines. The
+  value of a `Fact.REWOUND` note is the number of the first abandoned line. In a partial read, which begins in the
+  middle of the file, that line may not have been read. The value is then empty.
 """
 
 import re

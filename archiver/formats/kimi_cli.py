@@ -8,10 +8,6 @@ Kimi CLI stores a journal of events per session in `~/.kimi/sessions`. Older ver
   hooks.
 - Tested with: descriptions only, because no samples exist.
 - Test data: `examples/kimi-cli.jsonl`.
-
-Functions that the formats of Kimi Code and Kimi CLI share.
-
-Format and reader of Kimi CLI sessions: event journals and, from older versions, contexts.
 """
 
 import re

@@ -3,33 +3,14 @@
 OpenCode stores sessions in databases in `~/.local/share/opencode`. Versions before 1.2 used separate files. Versions 2
 use other tables of the same database. Tables of later versions are reported. Exports are supported too.
 
+Versions 1 store messages in the tables `message` and `part`, and versions 2 in the table `session_message`.
+
 - Supported: prompts, text that the program added, replies, reasoning, tool calls with results, commands of the user,
   names of attached files, compactions, errors, titles, token usage, sub-agents, forks.
 - Not supported: steps, snapshots, patches, contents of attached files.
 - Tested with: exports of version 1.2, files of earlier versions, and the database of version 1.18. Support for
   version 2 follows the published schema and is unconfirmed on real files.
 - Test data: `examples/opencode.jsonl`, and `agents/opencode` of agent-sessions.
-
-Reader of OpenCode's databases, which contain sessions and messages in the tables of one or two generations.
-
-Versions 1 store messages in the tables `message` and `part`. Versions 2 store them in the table `session_message`, and
-sessions in `session_v2`. A database that was migrated has the tables of both generations.
-
-OpenCode's sessions before version 1.2: one file per session header, message and message part.
-
-::
-
-    storage/session/<project>/ses_*.json
-    storage/message/<session>/msg_*.json
-    storage/part/<message>/prt_*.json
-
-Messages of OpenCode 2, converted to the form of messages and parts that versions 1 use.
-
-OpenCode 2 stores a message in one object, with the content of a reply in its field `content`.
-
-Reader of OpenCode sessions, from a database, from files or from an export.
-
-Format of OpenCode sessions: finds and recognises them.
 """
 
 import hashlib

@@ -8,8 +8,6 @@ pi stores sessions as JSON lines in `~/.pi/agent/sessions`. Every entry contains
 - Tested with: sessions of November 2025 to May 2026.
 - Test data: `examples/pi.jsonl`, `badlogic+pi-mono/.../large-session.jsonl`, and `agents/pi/small.jsonl` of
   agent-sessions.
-
-Format and reader of pi sessions, of every version.
 """
 
 import re

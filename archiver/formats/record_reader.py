@@ -1,8 +1,6 @@
-"""Functions that find an agent's files and name their copies in the archive.
+"""Base classes of transcript readers and of formats whose transcripts are files in the agent's own folders.
 
-Base class of transcript readers.
-
-Base class of formats whose transcripts are files in the agent's own folders.
+Functions find an agent's files and name their copies in the archive.
 """
 
 import errno

@@ -1,12 +1,11 @@
-"""Protocols for the transcript formats of agents.
+"""Protocols for the transcript formats of agents, and the events of a transcript record.
 
 Some agents store sessions in containers: databases or exports with several sessions, or sessions in several files.
 
-Events of one transcript record: turns of the conversation, notes on the session, or a reason for skipping it.
+The events of a record are turns of the conversation, notes on the session, or a reason for skipping it.
 
-Text that the programs of agents send in the name of the user, such as notifications, reminders and output of hooks.
-
-All formats use this module, so that such text is never the user's word, whichever agent recorded it.
+The programs of agents send text in the name of the user, such as notifications, reminders and output of hooks. All
+formats detect it here, so that such text is never the user's word, whichever agent recorded it.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
-"""Choice of the transcripts that an ingest run has to copy and parse.
+"""Choice of the transcripts that an ingest run copies and parses, parallel parsing, and storage of the results.
 
-Functions that store one parsed source in the caller's transaction.
-
-Parsing of many new files in this process and in the processes of a pool.
+Many new files are parsed in this process and in the processes of a pool. One parsed source is stored in the caller's
+transaction.
 """
 
 import threading

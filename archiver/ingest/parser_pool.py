@@ -18,7 +18,7 @@ from ...core.config import Closing
 from ...core.runtime import processors
 
 _R = TypeVar("_R")
-_PARSING = f"{__package__}.parallel_parsing"
+_PARSING = f"{__package__}.ingest_jobs"
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 

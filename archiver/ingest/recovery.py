@@ -1,12 +1,11 @@
-"""Recovery of raw copies that have no row in the database, for example after the database was lost.
+"""Recovery of raw copies that have no row in the database, and re-reading of raw copies.
 
-Run an ordinary ingest first. For files that agents still have, it finds the copies and records the original paths. The
-original path of any other copy is unknown, so recovery stores the path of the copy instead.
+Recovery is needed, for example, after the database was lost. Run an ordinary ingest first. For files that agents
+still have, it finds the copies and records the original paths. The original path of any other copy is unknown, so
+recovery stores the path of the copy instead.
 
-Re-reading of raw copies, for example after a change of the redaction rules.
-
-Copies are also re-read if the user excluded their session, or if their lines now belong to another session. Unchanged
-exchanges keep their keys and observations.
+Copies are re-read after a change of the redaction rules, if the user excluded their session, or if their lines now
+belong to another session. Unchanged exchanges keep their keys and observations.
 """
 
 import time

@@ -1,11 +1,9 @@
-"""Queue of sessions that ended, so that their transcripts are archived immediately.
+"""Search for transcripts on this machine, and the queue of sessions that ended.
 
-The script `hooks/palaver-hook.sh`, or `palaver hooks run`, appends each call of an agent's hook to the queue, one JSON
-object per line. A call contains the path of the transcript and no text of the conversation. A process that archives the
-sessions renames the queue first, and deletes it afterwards. If the process fails, the renamed file remains, and the
-next process reads it too.
-
-Search for transcripts on this machine.
+Sessions in the queue are archived immediately. The script `hooks/palaver-hook.sh`, or `palaver hooks run`, appends
+each call of an agent's hook to the queue, one JSON object per line. A call contains the path of the transcript and no
+text of the conversation. A process that archives the sessions renames the queue first, and deletes it afterwards. If
+the process fails, the renamed file remains, and the next process reads it too.
 """
 
 import os

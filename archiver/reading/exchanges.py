@@ -1,13 +1,11 @@
-"""Grouping of a transcript's events into exchanges, each of which begins with a prompt of the user.
+"""Grouping of a transcript's events into exchanges, late tool results, and the lines that an edit wrote.
 
-Search for the lines that a tool call of any agent added to a file.
+An exchange begins with a prompt of the user. A result that an agent recorded after the next prompt is late: its call
+is in an earlier exchange.
 
-Tool names differ between agents. All agents record the file's path. They also record one of these: the whole new text,
-the old and new text, or a patch. The original transcript line is searched, because the store shortens calls.
-
-Lines that an archived exchange wrote into a file.
-
-Results that an agent recorded after the next prompt of the user, so that their calls are in earlier exchanges.
+Tool names differ between agents. All agents record the file's path. They also record one of these: the whole new
+text, the old and new text, or a patch. The original transcript line is searched for the lines that a call added,
+because the store shortens calls.
 """
 
 from collections import Counter, defaultdict

@@ -1,14 +1,13 @@
-"""Recognition of exchanges that a file copied from another session under other record IDs or other times.
+"""Recognition of exchanges that a file copied from another session, or that an agent stored twice.
 
 Forks and resumed sessions begin with a copy of their origin. Many programs give the copied records new IDs or new
-times. Therefore, a copy is recognised by its content and its position: the file begins with the exchanges of a related
-session. Sessions are related if one was forked from the other, directly or indirectly, or if they share a record. The
-files of one session, and sessions that began at the same time, are related too.
+times. Therefore, a copy is recognised by its content and its position: the file begins with the exchanges of a
+related session. Sessions are related if one was forked from the other, directly or indirectly, or if they share a
+record. The files of one session, and sessions that began at the same time, are related too.
 
-Removal of exchanges that an agent stored twice: in a database, and with less detail in a file of the same session.
-
-The lines of such a file have no record IDs. Therefore, its exchanges are recognised by the texts of their prompts, in
-their order. The exchanges of the database are kept, whichever of the two was archived first.
+Some agents store an exchange in a database and, with less detail, in a file of the same session. The lines of such a
+file have no record IDs. Therefore, its exchanges are recognised by the texts of their prompts, in their order. The
+exchanges of the database are kept, whichever of the two was archived first.
 """
 
 import hashlib

@@ -1,12 +1,8 @@
 """Parsing of a file into redacted exchanges, notes and an outcome for each line, without access to a store.
 
-Exclusion from the index: folders that the settings exclude, and exchanges that the user excludes in a prompt.
-
-Removal of Palaver's own output from parsed transcripts.
-
-The output stays in the raw archive. It is not indexed, and no observations are extracted from it.
-
-Report of redacted secrets by kind and location, counted from their placeholders.
+- Exclusion leaves out folders that the settings exclude, and exchanges that the user excludes in a prompt.
+- Palaver's own output stays in the raw archive. It is not indexed, and no observations are extracted from it.
+- A report counts redacted secrets by kind and location, from their placeholders.
 """
 
 import io

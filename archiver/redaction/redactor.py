@@ -1,13 +1,10 @@
-"""Private spans (`<private>…</private>`) and requests not to index a session or an exchange.
+"""Redaction of secrets and private spans in parsed transcripts, before the content is processed further.
 
-Private text is stored only in the raw copies. Tags in backquotes are ignored. In a user's message, an unclosed span
-extends to the end. In other text, such as program output, only closed spans count.
+Each secret is replaced by a placeholder with its kind and a tag. Equal secrets have the same tag.
 
-Redaction of secrets: each secret is replaced by a placeholder with its kind and a tag.
-
-Equal secrets have the same tag.
-
-Redaction of all parsed transcript content before it is processed further.
+Private text (`<private>…</private>`) is stored only in the raw copies. Tags in backquotes are ignored. In a user's
+message, an unclosed span extends to the end. In other text, such as program output, only closed spans count. A user
+can also request not to index a session or an exchange.
 """
 
 import hmac

@@ -1,7 +1,4 @@
-"""Rule for one kind of secret.
-
-All rules for secrets: the rules of gitleaks, from `gitleaks.json`, and Palaver's own, from `secret_rules.json`.
-"""
+"""Rules for secrets: those of gitleaks, from `gitleaks.json`, and Palaver's own, from `secret_rules.json`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

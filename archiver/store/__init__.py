@@ -1,7 +1,7 @@
 """Storage of parsed conversations, observations and memories in one SQLite database.
 
-No other package contains SQL. `Store` (`store.py`) opens the database and has one attribute for each table. The class
-of a table is in the module with the same name. `database.py` manages the connection, and `migrations.py` the schema.
+No other package contains SQL. `Store` (`store.py`) opens the database and has one attribute for each table. The tables
+of one entity share a module. `database.py` manages the connection, and applies the numbered files in `schema/`.
 """
 
 from .change_log import ChangeLog, Embedding, Entity, StoredVector

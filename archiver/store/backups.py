@@ -1,25 +1,16 @@
-"""Backups of the database. Palaver makes one verified backup per day and keeps the newest seven.
+"""Backups of the database, consistency checks of its rows, reserved IDs, and the watermark of changes.
 
-Backups are ordered by the number in their names, such as `palaver-000012-2026-11-24.db`. The number only grows, so a
-clock that was wrong for some time deletes no newer backup. A file beside each backup, with the suffix `.sha256`,
-contains its SHA-256 in the format of the command `sha256sum`.
+Palaver makes one verified backup per day and keeps the newest seven. They are ordered by the number in their names,
+such as `palaver-000012-2026-11-24.db`. The number only grows, so a clock that was wrong for some time deletes no
+newer backup. A file with the suffix `.sha256` beside each backup contains its SHA-256 in the format of `sha256sum`.
 
-Reservation of item IDs in a small file beside the raw copies, so that no ID is issued twice.
+Two small files are stored beside the raw copies:
 
-The file contains the highest reserved ID. Each write of the file reserves `_AHEAD` further IDs, so the file is ahead of
-the database by up to `_AHEAD` IDs. If a database is rebuilt from the raw copies, or restored from a backup, it
-continues after the highest reserved ID.
-
-Exception: a restored database that lacks fewer than `_AHEAD` IDs can issue these IDs again.
-
-Consistency checks of database rows, and repairs that need only the database.
-
-The watermark: the number of the last committed change, in a small file beside the raw copies.
-
-A watermark that is higher than the last change in the database shows that committed changes were lost. This happens,
-for example, if the write-ahead log is deleted. The file is written after each commit, but not flushed to the disk.
-Therefore, its number can be too small after a power failure, but never too large. A damaged or missing file proves
-nothing, so it is reported like a loss.
+- The reservation contains the highest reserved item ID, so that a rebuilt or restored database issues no ID twice. It
+  is ahead of the database by up to `_AHEAD` IDs. A restored database that lacks fewer IDs can issue these IDs again.
+- The watermark contains the number of the last committed change. If it is higher than the last change in the
+  database, committed changes were lost, for example with the write-ahead log. It is not flushed to the disk, so after
+  a power failure it can be too small, but never too large. A damaged or missing file is reported like a loss.
 """
 
 import hashlib

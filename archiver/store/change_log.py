@@ -1,11 +1,10 @@
-"""The change log and the table of published indexes.
+"""Change log, table of published indexes, and table of stored vectors.
 
 Search indexes read the change log to find changed items. Triggers write most entries
 (`schema/0027_change_triggers.sql`).
 
-Vectors of items, one for each part of an item's text.
-
-Computing a vector takes time and requires the model. Therefore, the vectors are stored.
+An item has one vector for each part of its text. Vectors are stored, because computing them takes time and requires
+the model.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,16 +1,12 @@
-"""SQLite settings of the store: page checksums, supported versions, and translation of errors.
+"""Connection to SQLite: settings, transactions, schema migrations, errors, and encryption of secrets in paths.
 
-Migrations of the schema: the SQL files in `schema/`, in order.
+The SQL files in `schema/` are the migrations, in order. `PRAGMA user_version` counts the migrations applied to a
+database. Never edit a published migration. Append a new one instead.
 
-`PRAGMA user_version` counts the migrations applied to a database. Never edit a published migration. Append a new one
-instead.
+Settings include page checksums and the supported versions. SQLite's errors are translated to Palaver's errors.
 
-The connection to SQLite: settings, transactions, and translation of SQLite's errors to Palaver's errors.
-
-Paths in the database. A part of a path that contains a secret is encrypted with the key of the archive.
-
-The path of a file must be known exactly, to find the file again. Placeholders would not allow this. Equal parts are
-encrypted equally, so that rows are found by path, and by the folder above.
+A part of a path that contains a secret is encrypted with the key of the archive. A placeholder would not allow the
+file to be found again. Equal parts are encrypted equally, so that rows are found by path, and by the folder above.
 """
 
 import base64

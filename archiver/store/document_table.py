@@ -1,12 +1,8 @@
-"""Table of watched folders: the folders whose documents the watcher keeps indexed.
+"""Tables of documents and of watched folders, queue of files to read, and named units of code.
 
-`DocumentTable.delete` removes watched folders together with their documents.
-
-Table of documents and queue of files to read.
-
-A document is a file that is split into chunks. Each chunk is an item.
-
-Named units of code, such as functions and classes, which are queried from the table of chunks.
+A document is a file that is split into chunks. Each chunk is an item. The watcher keeps the documents of watched
+folders indexed. `DocumentTable.delete` removes watched folders together with their documents. Units such as functions
+and classes are queried from the table of chunks.
 """
 
 import os

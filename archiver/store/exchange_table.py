@@ -1,12 +1,11 @@
-"""Table of edits: the files that each exchange changed. It helps to find the exchange that wrote a line of code.
+"""Tables of exchanges in parsed form, of the files that they edited, and of all searchable items.
 
-File states: keyed hashes of files at the time of an exchange, which show whether a file changed later.
+An exchange is a prompt with everything up to the next prompt. Extraction rules and indexes read this table, so they
+do not parse the raw copies again.
 
-Exchanges in parsed form. An exchange is a prompt with everything up to the next prompt.
-
-Extraction rules and indexes read this table, so they do not parse the raw copies again.
-
-Items: all searchable content of every kind. All kinds share one sequence of IDs.
+- Edits help to find the exchange that wrote a line of code.
+- File states are keyed hashes of files at the time of an exchange, which show whether a file changed later.
+- Items are the searchable content of every kind. All kinds share one sequence of IDs.
 """
 
 import json

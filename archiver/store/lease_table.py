@@ -1,13 +1,11 @@
-"""Log of the text that hooks injected into sessions.
+"""Tables for background work and sessions: leases, stages, injected texts, and visits to projects.
 
-Leases: exclusive rights to archive, extract, watch, back up or call a language model for extraction.
-
-Each holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also
-contains the progress of its holder, for other processes to show.
-
-Stages of background work, such as `backup`. For each stage, the last success and the last problem are stored.
-
-Visits: for each project, the last time at which an agent called the tool `context.orient`.
+- A lease is an exclusive right to archive, extract, watch, back up or call a language model for extraction. Each
+  holder gets a higher epoch, so that writes of a former holder can be refused. The lock file of a lease also contains
+  the progress of its holder, for other processes to show.
+- A stage of background work, such as `backup`, has the times of its last success and its last problem.
+- An injection is a text that a hook added to a session.
+- A visit is the last time at which an agent called the tool `context.orient` for a project.
 """
 
 import fcntl

@@ -1,9 +1,9 @@
-"""The ledger: a record of every call to a language model, with its purpose and its cost.
+"""Ledger of every call to a language model, with its cost, and the queue of content that no model has read yet.
 
 Amounts are integers in billionths of a dollar, so that sums are exact. A price of 1 dollar per million tokens equals
 1,000 units per token.
 
-Sessions and exchanges that a language model has not read yet, as far as the stored rows tell.
+The queue of sessions and exchanges is computed from the stored rows.
 """
 
 from typing import Final

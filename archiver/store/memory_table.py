@@ -1,10 +1,9 @@
-"""Edges: typed relations between two memories. Each pair has at most one edge of each type per direction.
+"""Tables of memories, their edges and events, and the state of memory files in projects.
 
-Events of memories, such as recalls and outcomes. Events are removed only when their memory is erased.
-
-Memories: statements that the user or an agent stored, one row each.
-
-Mnemonics: memory files in projects. The table stores the state of each file at its last synchronisation.
+- A memory is a statement that the user or an agent stored, one row each.
+- An edge is a typed relation between two memories. Each pair has at most one edge of each type per direction.
+- Events are, for example, recalls and outcomes. They are removed only when their memory is erased.
+- Mnemonics are memory files in projects, with the state of each file at its last synchronisation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,10 +1,9 @@
-"""Observations: facts extracted from exchanges.
+"""Tables of observations (facts extracted from exchanges), their confirmations and replacements.
 
-Confirmations: exchanges that repeat an observation of an earlier exchange.
+A confirmation is an exchange that repeats an observation of an earlier exchange. The observation keeps its first
+wording. Each exchange that repeats it adds evidence from its own lines.
 
-The observation keeps its first wording. Each exchange that repeats it adds evidence from its own lines.
-
-Replacements: observations that a later observation of their session replaces.
+A replacement is an observation that a later observation of its session replaces.
 """
 
 import json

@@ -1,13 +1,11 @@
-"""Projects, each with its own namespace, so that two projects with the same name share no memories.
+"""Tables of sessions, projects and session summaries, and suggestions for an unknown session ID.
 
-Sessions: one row for each conversation. Several files can belong to one session.
+- A session is one conversation. Several files can belong to it.
+- Each project has its own namespace, so that two projects with the same name share no memories.
+- A summary is one observation per session that summarises its other observations. A new version keeps the key.
 
-Hints that suggest sessions for an unknown or ambiguous session ID.
-
-Error messages do not mark text from transcripts as quoted, so an agent could mistake it for an instruction. The hints
-therefore contain only IDs and project names of a single word.
-
-Summaries: one observation per session that summarises its other observations. A new version keeps the key.
+Error messages do not mark text from transcripts as quoted, so an agent could mistake it for an instruction.
+Suggestions of sessions therefore contain only IDs and project names of a single word.
 """
 
 import json

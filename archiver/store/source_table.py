@@ -1,8 +1,8 @@
-"""Sources: one row for each archived file, with the position of the parser.
+"""Tables of sources (archived files and the position of the parser) and of lines that sources repeat.
 
-Each row also counts the lines by outcome: parsed, repeated, deleted, or skipped for a reason.
+Each source also counts its lines by outcome: parsed, repeated, deleted, or skipped for a reason.
 
-Repetitions: lines of one source that another source repeats, as in forks, resumed sessions and copies.
+A repetition is a line of one source that another source repeats, as in forks, resumed sessions and copies.
 """
 
 import json

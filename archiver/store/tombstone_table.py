@@ -1,20 +1,13 @@
-"""Rows of deleted exchanges, kept so that undo can restore every ID and text.
-
-Session summaries are not kept. A new summary with a new ID is written after a deletion and after its undo.
-
-The tombstone file, which records every deletion with its keyed hashes.
-
-It is stored beside the copies, so that deletions survive the loss of the database. It contains IDs, times, states and
-keyed hashes, but no content. Before a transaction with a deletion commits, the whole file is replaced. A new or
-restored database merges the deletions from the file.
-
-The first line contains the number of the last write, the number of deletions and the fingerprint of the key. Every line
-has a checksum.
-
-Deletions and their tombstones: keyed hashes that recognise deleted content when it occurs again.
+"""Deletions and their tombstones: keyed hashes that recognise deleted content when it occurs again.
 
 A deletion is `kept` while it can be undone, `erasing` until all its bytes are removed, and then `erased`. Its
-tombstones are kept in every state. They are also written to a file beside the copies (`tombstone_file.py`).
+tombstones are kept in every state. The rows of deleted exchanges are kept so that undo can restore every ID and text,
+except session summaries, which are written anew with new IDs.
+
+The tombstone file is stored beside the copies, so that deletions survive the loss of the database. It contains IDs,
+times, states and keyed hashes, but no content. Before a transaction with a deletion commits, the whole file is
+replaced. A new or restored database merges the deletions from the file. The first line contains the number of the
+last write, the number of deletions and the fingerprint of the key. Every line has a checksum.
 """
 
 import base64

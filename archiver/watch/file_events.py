@@ -1,10 +1,7 @@
-"""Detection of file systems that send no events for changes by other machines.
+"""Detection of changed files: events of the operating system, scans for changed transcripts, and network mounts.
 
-Scan for transcripts that changed since they were last ingested, with one `stat` call per transcript.
-
-Events of the operating system for changed files.
-
-Some changes cause no event. A regular scan finds these changes.
+Some changes cause no event, such as changes by other machines on some file systems. A regular scan finds these
+changes, with one `stat` call per transcript.
 """
 
 import os

@@ -1,8 +1,4 @@
-"""Ingest of transcripts while agents write them.
-
-File events announce most changes. The regular scan finds every change.
-
-Watcher that keeps the documents of the watched folders indexed.
+"""Watchers that ingest transcripts while agents write them, and keep documents of watched folders indexed.
 
 File events announce most changes. The regular scan finds every change.
 """

@@ -1,13 +1,11 @@
-"""Handle of the index worker process, with which the caller starts it, stops it and reads its result.
+"""Index worker: a process that extracts observations, embeds texts and publishes the index in the background.
 
-Importing this module does not load the libraries for indexing.
+The caller starts it, continues its work, stops it and reads its result. The process ends and frees its memory when no
+work is left. It can be killed at any time. If the caller is killed, the worker publishes its current results and
+ends.
 
-Background indexing in a server, so that the server can reply as soon as documents are queued.
-
-Index worker: a process that extracts observations, embeds texts and publishes the index while its caller continues.
-
-The process ends and frees its memory when no work is left. It can be killed at any time. If the caller is killed, the
-worker publishes its current results and ends. `worker_process.py` starts it.
+Importing this module does not load the libraries for indexing. In a server, the same indexing runs in the background,
+so that the server can reply as soon as documents are queued.
 """
 
 import logging

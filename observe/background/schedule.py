@@ -1,10 +1,8 @@
-"""Schedule of the index workers that the background archiver starts.
-
-Schedule of the background extraction with a language model.
+"""Schedules of the index workers and language model runs that the background archiver starts.
 
 A process sends sessions without recent activity to the model. It runs `palaver observe`, so that neither ingest nor
-indexing waits for a model. The same budgets and call limits apply as to the user's own runs. The process can be killed
-at any time.
+indexing waits for a model. The same budgets and call limits apply as to the user's own runs. The process can be
+killed at any time.
 """
 
 import subprocess

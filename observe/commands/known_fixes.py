@@ -1,12 +1,11 @@
-"""Known costs: what a command or a file already cost in past sessions of a project, in one line.
+"""Known fixes of failed commands, and the costs of a command or a file in past sessions of a project.
 
-A command that failed is shown with the command that worked. A file is shown with the check that failed after most of
-its past edits. The agent typed all these commands, so their origin is `assistant`. Error messages come from programs
-and are never shown.
+A fix is a command or an edit that followed a failed command and removed the failure. A command that succeeds when it
+is run again is no fix, because nothing shows what changed.
 
-Known fixes: commands or edits that followed a failed command and removed the failure.
-
-That a command succeeded when it was run again is no fix, because nothing shows what changed.
+Costs are one line: a command that failed is shown with the command that worked, and a file with the check that failed
+after most of its past edits. The agent typed all these commands, so their origin is `assistant`. Error messages come
+from programs and are never shown.
 """
 
 import re

@@ -1,8 +1,6 @@
-"""Memory files in the user's projects. The preview lists the files, but only an erasure deletes them.
+"""Deletion of exchanges together with their memories, for `palaver forget`: preview, delete, undo and erase.
 
-Deletion of exchanges together with their memories, for `palaver forget`.
-
-The module supports preview, delete, undo and erase.
+The preview lists the memory files in the user's projects, but only an erasure deletes them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

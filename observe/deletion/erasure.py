@@ -1,6 +1,6 @@
-"""Erasure of deleted content from copies, index, logs, backups and free database pages.
+"""Erasure of deleted content from copies, index, logs, backups and free database pages, and its verification.
 
-Verification of an erasure: a search for distinctive erased texts in every file and in the index.
+To verify an erasure, distinctive erased texts are searched in every file and in the index.
 """
 
 import json

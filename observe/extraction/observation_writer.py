@@ -1,18 +1,15 @@
-"""File states: hashes of the files of an exchange, taken if the exchange is observed soon after it ended.
+"""Writer of the observations of an exchange, detection of repeated observations, and states of files.
 
-Later, the same files are hashed again to detect observations that may be outdated. A file without a hash from the time
-of its exchange is never reported as changed. Commits cannot replace these hashes, because an agent may have seen
-uncommitted files. Modification times cannot replace them either, because a checkout changes these times.
-
-Detection of repeated observations.
+The writer confirms known observations, inserts new ones, and updates the session's summary.
 
 One observation repeats another if both contain the same words in the same order, apart from a few added plain words.
 All values must be equal: numbers, names, code, colours, negations, files. Word order matters: `copy staging over
 production` does not repeat `copy production over staging`.
 
-Writer of the observations of an exchange.
-
-It confirms known observations, inserts new ones, and updates the session's summary.
+File states are hashes of an exchange's files, taken if it is observed soon after it ended. The files are hashed again
+later to detect observations that may be outdated. A file without such a hash is never reported as changed. Commits
+cannot replace the hashes, because an agent may have seen uncommitted files, nor can modification times, because a
+checkout changes them.
 """
 
 import os

@@ -1,10 +1,9 @@
-"""Preferences, standing instructions and corrections in the typed parts of a prompt.
+"""Proposed memories: lasting preferences in the user's own words, and notes that agents wrote.
 
-Proposed memories: notes that agents wrote for later sessions, and lasting preferences in the user's own words.
-
-They are proposed for review, and stored only after the user's approval. Proposals are computed from the archive, so
-they disappear with their source. Precision has priority over recall. Most prompts are valid for only an hour, and a
-wrong preference costs more than a missing one, which `palaver remember` can store.
+Preferences, standing instructions and corrections are found in the typed parts of a prompt. Notes are those for later
+sessions. Both are proposed for review, and stored only after the user's approval. Proposals are computed from the
+archive, so they disappear with their source. Precision has priority over recall. Most prompts are valid for only an
+hour, and a wrong preference costs more than a missing one, which `palaver remember` can store.
 """
 
 import re

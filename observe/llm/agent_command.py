@@ -1,23 +1,14 @@
-"""Parser for the output of coding agents that run without their user interface.
-
-It finds the answer, the used tokens, and an error. Formats: `claude -p --output-format json` (2.1.197), events of
-`codex exec --json` (0.169.0), and `gemini --output-format json` (0.61.0). Any other output is the answer itself.
-
-Conversations with tool calls for a provider without support for tools, such as the user's own agent.
-
-The prompt describes the tools and contains the whole conversation. The model replies with one JSON object: its answer,
-or the calls that Palaver should make for it.
-
-Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
+"""Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
 
 The agent gets the prompt on standard input and runs in an empty folder. It may write a transcript. Palaver recognises
-this transcript as its own by the prompt and the folder. The environment variable `OWN_RUN` disables Palaver's hooks and
-server within the agent.
+this transcript as its own by the prompt and the folder. The environment variable `OWN_RUN` disables Palaver's hooks
+and server within the agent. Agents have no tools here: the prompt describes them, and the model replies with one JSON
+object, either its answer or the calls that Palaver should make for it.
 
-Commands of known coding agents that answer one prompt without using tools.
-
-The arguments are documented for these agents. They were checked with Claude Code 2.1.197, Codex CLI 0.169.0 and Gemini
-CLI 0.61.0 by recording the requests at a local server. No request contained a tool.
+The output yields the answer, the used tokens, and an error. Formats: `claude -p --output-format json` (2.1.197),
+events of `codex exec --json` (0.169.0), and `gemini --output-format json` (0.61.0). Any other output is the answer
+itself. The arguments are documented for these agents and were checked with these versions by recording the requests
+at a local server. No request contained a tool.
 """
 
 import os

@@ -1,15 +1,11 @@
-"""Excerpts of an exchange or a session for a language model.
+"""Extraction requests: the excerpt of a session or exchange for a language model, and verification of its reply.
 
-An exchange is shown as prompts, answers, one line per tool call, and the errors of failed calls. A session is shown as
-prompts, the last answer to each, and recaps by the agent's program. Leaving out the output of successful calls saves
-nine tenths of the tokens. It also keeps text of web pages and programs away from the model.
+An exchange is shown as prompts, answers, one line per tool call, and the errors of failed calls. A session is shown
+as prompts, the last answer to each, and recaps by the agent's program. Leaving out the output of successful calls
+saves nine tenths of the tokens. It also keeps text of web pages and programs away from the model.
 
-Parser of extraction replies, which keeps only the facts that the conversation proves.
-
-A fact is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not the model, sets
-files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
-
-Extraction requests: the call that asks a language model about one session or one exchange.
+A fact of the reply is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not
+the model, sets files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
 """
 
 import re

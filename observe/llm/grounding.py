@@ -1,19 +1,16 @@
-"""Numbers in Chinese characters, as Chinese and Japanese write them: 三, 十二, 二〇二六, 1万, 3千5百.
-
-Grounding: check that every name, number and path in a model's sentence occurs in the conversation.
+"""Grounding: check that every name, number and path in a model's sentence occurs in the conversation.
 
 A quote proves that a line exists, but not that the model's sentence about it is true. An invented version, path or
 product name is the most common error, and it is easy to detect. These count as names:
 
-- paths and files: `src/cache.py`, `config.toml`
-- code identifiers: `cache_dir`, `getUser`, `Store::open`, `--force`
+- paths and files (`src/cache.py`), and code identifiers (`cache_dir`, `getUser`, `Store::open`, `--force`)
 - numbers, versions, dates and error codes: every group of digits, such as 3, 1,054, v2.1 or E0425
 - words in backticks, words in capitals (`JSON`), and capitalised words (`Redis`)
 
-The first word of a sentence is a name only if a singular verb follows it (`Redis is`). Names are compared without case
-and without a plural or possessive ending. Capitals do not indicate names in German, or in text where most words are
-capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared. In the
-conversation, a number may be in full-width digits or in Chinese characters.
+The first word of a sentence is a name only if a singular verb follows it (`Redis is`). Names are compared without
+case and without a plural or possessive ending. Capitals do not indicate names in German, or in text where most words
+are capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared. In
+the conversation, a number may be in full-width digits or in Chinese characters: 三, 十二, 二〇二六, 1万, 3千5百.
 """
 
 import re

@@ -1,13 +1,9 @@
-"""Waiting times between attempts to call a language model.
-
-Conversion of the status of an HTTP response to an error.
-
-Addresses of this machine. Requests to them must not go through a proxy.
-
-Limits of a reply: its size, and the time in which the whole reply must arrive.
+"""HTTP replies of language model servers: errors by status, limits, retry delays, and loopback addresses.
 
 The timeouts of HTTP clients apply to single reads. A server that sends one byte at a time could keep a call open for
-hours.
+hours. Therefore, the size and the time of the whole reply are limited.
+
+Requests to addresses of this machine must not go through a proxy.
 """
 
 import time

@@ -2,9 +2,7 @@
 
 After the call, the actual cost replaces the reservation. If a process crashes, its reservations still count.
 
-Prices of models. The file `prices.json` lists them with their date.
-
-Calls of a language model. The ledger reserves the maximum cost of each call before the call is made.
+The file `prices.json` lists the prices of models with their date.
 """
 
 import re

@@ -1,6 +1,7 @@
-"""Observations of single exchanges by a language model, one call each. They replace those of the rules.
+"""Extraction of observations with a language model, for whole sessions or single exchanges.
 
-Extraction with a language model: send sessions one after another, and stop when a budget is used up.
+Sessions are sent one after another until a budget is used up. A single exchange takes one call, and its observations
+replace those of the rules.
 """
 
 import time

@@ -1,10 +1,7 @@
-"""Environment variables with the API keys of language model servers.
+"""Settings of language models: API keys, servers on this machine, private projects, and call statistics.
 
-Servers with a language model: those on this machine, at the usual ports of known programs, and the models of any.
-
-Statistics of language model calls.
-
-Private projects, whose text is never sent to a language model.
+Local servers are found at the usual ports of known programs, with the names of their models. The text of a private
+project is never sent to a language model.
 """
 
 from collections.abc import Collection, Iterable, Mapping

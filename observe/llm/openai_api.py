@@ -1,8 +1,6 @@
-"""Replies that a server sends in pieces. Reading ends early if the text repeats itself, as small models' texts do.
+"""Provider for the chat completions API of OpenAI, Ollama, LM Studio, llama.cpp, vLLM, OpenRouter and others.
 
-Provider for the chat completions API.
-
-Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and other servers implement this API.
+A server can send a reply in pieces. Reading ends early if the text repeats itself, as small models' texts do.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,7 @@
-"""Errors of language model calls.
+"""Interface of language model providers, their errors, and conversations in which a model can call tools.
+
+`messages_api`, `openai_api` and `agent_command` implement the interface. Providers do not retry, so that the ledger
+contains every attempt.
 
 ::
 
@@ -9,13 +12,6 @@
         ├── ModelBusy           rate limit, overload or network: the same call may succeed later
         ├── RequestRefused      this request can never succeed
         └── ReplyInvalid        the reply is truncated, malformed, or without a valid quote
-
-Interface of language model providers, and the values that they return.
-
-`messages_api`, `openai_api` and `agent_command` implement the interface. Providers do not retry, so that the
-ledger contains every attempt.
-
-Conversations with a language model that can call tools: their messages, requests and replies.
 """
 
 from collections.abc import Mapping

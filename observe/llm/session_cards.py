@@ -1,9 +1,8 @@
-"""Parser of session replies, which keeps only the facts of a card and of findings that the session proves.
-
-Session cards by a language model: one call returns the card of a session and up to five findings.
+"""Session cards by a language model: one call returns the card of a session and up to five findings.
 
 The card replaces the card by rules, and the findings replace the observations by rules of the exchanges that they
-quote. The sessions without a card of the current prompt are the queue. A session is sent again when it has grown.
+quote. Only facts that the session proves are kept. The sessions without a card of the current prompt are the queue. A
+session is sent again when it has grown.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Memories that users and agents store.
 
 `MemoryCore` is the entry point, and `Memories` the protocol that it implements. A new memory is redacted, compared with
-similar memories (`contradictions.py`, judged by `rule_judge.py`) and linked to them (`supersession.py`). Feedback
+similar memories (`contradictions.py`) and linked to them (`supersession.py`). Feedback
 changes its confidence. `session_context.py` selects memories for a new session.
 """
 

@@ -1,13 +1,11 @@
-"""Judge of contradictions that compares two statements by rules, without a language model.
+"""Detection of contradictions: compare a memory with similar memories of its namespace, and link conflicts.
 
-Two statements contradict each other in two cases:
+`RuleJudge` compares two statements by rules, without a language model. They contradict each other in two cases:
 
 - Exactly one of them is negated.
 - They differ in words that are opposites, alternatives of one kind, or different values.
 
 In both cases, the other content words must be the same, except that one of the statements may have up to two more.
-
-Detection of contradictions: compare a memory with similar memories of its namespace, and link conflicts.
 """
 
 import re

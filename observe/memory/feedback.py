@@ -1,9 +1,9 @@
-"""Feedback: applications and outcomes of memories, and the resulting confidence.
+"""Feedback: applications and outcomes of memories, the resulting confidence, and a health check of memories.
 
-The confidence rules are based on those of the product Theo. A memory is proven if its confidence
-qualifies it as a golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
+The confidence rules are based on those of the product Theo. A memory is proven if its confidence qualifies it as a
+golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
 
-Health check of memories: contradictions, low confidence and unused memories.
+The health check lists contradictions, memories with low confidence, and unused memories.
 """
 
 from collections.abc import Callable, Sequence

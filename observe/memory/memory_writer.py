@@ -1,8 +1,6 @@
-"""Redaction of memories before they are stored, and again when newer rules detect more secrets.
+"""Writer of memories: redact, find duplicates, compare and link new memories; revise, forget, restore and undo.
 
-Edits of memories: revise, forget, restore and undo. No edit deletes a memory permanently.
-
-Writer of new memories: it redacts them, finds duplicates, compares them with similar memories, and links them.
+No edit deletes a memory permanently. Stored memories are redacted again when newer rules detect more secrets.
 """
 
 import time

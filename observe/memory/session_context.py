@@ -1,12 +1,10 @@
-"""Digest of a project's past sessions, shown at the start of a new session.
+"""Context for a new session: memories and the digest of the project's past sessions, within a token budget.
 
-It lists decisions in force, the last sessions, and the files they modified. Only observations of trusted origin are
-used. The weight of a session depends on its place among the latest sessions of the project, not on its age. Therefore,
-a project that was inactive for months still has a digest.
+The digest lists decisions in force, the last sessions, and the files they modified. Only observations of trusted
+origin are used. The weight of a session depends on its place among the latest sessions of the project, not on its
+age. Therefore, a project that was inactive for months still has a digest.
 
-Context for a new session: memories and the digest of the project's past sessions, within a token budget.
-
-Last session of a folder or a branch: its title, open items and next steps, for the start of a new session.
+The last session of a folder or a branch has a title, open items and next steps.
 """
 
 import re

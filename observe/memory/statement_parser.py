@@ -1,6 +1,6 @@
-"""Word lists of the contradiction rules: negations, opposites, alternatives, units and function words.
+"""Parser of statements, which splits a text into sentences or clauses of classified words.
 
-Parser of statements, which splits a text into sentences or clauses, and each of them into classified words.
+Word lists name the negations, opposites, alternatives, units and function words for the contradiction rules.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""Functions that find stored memories by ID, find their known contradictions, and take snapshots of them.
-
-Supersession: a newer memory replaces an older memory, which stays searchable at half its importance.
+"""Supersession: a newer memory replaces an older memory, which stays searchable at half its importance.
 
 A forgotten memory does not supersede others. When the newer memory is forgotten, the older memory is reinstated. When
 the newer memory is restored, it supersedes the older memory again. Forgetting a superseded memory restores its former
 importance and confidence.
+
+Other functions find memories by ID, find their known contradictions, and take snapshots of them.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,12 +1,8 @@
-"""Synchronization of memory files with the store, in both directions. If both changed, the file wins.
+"""Memories of a project as files: remember, recall, update and forget them, and sync them with the store.
 
-Deletion of the files of forgotten memories.
-
-Undo restores a memory, and the next synchronization recreates its file.
-
-Memories of a project as files, with functions to remember, recall, update and forget them.
-
-Recall also finds memories that were stored with other toolsets.
+Synchronization works in both directions. If the file and the memory both changed, the file wins. Recall also finds
+memories that were stored with other toolsets. Forgetting a memory deletes its file. Undo restores the memory, and the
+next synchronization recreates the file.
 """
 
 import time

@@ -1,11 +1,9 @@
-"""Memory files: Markdown with YAML front matter.
+"""Memory files: Markdown with YAML front matter in a `.mnemonics` folder, with their types and names.
 
-An edit replaces single values and preserves all other characters of the front matter. Round-trip YAML libraries do not
-preserve every character, so values are replaced at the positions that PyYAML reports.
+Paths are relative to the folder, and symbolic links are never followed.
 
-Types of memory files, and conversion of titles and types to names of files and folders.
-
-Access to the files of a `.mnemonics` folder. Paths are relative to it, and symbolic links are never followed.
+An edit replaces single values and preserves all other characters of the front matter. Round-trip YAML libraries do
+not preserve every character, so values are replaced at the positions that PyYAML reports.
 """
 
 import errno

@@ -1,4 +1,6 @@
-"""Classify an observation: evidence adds weight to each type, and the highest weight wins.
+"""Classification of an observation, with its concepts, files and stated results.
+
+Evidence adds weight to each type, and the highest weight wins.
 
 ========================================  ==============================================================
 evidence                                  weight
@@ -7,20 +9,15 @@ a conventional prefix (`fix:`, `feat:`)   6 for the type it names
 the first verb of a title                 4 (an order or a commit subject says what it does)
 verb and object of a title                7 for test / config / general ("add tests", "bump", "update the readme")
 only tests / settings / documents changed 7 for test / config / general
-a complaint in the request                3 for bug-fix ("does not work"), 1 in a plan, where errors may be the subject
+a complaint in the request                3 for bug-fix ("does not work"), 1 in a plan (its subject may be errors)
 a cause or repair in the conclusion       2 for bug-fix ("root cause", "the fix was")
 something changed                         2 for feature
 nothing changed                           3 for debug after a complaint, else 3 for learning
 a diagnosis, and nothing changed          4 for debug ("the issue is", "root cause")
 ========================================  ==============================================================
 
-Concepts: names, tools and features that help to find an observation.
-
-Files of an exchange, with paths relative to the project.
-
-Headings of an answer that state a result, such as `Verdict: possible`.
-
-A line that introduces a list, such as `I found two causes:`, counts as a heading too.
+Concepts are names, tools and features. Paths are relative to the project. Headings such as `Verdict: possible` and
+lines that introduce a list state a result.
 """
 
 import re

@@ -1,11 +1,9 @@
-"""Analysis of an exchange, which finds its request, findings, conclusion, commits, checks and answers.
+"""Analysis of an exchange (request, findings, commits, checks, answers), and verification of observations.
 
-Selection of statements within a budget, each with its evidence.
+Statements are selected within a budget, each with its evidence.
 
-Verification of observations.
-
-A fact is kept only if its quote occurs on the transcript line that its evidence names. The origin of an observation is
-determined from the speakers of the quotes. Both extractors, the rules and the language model, use this module.
+A fact is kept only if its quote occurs on the transcript line that its evidence names. The origin of an observation
+is determined from the speakers of the quotes. Both extractors, the rules and the language model, use this module.
 """
 
 import re

@@ -1,12 +1,9 @@
-"""Handoff notes: text in which a model describes the state of its own session.
+"""Notes of agents for later sessions, handoff notes, and observations that a later one replaces.
 
-Sources are compaction summaries, recaps, and the sections of a final answer such as "Next steps" or "Not done".
-
-Replacements: earlier observations of a session that a later observation corrects.
-
-An observation is replaced if the next prompt corrects it, or if its commit is reverted.
-
-Notes that an agent writes for later sessions: its memory files, and edits of its instructions.
+- A handoff note describes the state of the model's own session. Sources are compaction summaries, recaps, and the
+  sections of a final answer such as "Next steps" or "Not done".
+- Notes for later sessions are an agent's memory files, and edits of its instructions.
+- An earlier observation is replaced if the next prompt corrects it, or if its commit is reverted.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Commits of earlier work: an exchange that only commits what an earlier exchange of its session did.
+"""Outcome of an exchange: a commit, an edit or an approved plan, with the request, the actions and the result.
 
-Outcome of an exchange: a commit, an edit or an approved plan, with the request, the actions and the result.
+An exchange that only commits what an earlier exchange of its session did is recognised.
 """
 
 import re

@@ -1,12 +1,11 @@
-"""Origins of the lines of a prompt: typed by the user, or pasted from code, logs, documents, programs and agents.
+"""Origins of the lines of a prompt (typed or pasted), the user's request in it, and trimming of observations.
 
-A transcript marks a whole prompt as typed, although most of its text may be pasted. The shape of a line, delimiters and
-phrases such as "the docs say:" distinguish the parts. A doubtful line counts as pasted, so that the text of another
-author is not stored as the user's.
+A transcript marks a whole prompt as typed, although most of its text may be pasted from code, logs, documents,
+programs and agents. The shape of a line, delimiters and phrases such as "the docs say:" distinguish the parts. A
+doubtful line counts as pasted, so that the text of another author is not stored as the user's.
 
-Trimming of observations to the size limit of the detail view, starting with the least important parts.
-
-Request of the user: the prompt without pasted logs and code, or the plan in it.
+The request is the prompt without pasted logs and code, or the plan in it. Observations are trimmed to the size limit
+of the detail view, starting with the least important parts.
 """
 
 import re

@@ -1,14 +1,11 @@
-"""Decisions of the user: answers to questions of the agent, and rulings that name their subject.
+"""Extraction of the observations of one exchange by rules, including decisions, verdicts and open items.
 
-Open items: the work that a session did not finish.
-
-Sources are the notes of the model, the last to-do list and sentences about unfinished work. An unanswered question, a
-rejected plan, a failed check and an interruption are open items, too. Only the end of a session counts, because later
-work finishes earlier items.
-
-Verdict of an exchange that changed nothing: an answer, the cause of a problem, or the findings of a review.
-
-Extraction of the observations of one exchange by rules.
+- A decision is an answer to a question of the agent, or a ruling that names its subject.
+- A verdict belongs to an exchange that changed nothing: an answer, the cause of a problem, or the findings of a
+  review.
+- Open items are the work that a session did not finish. Sources are the notes of the model, the last to-do list and
+  sentences about unfinished work. An unanswered question, a rejected plan, a failed check and an interruption count
+  too. Only the end of a session counts, because later work finishes earlier items.
 """
 
 import re

@@ -1,14 +1,12 @@
-"""Patterns for the lists of phrases in `phrases.json`.
+"""Salience of a statement: how likely it is to be worth remembering.
 
-Each list has a name, `<module>.<constant>`, and a form. A phrase is a regular expression that ignores case:
+Patterns detect intention, status, finding, cause, change, rule and choice. The lists of phrases are in
+`phrases.json`. Each list has a name, `<module>.<constant>`, and a form. A phrase is a regular expression that ignores
+case:
 
 - `anywhere`: the phrase occurs as whole words.
 - `at_start`: the text begins with the phrase.
 - `whole_text`: the text is the phrase, with optional closing punctuation.
-
-Salience of a statement: how likely it is to be worth remembering.
-
-Patterns detect intention, status, finding, cause, change, rule and choice.
 """
 
 import re

@@ -1,11 +1,9 @@
-"""Shell commands of an exchange, with their tasks and results.
+"""Shell commands of an exchange, with their tasks and results, their repairs, and signatures of errors.
 
-Failed commands and their repairs. A repair is a corrected command, or a command that had to run first.
+A repair is a corrected command, or a command that had to run first. Precision has priority over recall. An edit after
+which a failed check passes does not count as a repair. The correction of a mistyped path does not count either.
 
-Precision has priority over recall. An edit after which a failed check passes does not count as a repair. The correction
-of a mistyped path does not count either.
-
-Signature of an error: the properties by which two reports describe the same kind of error.
+The signature of an error holds the properties by which two reports describe the same kind of error.
 """
 
 import re

@@ -1,6 +1,7 @@
-"""Statements: the sentences and list items of a turn, each with a quote. A statement is understandable by itself.
+"""Statements: the sentences and list items of a turn, each with a quote, and detection of filler.
 
-Filler: true statements that are not worth remembering, and guesses that later text may refute.
+A statement is understandable by itself. Filler is true, but not worth remembering. Guesses, which later text may
+refute, are detected too.
 """
 
 import re

@@ -1,9 +1,8 @@
-"""Candidates for the title of an observation: the sentences and headings of an answer that could state its result.
+"""Titles of observations: the line of an answer that best states its result.
 
-Choice of the line of an answer that states its result, as the title of an observation.
-
-The score of a line is a sum of weights, one for each of its properties. The weights were fitted to ratings by two
-readers (`python -m bench.titles --fit`).
+Candidates are the sentences and headings of an answer that could state its result. The score of a line is a sum of
+weights, one for each of its properties. The weights were fitted to ratings by two readers (`python -m bench.titles
+--fit`).
 """
 
 import re

@@ -1,8 +1,7 @@
-"""Attribution of lines to the edits of agents, with a level of certainty.
+"""Attribution of lines of code to the edits of agents, with a level of certainty, and trace records.
 
-Trace records in the format of the agent-trace specification, version 0.1.
-
-Code traces of an archive: the authors of a file or a line, and the newest traces.
+Code traces name the authors of a file or a line. The newest traces of an archive can be listed. Trace records use the
+format of the agent-trace specification, version 0.1.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""Read-only git commands. They do not run filters or hooks of the repository, and do not use the network.
+"""Git blame and lookup of the commits that contain archived edits, with read-only git commands.
 
-Git blame: commit and date of each line of a file.
-
-Lookup of the commits that contain archived edits, for repositories that still exist.
+Git commands do not run filters or hooks of the repository, and do not use the network. Only repositories that still
+exist are searched.
 """
 
 import os

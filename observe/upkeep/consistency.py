@@ -1,9 +1,9 @@
-"""Consistency check of a home with optional repair (`palaver fsck`, `palaver doctor --deep`).
+"""Consistency check and repair of a home (`palaver fsck`, `palaver doctor --deep`), and `palaver rebuild`.
 
-The check verifies that the database, the raw copies and the index are intact and consistent. A repair rebuilds derived
-data, and copies files again if agents still have them. It never deletes conversations.
+The check verifies that the database, the raw copies and the index are intact and consistent. A repair rebuilds
+derived data, and copies files again if agents still have them. It never deletes conversations.
 
-Rebuilding of the index from the database, and of the database from the raw copies (`palaver rebuild`).
+`palaver rebuild` rebuilds the index from the database, or the database from the raw copies.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

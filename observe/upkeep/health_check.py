@@ -1,14 +1,11 @@
-"""Context of the health checks, which opens each resource once for all checks.
+"""Health check of a home (`palaver doctor`): independent read-only checks that report facts and problems.
 
-Health checks of the archive: the database, the raw copies, the agents' files, and deletions.
+A check that fails is reported as a problem, so that the health check also works on a broken home. The context opens
+each resource once for all checks.
 
-Health checks of the environment: versions, the home folder, the settings and the models.
-
-Health checks of the pipeline: the index, observations, stages and background work.
-
-Health check of a home (`palaver doctor`): independent read-only checks that report facts and problems.
-
-A check that fails is reported as a problem, so that the health check also works on a broken home.
+- Archive: the database, the raw copies, the agents' files, and deletions.
+- Environment: versions, the home folder, the settings and the models.
+- Pipeline: the index, observations, stages and background work.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Draft of the first text index. The first ingest run writes it while it ingests.
+"""Index generations, each built in a new folder, published atomically and never changed afterwards.
 
-Index generations. A generation is built in a new folder, published atomically and never changed afterwards.
-
-The file `CURRENT` contains the name of the published folder and the checksum of its manifest. The manifest contains the
-size and checksum of each file. A generation is opened only if its files match the manifest exactly. A reader can
+The file `CURRENT` contains the name of the published folder and the checksum of its manifest. The manifest contains
+the size and checksum of each file. A generation is opened only if its files match the manifest exactly. A reader can
 use its open generation even after the folder is removed.
+
+The first ingest run writes a draft of the first text index while it ingests.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""Text entries and embedded texts of memories and document chunks. Archived memories are not indexed.
+"""Indexed content of stored items: text entries and texts to embed, also of memories and document chunks.
 
-Indexed content of stored items: text entries and texts to embed.
+Archived memories are not indexed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

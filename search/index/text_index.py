@@ -1,6 +1,6 @@
-"""Text entries, which are the searchable pieces of items, and the writer that adds entries to a Tantivy index.
+"""Text index based on Tantivy, its writer, and its entries, which are the searchable pieces of items.
 
-Text index based on Tantivy. Queries are built from objects and never parsed from text.
+Queries are built from objects and never parsed from text.
 """
 
 import math

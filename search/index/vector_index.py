@@ -1,21 +1,14 @@
-"""Approximate nearest-neighbour search with a usearch graph over a large matrix.
+"""Vector index of segments: exact scan, nearest-neighbour graph, and late interaction of tokens.
 
-Callers filter the results. usearch is loaded when a graph is first searched, so small archives never load it. It loads
-its kernels with RTLD_GLOBAL, and version 2.26 crashes the process if onnxruntime is loaded afterwards. No other module
-imports usearch.
+The vectors of a segment are immutable, and some rows are flagged as deleted. Small segments are scanned exactly, and
+large segments use a usearch graph. The Python package usearch does not support filters. If few items satisfy a
+filter, they are scanned exactly. Otherwise, the search requests more candidates and filters them. usearch is loaded
+when a graph is first searched. It loads its kernels with RTLD_GLOBAL, and version 2.26 crashes the process if
+onnxruntime is loaded afterwards. No other module imports usearch.
 
-Late interaction: comparison of binary token embeddings of texts with the token embeddings of a query.
-
-The vector of a text represents the whole text. Late interaction compares each query token with the most similar token
-of the text (Khattab and Zaharia, ColBERT, 2020). Each text token is stored as 128 sign bits, which take 16 bytes. Query
-tokens are not reduced to bits, so cosines are close to the cosines of full vectors.
-
-Segment of a vector index. Its vectors are immutable, and some rows are flagged as deleted.
-
-Vector index, which consists of segments. Small segments are scanned exactly. Large segments use a graph.
-
-The Python package usearch does not support filters. If few items satisfy a filter, these items are scanned exactly.
-Otherwise, the search requests more candidates and applies the filter to them.
+Late interaction compares each query token with the most similar token of a text (Khattab and Zaharia, ColBERT, 2020).
+A text token is stored as 128 sign bits, which take 16 bytes. Query tokens are not reduced to bits, so cosines are
+close to those of full vectors.
 """
 
 import math

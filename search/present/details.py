@@ -1,11 +1,9 @@
-"""Second level of search results: the full content of stored items.
+"""Second level of search results: full content of items, sessions, and the edits of units of code.
 
-Links between units of code and the exchanges that edited them.
+An edit belongs to a unit if the edit wrote lines that occur in the unit, or wrote its declaration. Line numbers are
+not compared, because they change. An edit whose text was replaced later is not found.
 
-An edit belongs to a unit if the edit wrote lines that occur in the unit, or wrote its declaration. Line numbers are not
-compared, because they change. An edit whose text was replaced later is not found.
-
-Sessions as results: their short IDs, titles, details and outlines.
+Sessions have short IDs, titles, details and outlines.
 """
 
 from __future__ import annotations

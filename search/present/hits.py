@@ -1,6 +1,6 @@
-"""Snippets, which show the text around the matches of a query.
+"""First level of search results: ranked events as hits, with snippets around the matches.
 
-First level of search results: ranked events as hits. A hit usually shows the best observation of its event.
+A hit usually shows the best observation of its event.
 """
 
 from __future__ import annotations

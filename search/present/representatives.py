@@ -1,6 +1,6 @@
-"""Selection of representatives. The representative of an event is the item that the hit of this event shows.
+"""Selection of the item that the hit of each event shows, and of distinct hits.
 
-Distinct hits: a limited number of hits per session, and one hit for observations with equal titles.
+The number of hits per session is limited, and observations with equal titles have one hit.
 """
 
 from __future__ import annotations

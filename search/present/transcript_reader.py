@@ -1,6 +1,6 @@
-"""Names of sessions: short IDs and titles.
+"""Third level of search results: lines of an archived transcript, parsed as a conversation.
 
-Third level of search results: lines of an archived transcript, parsed as a conversation.
+Sessions have names, which are short IDs and titles.
 """
 
 from __future__ import annotations

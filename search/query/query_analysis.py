@@ -1,8 +1,7 @@
-"""Query analysis: words, quoted phrases, prefixes and time expressions. No other syntax is supported.
+"""Query analysis: words, quoted phrases, prefixes, time expressions, secrets, and page cursors.
 
-Replacement of secrets in queries. The archive contains placeholders, so a query must contain the same ones.
-
-Page cursors. A cursor contains the last event of a page and a digest of the query.
+No other syntax is supported. The archive contains placeholders of secrets, so secrets in a query are replaced by the
+same placeholders. A page cursor contains the last event of a page and a digest of the query.
 """
 
 import base64

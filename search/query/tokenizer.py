@@ -1,10 +1,7 @@
-"""Tokenizer that converts text into terms, for both the index and queries.
+"""Tokenizer that converts text into terms for index and queries, and checks of agent and project names.
 
-User text is only tokenized and never parsed as a query language, because deep nesting can crash Tantivy's parser.
-
-Check of agent names, which suggests similar names for an unknown name.
-
-Check of project names, which suggests similar names for an unknown name.
+User text is only tokenized and never parsed as a query language, because deep nesting can crash Tantivy's parser. For
+an unknown agent or project, similar names are suggested.
 """
 
 import posixpath

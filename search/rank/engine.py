@@ -1,12 +1,10 @@
-"""Search for quoted phrases: literal matches, or else matches with other forms of the same words.
+"""Search engine, which returns ranked events for a query: text, quoted phrases, embeddings and re-ranking.
 
-The text index contains stems without punctuation. Its best matches are therefore compared with the stored text.
+Quoted phrases match literally, or else with other forms of the same words. The text index contains stems without
+punctuation, so its best matches are compared with the stored text.
 
-Weights of query tokens and adjacent-term pairs by inverse document frequency (IDF), for re-ranking.
-
-Embeddings of queries, computed by the model of the index and cached.
-
-Search engine, which returns ranked events for a query.
+Embeddings of queries are computed by the model of the index and cached. For re-ranking, query tokens and
+adjacent-term pairs are weighted by inverse document frequency (IDF).
 """
 
 from collections import Counter

@@ -1,29 +1,19 @@
-"""Score fusion, which combines the scores of text and vector search into one score per event.
+"""Score fusion of text and vector search into one score per event, ranked events, and the relevance threshold.
 
 An event is an exchange with its observations, or a single memory or document chunk. Its score is a weighted sum of:
 
-- words: the text score, which is BM25 divided by the highest BM25 score that is possible for the query. To discount
-  chance matches, the text score is raised to the power of 1.5. For code the power is 3, because its common words are
-  keywords and names.
+- words: BM25 divided by the highest BM25 score possible for the query, to the power of 1.5 to discount chance matches
+  (3 for code, whose common words are keywords and names).
 - prompt and semantic: the cosine of the user's prompt, and the best cosine of any vector of the event.
-- late interaction: similarity of the query's tokens to the tokens of the event's texts. Even tokens of unrelated code
-  are similar, so code uses the best cosine instead.
+- late interaction: similarity of the tokens of the query and the event. Code uses the best cosine instead.
 - adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used for code.
-- date: 1 if the event is within the date range in the query, else 0.
-- project: 1 if the event belongs to the user's current project, else 0.
+- date and project: each 1 if the event is within the query's date range, or in the current project, else 0.
 
-Text scores and cosines do not depend on the other results. Therefore, rare words dominate the ranking if they occur,
-and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank
-only the first events. All other events get the lowest late-interaction score of these first events.
+Late interaction and adjacent terms re-rank only the first events. All others get the lowest late-interaction score of
+these. With several wordings of a query, words, prompt and semantic are means over the wordings.
 
-With several wordings of a query, the values of words, prompt and semantic are means over the wordings. An event that
-all wordings find therefore ranks before an event that only one wording finds. Late interaction compares the tokens of
-all wordings.
-
-The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
-only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
-
-Ranked events of a search, and the relevance threshold.
+If an event is not embedded yet, its vector scores are estimated from its rank by text score. The estimate affects
+only the order. Relevance then depends on the text score alone, so that a filter never adds results.
 """
 
 from collections.abc import Callable, Iterator, Sequence

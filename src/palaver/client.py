@@ -1,6 +1,6 @@
-"""Asynchronous Python client: the tools of the toolset `rag` as methods, without a server.
+"""Python client: the tools of the toolset `rag` as async methods, without a server, and answers to questions.
 
-Python equivalent of `palaver ask`: answer a question from past conversations.
+`dispatch` is the Python equivalent of `palaver ask`: it answers a question from past conversations.
 """
 
 import asyncio

@@ -1,12 +1,7 @@
-"""Table of phrases for one language.
-
-The table contains phrases that state lasting preferences, and phrases that announce the text of another author. Each
-phrase is a regular expression that ignores case.
-
-Phrases that indicate lasting preferences or quoted text, one JSON file for each language.
+"""Phrases that indicate lasting preferences or quoted text, one JSON file for each language.
 
 To add a language, copy a file, name it in `LANGUAGES`, and add sentences to
-`tests/observe/extraction/preferences.json`.
+`tests/observe/extraction/preferences.json`. Each phrase is a regular expression that ignores case.
 """
 
 import re

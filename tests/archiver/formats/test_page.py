@@ -67,8 +67,8 @@ def test_readers_skip_for_listed_reasons_only(known: TranscriptFormat) -> None:
 def test_the_format_on_the_page_fulfils_the_contract() -> None:
     """The format on the page runs as printed and accounts for every line."""
     source = PAGE.partition("```python\n")[2].partition("```")[0]
-    module = ModuleType("palaver.archiver.formats.parrot.parrot_format")
-    module.__package__ = "palaver.archiver.formats.parrot"
+    module = ModuleType("palaver.archiver.formats.parrot")
+    module.__package__ = "palaver.archiver.formats"
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, "docs/formats.md", "exec"), module.__dict__)
