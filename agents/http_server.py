@@ -28,9 +28,9 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..core.config import sync
 from ..core.errors import ConfigInvalid, InvalidInput
 from ..core.home import Home
+from ..core.resources import sync
 from .server import build, log_to_stderr
 from .toolset import ServedTools, ServerConfig
 

@@ -28,9 +28,10 @@ from ..agents.clients.companion_files import SKILL_FILES, CompanionFile, hook_fi
 from ..agents.clients.hook_setup import HOOK_CLIENTS, has_claude_plugin, hooks_text, plan_hooks, plan_hooks_removal
 from ..agents.toolset import find_toolset
 from ..archiver.redaction.redactor import Redactor
-from ..core.config import Config, replacing
+from ..core.config import Config
 from ..core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from ..core.home import Home
+from ..core.resources import replacing
 from ..templates.environment import NAME, launchd_agent, systemd_unit
 from ..templates.quote import clean, line
 from .demo import is_demo

@@ -15,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.config import Config, Setting, replacing, write_settings
+from ..core.config import Config, Setting, write_settings
 from ..core.errors import InvalidInput
 from ..core.home import Home
 from ..core.reports import Estimate, dollars, many
+from ..core.resources import replacing
 from ..observe.llm.agent_command import NO_TOOLS, installed_agents, known_agents
 from ..observe.llm.ledger import Budget
 from ..observe.llm.messages_api import ANTHROPIC

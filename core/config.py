@@ -1,78 +1,19 @@
-"""Settings in the file `config.toml` of the home, and durable writes, which survive a power failure.
+"""Settings in the file `config.toml` of the home. Reading the settings does not create the file."""
 
-Reading the settings does not create the file. `Closing` is the base class of context managers that are closed at the
-end of a `with` block.
-"""
-
-import io
 import json
-import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, BinaryIO, Final, Self, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
-from zlib import crc32
 
 from msgspec import Struct
 
 from .errors import ConfigInvalid
 from .reports import HookEvent
-
-
-def sync(file: IO[bytes] | io.TextIOWrapper) -> None:
-    """Flush a file to the disk."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def sync_path(path: Path) -> None:
-    """Flush a closed file to the disk. For a folder, flush its directory entries."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def with_checksum(line: bytes) -> bytes:
-    """Return a line with its CRC-32 and a line end, as stored in small state files."""
-    return b"%s %08x\n" % (line, crc32(line))
-
-
-def without_checksum(line: bytes) -> bytes | None:
-    """Return the line without its checksum, or None if the line is damaged."""
-    content = line.rstrip(b"\n").rpartition(b" ")[0]
-    return content if line.rstrip(b"\n") + b"\n" == with_checksum(content) else None
-
-
-@contextmanager
-def replacing(path: Path) -> Generator[BinaryIO]:
-    """Yield a temporary file that atomically and durably replaces `path` at the end of the block.
-
-    The file is readable only by its owner.
-
-    Raises:
-        OSError: The file cannot be written. The previous file is kept.
-    """
-    temporary = path.with_name(f"{path.name}.new")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            sync(file)
-        temporary.replace(path)
-        sync_path(path.parent)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-
+from .resources import replacing
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
 
@@ -363,19 +304,3 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
 def _quoted(text: str) -> str:
     """Return a text as a TOML string in double quotes. Characters are escaped as in JSON, and DEL is escaped too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-class Closing(ABC):
-    """Context manager that calls `close` at the end of the block."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release all resources."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

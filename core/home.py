@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from .config import sync
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
+from .resources import sync
 from .text import nfc
 
 TOMBSTONE_FILE: Final = ".forgotten"

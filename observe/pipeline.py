@@ -24,12 +24,12 @@ from ..archiver.redaction import VERSION, Redactor
 from ..archiver.store import ARCHIVER, LEARNER, Entity, Store, StoredExchange
 from ..archiver.store.backups import LOSS_HINT
 from ..archiver.store.exchange_table import FileState
-from ..core.config import Closing
 from ..core.conversation import Session, now
 from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.memory import MemoryFilter
 from ..core.reports import Report
+from ..core.resources import Closing
 from ..core.runtime import Progress, Reporter, never, silent
 from ..search.index.generation import Draft, Generations
 from ..search.index.indexer import Indexer

@@ -17,10 +17,10 @@ from ..archiver.copies.raw_copy import RawArchive
 from ..archiver.store import Store
 from ..archiver.store.session_table import similar_sessions
 from ..core import ids
-from ..core.config import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory import MemoryFilter
 from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
+from ..core.resources import Closing
 from ..core.results import Detail, OpenItem, OutputMatches, Results, SessionOutline, SessionPage, TranscriptExcerpt
 from .model.embedder import DEFAULT_MODEL, load
 from .present.details import Sessions, UnitHistory, items_of

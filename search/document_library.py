@@ -14,7 +14,6 @@ from ..archiver.documents.document_ingest import DocumentIngest
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store
 from ..core import ids
-from ..core.config import Closing
 from ..core.conversation import Milliseconds
 from ..core.document import (
     DEFAULT_NAMESPACE,
@@ -30,6 +29,7 @@ from ..core.document import (
 from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable, PalaverError
 from ..core.home import Home
 from ..core.query import Mode
+from ..core.resources import Closing
 from ..core.runtime import Progress, Reporter, never, silent, stage
 from .code_search import CodeSearch
 from .index.generation import Generations

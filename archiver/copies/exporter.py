@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from ...core.config import replacing, sync
 from ...core.errors import CopyGone, InvalidInput, SourceUnreadable
 from ...core.reports import Exported, ExportedFile
+from ...core.resources import replacing, sync
 from ...core.runtime import Progress, silent
 from ..formats import is_extracted
 from ..store import Source, Store

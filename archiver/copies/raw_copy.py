@@ -23,8 +23,8 @@ from typing import BinaryIO, Final, TypeVar
 
 from msgspec import Struct
 
-from ...core.config import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
+from ...core.resources import sync, sync_path
 from ..lines import blanked, split, without_records
 from ..store import Source, Store
 from ..zstd_file import BUFFER, DOCUMENT, SUFFIX, as_lines, compress_lines

@@ -19,9 +19,9 @@ from typing import IO, Final
 import msgspec
 from msgspec.structs import replace
 
-from ...core.config import Closing
 from ...core.document import Chunk, ChunkKind
 from ...core.errors import DocumentUnreadable
+from ...core.resources import Closing
 from ...core.runtime import processors
 from ...core.text import visible
 from ..redaction import Redactor

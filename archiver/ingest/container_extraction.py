@@ -17,9 +17,9 @@ from typing import BinaryIO, Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.config import sync, sync_path
 from ...core.conversation import Session, now
 from ...core.errors import CopyDamaged
+from ...core.resources import sync, sync_path
 from ..copies.checksums import continued, verify
 from ..copies.raw_copy import Copied, Copy, RawArchive, Stat, drop_checksums, new_content, remove
 from ..deletion.suppression import SuppressionList

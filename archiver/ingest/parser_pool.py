@@ -14,7 +14,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from ...core.config import Closing
+from ...core.resources import Closing
 from ...core.runtime import processors
 
 _R = TypeVar("_R")

@@ -23,10 +23,10 @@ from typing import BinaryIO, Final, NamedTuple, cast
 import apsw
 from msgspec import Struct, field
 
-from ...core.config import sync_path
 from ...core.errors import StoreBusy, StoreCorrupt
 from ...core.home import Home
 from ...core.memory import StoredMemory
+from ...core.resources import sync_path
 from . import backups as watermark
 from .backups import Backups, highest_reserved, stamp
 from .database import CHECKSUM_BYTES, MIGRATIONS, PAGE_BYTES, Database, Row, Value, connect

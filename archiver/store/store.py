@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-from ...core.config import Closing
 from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
 from ...core.home import Home
+from ...core.resources import Closing
 from . import backups as watermark
 from .backups import Backups, IdReservation, Integrity
 from .change_log import ChangeLog, ChangeTable, PublicationTable, VectorTable

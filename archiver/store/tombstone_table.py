@@ -21,12 +21,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ...core.config import replacing, with_checksum, without_checksum
 from ...core.conversation import Milliseconds
 from ...core.deletion import Deletion, DeletionState, DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
 from ...core.reports import many
+from ...core.resources import replacing, with_checksum, without_checksum
 from .database import AMONG, Database, PathSeal, listed, placeholders
 from .lease_table import StageTable
 from .observation_table import MODEL_PREFIX

@@ -16,7 +16,6 @@ from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.parsing import Exclusion
 from ...archiver.store import ARCHIVER, Store
 from ...core import ids
-from ...core.config import Closing
 from ...core.conversation import now
 from ...core.deletion import (
     UNDO_PERIOD,
@@ -33,6 +32,7 @@ from ...core.deletion import (
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
 from ...core.home import MNEMONICS, Home, is_in_project
 from ...core.memory import MemoryState, StoredMemory
+from ...core.resources import Closing
 from ...core.runtime import Reporter, silent, stage
 from ...core.text import readable
 from ...search.present.transcript_reader import SessionNames

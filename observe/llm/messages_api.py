@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from ...core.config import Closing
 from ...core.reports import Usage
+from ...core.resources import Closing
 from .http_replies import TIMEOUT, error_of, is_loopback
 from .model_request import ModelRequest
 from .provider import (

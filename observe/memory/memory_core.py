@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
-from ...core.config import Closing
 from ...core.conversation import Milliseconds, now
 from ...core.errors import InvalidInput
 from ...core.home import Home
@@ -24,6 +23,7 @@ from ...core.memory import (
     MemoryRevision,
     StoredMemory,
 )
+from ...core.resources import Closing
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import MirroredFile, Store
-from ...core.config import Closing
 from ...core.conversation import Origin, now, show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MemoryProtected, MnemonicsUnusable, PalaverError
 from ...core.home import MNEMONICS, Home, root_of
 from ...core.memory import Edge, Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
 from ...core.reports import many
+from ...core.resources import Closing
 from ...core.text import readable
 from ..memory import GLOBAL_NAMESPACES, JudgeFactory, MemoryCore, RecalledMemory, near_the_best
 from .mnemonics_folder import (

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store import Edit, Store
-from ...core.config import Closing
 from ...core.conversation import Milliseconds, show_instant
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.home import Home
+from ...core.resources import Closing
 from .blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
 
 _SLACK = 60_000

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .client import AsyncClient as AsyncClient
-    from .client import dispatch as dispatch
+    from .dispatching import dispatch as dispatch
 
 __version__ = "0.1.0"
 __all__ = ["AsyncClient", "__version__", "dispatch"]
@@ -23,7 +23,7 @@ def __getattr__(name: str) -> object:
 
         return AsyncClient
     if name == "dispatch":
-        from .client import dispatch
+        from .dispatching import dispatch
 
         return dispatch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

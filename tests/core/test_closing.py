@@ -1,8 +1,8 @@
-"""Tests of core/config.py: a resource in a `with` block is closed at the end of the block."""
+"""Tests of core/resources.py: a resource in a `with` block is closed at the end of the block."""
 
 import pytest
 
-from palaver.core.config import Closing
+from palaver.core.resources import Closing
 
 
 class Resource(Closing):

@@ -1,11 +1,11 @@
-"""Tests of core/config.py."""
+"""Tests of core/resources.py."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from palaver.core.config import replacing, sync, sync_path, with_checksum, without_checksum
+from palaver.core.resources import replacing, sync, sync_path, with_checksum, without_checksum
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
