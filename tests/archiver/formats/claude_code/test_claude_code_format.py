@@ -196,7 +196,7 @@ def test_real_transcripts_are_read_completely() -> None:
         lines += len(read_lines)
         passed = [event.line for event in events if isinstance(event, Skipped)]
         recorded = {event.line for event in events if not isinstance(event, Skipped)}
-        assert sorted([*passed, *recorded]) == [line.number for line in read_lines], path
+        assert sorted({*passed, *recorded}) == [line.number for line in read_lines], path
         unknown += sum(isinstance(event, Skipped) and event.reason.startswith("unknown") for event in events)
         prompts += sum(isinstance(event, Turn) and event.kind is PROMPT for event in events)
         texts = [trim(event.text) for event in events if isinstance(event, Turn)]
