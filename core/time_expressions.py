@@ -281,7 +281,7 @@ def _abbreviated(names: tuple[str, ...]) -> str:
 _FLAGS: Final = re.ASCII | re.IGNORECASE
 _UNIT_NAMES: Final = "|".join(_UNITS)
 _SPELLINGS: Final = (
-    (r"^(?:in|within|over|during) the (?:last|past) ", "past "),
+    (r"^(?:in|within|over|during) the (?:last|past) (?!week of )", "past "),
     (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # `past week` extends up to today, unlike `last week`.
     (r"^(?:on|in|during) ", ""),
     (r"^the ", ""),

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import InvalidInput
-from ...core.query import Filters, HitKind, Query
+from ...core.query import Filters, Grouping, HitKind, Query
 from ...core.reports import KnownFix, ProjectCommand, Remedy, many
 from ...core.results import AnswerLabel, AnswerReceipt, CitedSource, Detail, Finding, FindingKind, Hit, Results
 from ...core.tokens import count
@@ -229,7 +229,7 @@ _WORDS: Final = 0.15
 """Additional score of an entry with a sentence that contains all words of the question, as a share of its score."""
 _WEAK: Final = 0.28
 """Minimum score of a conversation that comes before the documents."""
-_CONTAINED: Final = 0.3
+CONTAINED: Final = 0.3
 """Minimum share of the question's words in one sentence of the best conversation. Rare words weigh more."""
 _MARGIN: Final = 0.8
 """Maximum score of any other conversation, as a share of the best score.
@@ -246,11 +246,6 @@ class RankedEntries(NamedTuple):
 
     details: tuple[Detail, ...]
     is_certain: bool
-
-
-def only_observations(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """Return the hits that are observations, or all hits if none is."""
-    return [hit for hit in hits if hit.kind == HitKind.OBSERVATION] or hits
 
 
 def place_of(hit: Hit) -> str:
@@ -321,7 +316,7 @@ def ranked(
     best, *others = sorted(scored, key=place)
     next_score = max((score for name, score in scores.items() if name != best.id), default=0.0)
     contained = max(share for one, share in zip(details, shares.values(), strict=True) if one.path == best.path)
-    is_certain = contained >= _CONTAINED and next_score <= _MARGIN * scores[best.id]
+    is_certain = contained >= CONTAINED and next_score <= _MARGIN * scores[best.id]
     related = [one for one in others if shares[one.id]][: _CITED - 1] if is_certain else others
     extra = [one for one in stating if one.id not in matches and shares[one.id] >= _WORDS_OF_KIND]
     return RankedEntries((best, *related, *extra), is_certain)
@@ -402,7 +397,7 @@ def find_evidence(
     if not (results.hits or passages) or results.empty_times or unknown:
         return FoundEvidence((), {}, Relevance(question, ()), results, absent=absent, has_user_filters=bool(filters))
     scores = scores_of((*results.hits, *passages))
-    hits = [*only_observations(results.hits)] if newest else [*best_hits(results.hits, scores)][:_OPENED]
+    hits = [*results.hits] if newest else [*best_hits(results.hits, scores)][:_OPENED]
     hits += related_passages(passages, hits)
     extra = [] if newest else second_hits(results.hits, hits)
     for query in () if newest else searches.kinds:
@@ -438,7 +433,7 @@ def _search(
     Return the plan, the results, and True if the results are the newest entries.
     """
     if (filters or asks_for_newest(question)) and names_no_topic(question, filters.files):
-        listed = replace(Query.newest(limit=_LISTED), filters=filters)
+        listed = replace(Query.newest(limit=_LISTED, by="session"), filters=filters)
         return QuestionPlan(listed), archive.find(listed), True
     question = without_newest(question)
     searches = plan(question, filters, here, also)
@@ -447,7 +442,7 @@ def _search(
         return searches, results, False
     searches = plan(question, dated, here, also)
     newest = names_no_topic(question, [each.text for each in results.times])
-    listed = replace(Query.newest(limit=_LISTED), filters=dated)
+    listed = replace(Query.newest(limit=_LISTED, by="session"), filters=dated)
     return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest
 
 
@@ -523,6 +518,7 @@ def labels_of(details: Sequence[Detail]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for detail in details:
         if has_transcript(detail) and detail.path not in labels:
-            same = sum(each.partition("#")[0] == detail.short_session_id for each in labels.values())
-            labels[detail.path] = f"{detail.short_session_id}#{same + 1}" if same else detail.short_session_id
+            name = detail.id if detail.kind == Grouping.SESSION else detail.short_session_id
+            same = sum(each.partition("#")[0] == name for each in labels.values())
+            labels[detail.path] = f"{name}#{same + 1}" if same else name
     return labels

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...core.conversation import Kind, Origin, show_day
 from ...core.errors import PalaverError
 from ...core.observation import ObservationType
-from ...core.query import Filters
+from ...core.query import Filters, Grouping, HitKind
 from ...core.results import (
     AnswerLabel,
     CitedAnswer,
@@ -26,8 +26,8 @@ from ...core.results import (
     TranscriptExcerpt,
 )
 from .citation_check import Claim, is_statement, sentences_of
-from .evidence_search import FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of, texts_of
-from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of
+from .evidence_search import CONTAINED, FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of, texts_of
+from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of, session_finding
 from .question_plan import asks_for_open_items, key_words, names_no_topic
 from .relevance import Relevance, compare, repeats
 
@@ -99,27 +99,50 @@ def quoted_claim(
 ) -> Claim | None:
     """Read the transcript lines of an entry, and return the most relevant sentence of a prompt or answer.
 
+    If the entry is relevant only because it repeats a prompt, return the most relevant sentence of the answer to it.
     Return None if the entry itself is about as relevant, or if the lines cannot be read.
     """
-    best = max(relevance.share(text) for text in (detail.observation.title, *(each.text for each in claims)))
+    best = stated_share(detail, claims, relevance)
     if best >= _ENOUGH or not detail.end_line:
         return None
-    last = min(detail.end_line, detail.start_line + _LINES - 1)
+    asked = max((each for each in claims if each.is_request), key=lambda each: relevance.share(each.text), default=None)
+    answered = _answer_lines(archive, detail, asked) if asked and relevance.share(asked.text) >= _ENOUGH else None
+    first, last = answered or (detail.start_line, min(detail.end_line, detail.start_line + _LINES - 1))
     try:
-        excerpt = archive.read(detail.path, detail.start_line, last)
+        excerpt = archive.read(detail.path, first, last)
     except PalaverError:
         return None
-    quote = max(_said(excerpt), key=lambda claim: relevance.share(claim.text), default=None)
+    quote = max(_said(excerpt, prompts=not answered), key=lambda claim: relevance.share(claim.text), default=None)
     if quote is None or relevance.share(quote.text) < best + _BETTER:
         return None
     return quote
 
 
-def _said(excerpt: TranscriptExcerpt) -> Iterator[Claim]:
-    """Yield each sentence of the prompts and answers, in quotation marks and with its line."""
+def _answer_lines(archive: MeteredArchive, detail: Detail, asked: Claim) -> tuple[int, int] | None:
+    """Return the last lines of the exchange with a prompt, which contain its final answer. None if it is unknown."""
+    store = archive.archive.store
+    source = store.sources.by_archived(detail.path)
+    if source is None or source.session is None:
+        return None
+    for path, first, last in store.summaries.places(source.session):
+        if path == detail.path and first <= asked.start_line <= last:
+            return max(first, last - _LINES + 1), last
+    return None
+
+
+def stated_share(detail: Detail, claims: Sequence[Claim], relevance: Relevance) -> float:
+    """Return the highest share of the question's words in a text of an entry that does not repeat a prompt."""
+    stated = [each.text for each in claims if not each.is_request]
+    if detail.kind != HitKind.EXCHANGE:
+        stated.append(detail.observation.title)
+    return max(map(relevance.share, stated), default=0.0)
+
+
+def _said(excerpt: TranscriptExcerpt, *, prompts: bool) -> Iterator[Claim]:
+    """Yield each sentence of the answers, and of the prompts if wanted, in quotation marks and with its line."""
     for exchange in excerpt.exchanges:
         for turn in exchange.turns:
-            if turn.kind is Kind.PROMPT or turn.is_reply:
+            if (prompts and turn.kind is Kind.PROMPT) or turn.is_reply:
                 for text in sentences_of(turn.text):
                     if turn.kind is Kind.PROMPT or is_statement(text):
                         yield Claim(f"“{text}”", turn.line, turn.line)
@@ -177,14 +200,14 @@ def extractive_answer(
         basis = CitedAnswer(question, suggestions=(commands.advice,))
         labels = labels_of(commands.details)
         return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
-    found = _evidence(metered, question, filters, here, scope, also)
+    found = _with_answer_first(metered, _evidence(metered, question, filters, here, scope, also))
     if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
     details = (*commands.details, *found.details)
     labels = labels_of(details)
     fixes = commands.findings(labels)
     label = AnswerLabel.BEST if fixes else found.label
-    others = list(_findings(metered, found, labels, fixes)) if found.details else []
+    others = list(_findings(found, labels, fixes)) if found.details else []
     if label is AnswerLabel.BEST:
         others = [*others[:1], *(each for each in others[1:] if found.relevance.share(each.text))]
     others = with_conflicts(others, found.details, found.reversals)
@@ -245,6 +268,8 @@ def _notices(question: str, found: FoundEvidence, passages: Sequence[Finding]) -
     if found.absent:
         yield f"Not in the archive: {', '.join(found.absent)}."
     if passages:
+        for time in found.results.times:
+            question = question.replace(time.text, " ")
         unknown = found.relevance.unknown(question, *(finding.text for finding in passages))
         if others := [word for word in unknown if word not in found.absent]:
             yield f"The cited entries do not contain: {', '.join(others)}."
@@ -277,17 +302,15 @@ def _days(expression: TimeExpression) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _findings(
-    archive: MeteredArchive, found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[Finding]
-) -> Iterator[Finding]:
+def _findings(found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[Finding]) -> Iterator[Finding]:
     """Yield a finding for each entry, best first. Repetitions of earlier findings and of `fixes` are left out."""
     known, fixed = list[str](), [fix.text for fix in fixes]
     is_listed = found.label is AnswerLabel.LATEST
-    for place, detail in enumerate(found.details if is_listed else _with_answer_first(found)):
+    for place, detail in enumerate(found.details):
         given = found.claims[detail.id]
-        if not (place or is_listed) and (quote := quoted_claim(archive, detail, given, found.relevance)):
-            given = [quote, *given]
-        if found.label is AnswerLabel.CLOSEST and not fixes:
+        if detail.kind == Grouping.SESSION:
+            finding = session_finding(detail, labels)
+        elif found.label is AnswerLabel.CLOSEST and not fixes:
             finding = passage_of(detail, given, found.relevance, labels)
         else:
             extent = OTHER if place or fixes or is_listed else BEST
@@ -298,11 +321,15 @@ def _findings(
             yield finding
 
 
-def _with_answer_first(found: FoundEvidence) -> list[Detail]:
+def _with_answer_first(archive: MeteredArchive, found: FoundEvidence) -> FoundEvidence:
     """Move an entry of the best entry's conversation to the front, if it probably contains the answer.
 
-    This is a relevant decision of the user, or an entry of much higher relevance.
+    This is a relevant decision of the user, or an entry of much higher relevance. A sentence of the transcript is added
+    to the first entry if that entry does not answer the question. If neither states anything about the question, no
+    answer is called the best one.
     """
+    if found.label is AnswerLabel.LATEST or not found.details:
+        return found
 
     def share(detail: Detail) -> float:
         return found.relevance.share(" ".join(texts_of(detail, found.claims)))
@@ -311,8 +338,18 @@ def _with_answer_first(found: FoundEvidence) -> list[Detail]:
     near = [detail for detail in others if first.path and detail.path == first.path]
     decided = [each for each in near if _is_decision(each) and share(each) >= _DECIDED * share(first)]
     better = [each for each in near if share(first) < _DECIDED * share(each)]
-    answers = better if _is_decision(first) else [*decided, *better]
-    return [*answers[:1], *(each for each in found.details if each not in answers[:1])]
+    answers = (better if _is_decision(first) else [*decided, *better])[:1]
+    details = (*answers, *(each for each in found.details if each not in answers))
+    claims = found.claims[details[0].id]
+    if quote := quoted_claim(archive, details[0], claims, found.relevance):
+        claims = [quote, *claims]
+    is_stated = stated_share(details[0], claims, found.relevance) >= CONTAINED
+    return replace(
+        found,
+        details=details,
+        claims={**found.claims, details[0].id: claims},
+        label=found.label if is_stated else AnswerLabel.CLOSEST,
+    )
 
 
 def _is_decision(detail: Detail) -> bool:

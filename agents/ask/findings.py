@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ...core.observation import SUMMARY, ObservationType
+from ...core.observation import OUTCOME, SUMMARY, ObservationType
 from ...core.query import Filters, HitKind
 from ...core.results import CitedSource, Detail, Finding, FindingKind
 from ...core.text import truncate
@@ -102,14 +102,28 @@ def finding_of(
 ) -> Finding:
     """Return the finding of an entry: its title and the claims with the highest gain, in their original order."""
     title = _title(detail, claims)
+    if detail.observation.title.startswith(SUMMARY) and not relevance.share(title):
+        title = ""  # The title of a session can be about another part of it.
     chosen = _chosen(title, claims, relevance, extent)
     if not (title or chosen):
-        title = detail.observation.title
+        title = detail.observation.title.removeprefix(SUMMARY)
     texts = [*filter(None, [title]), *(claim.text for claim in chosen)]
     text = " ".join(map(_sentence, texts))
     places = [lines_of(title, detail.observation.evidence, detail), *(claim[1:] for claim in chosen)]
     kind = kind_of(detail, text)
     return Finding(kind, text, tuple(_sources(detail, labels, places)), detail.observation.at)
+
+
+def session_finding(detail: Detail, labels: Mapping[str, str]) -> Finding:
+    """Return the title of a session with its first result."""
+    title = detail.observation.title
+    results = (fact for fact in detail.observation.facts if fact.startswith(OUTCOME))
+    result = next((fact for fact in results if not repeats(fact.removeprefix(OUTCOME), [title])), "")
+    text = " ".join(map(_sentence, filter(None, [title, shortened(result, _PASSAGE)])))
+    source = CitedSource(
+        "", detail.session_id, labels[detail.path], detail.path, detail.start_line, detail.end_line or detail.start_line
+    )
+    return Finding(FindingKind.OTHER, text, (source,), detail.observation.at)
 
 
 def passage_of(detail: Detail, claims: Sequence[Claim], relevance: Relevance, labels: Mapping[str, str]) -> Finding:
