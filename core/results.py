@@ -77,6 +77,11 @@ class Hit(Struct, frozen=True):
     session_title: str = ""
     short_session_id: str = ""
 
+    @property
+    def outcome(self) -> str:
+        """First result of a whole session, with its label, or an empty text."""
+        return outcome_of(self.facts, self.title) if self.kind == "session" else ""
+
 
 class UnknownName(NamedTuple):
     """Value of a filter that matches no entry, such as an unknown project.
@@ -241,13 +246,15 @@ class Results(Struct, frozen=True):
 class Timeline(Struct, frozen=True):
     """Events of a session before and after the event with the ID `anchor`, in order.
 
-    The anchor is empty if the timeline contains all events of the session.
+    The anchor is empty if the timeline contains all events of the session. `outcome` is the first result of the
+    session, with its label.
     """
 
     anchor: str
     hits: tuple[Hit, ...]
     session_id: str
     path: str
+    outcome: str = ""
 
 
 class ReplacedBy(Struct, frozen=True):
@@ -264,6 +271,12 @@ class SessionEntry(NamedTuple):
     id: str
     type: str
     title: str
+
+
+def outcome_of(facts: Sequence[str], title: str) -> str:
+    """Return the first result among the facts of a session card, with its label, unless the title states it."""
+    results = (fact for fact in facts if fact.startswith(OUTCOME))
+    return next((fact for fact in results if fact.removeprefix(OUTCOME) != title), "")
 
 
 class SessionOutline(Struct, frozen=True):
@@ -291,8 +304,8 @@ class SessionOutline(Struct, frozen=True):
     @property
     def gist(self) -> list[str]:
         """First result, first open item and first next step of the session."""
-        firsts = (next((fact for fact in self.facts if fact.startswith(label)), "") for label in (OUTCOME, OPEN, NEXT))
-        return [*filter(None, firsts)]
+        firsts = (next((fact for fact in self.facts if fact.startswith(label)), "") for label in (OPEN, NEXT))
+        return [*filter(None, (outcome_of(self.facts, self.title), *firsts))]
 
 
 class SessionPage(Struct, frozen=True):

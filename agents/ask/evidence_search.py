@@ -338,6 +338,8 @@ _DOCUMENTS: Final = 2
 """Maximum number of indexed documents that are cited."""
 _LISTED: Final = 6
 """Maximum number of entries that are listed for a question that names only a time or a project."""
+_HITS_OF_SESSION: Final = 10
+"""Number of hits in the best entry's conversation of which later ones may reverse it."""
 _SHARE_OF_KIND: Final = {False: 0.8, True: 0.4}
 """Minimum score of an additional decision or fix, as a share of the best score.
 
@@ -403,6 +405,7 @@ def find_evidence(
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
     others = [] if newest else other_hits(results.hits, [*hits, *extra])
+    others += [] if newest or not hits else _later(archive, searches.question, hits[0], [*hits, *extra, *others])
     details = archive.details([hit.id for hit in (*hits, *extra, *others)])
     claims = {detail.id: claims_of(detail) for detail in details}
     unchosen = {hit.id: detail for hit in others for detail in details if detail.id == hit.id}
@@ -444,6 +447,16 @@ def _search(
     newest = names_no_topic(question, [each.text for each in results.times])
     listed = replace(Query.newest(limit=_LISTED, by="session"), filters=dated)
     return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest
+
+
+def _later(archive: MeteredArchive, query: Query, best: Hit, known: Sequence[Hit]) -> list[Hit]:
+    """Return new hits from the conversation of the best hit that are later, because they may reverse its statement."""
+    if best.at is None or not best.session_id:
+        return []
+    filters = replace(query.filters, sessions=(best.session_id,))
+    hits = archive.find(replace(query, filters=filters, per_session=0, limit=_HITS_OF_SESSION)).hits
+    ids = {hit.id for hit in known}
+    return [hit for hit in hits if hit.id not in ids and (hit.at or 0) > best.at]
 
 
 def _passages(archive: MeteredArchive, query: Query) -> Sequence[Hit]:

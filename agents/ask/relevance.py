@@ -119,11 +119,14 @@ def other_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
 def find_reversals(
     details: Sequence[Detail], claims: Mapping[str, Sequence[Claim]], relevance: Relevance
 ) -> dict[str, str]:
-    """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it."""
+    """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it.
+
+    Session cards are not compared: they repeat statements of the whole session, with the time of its end.
+    """
     entries = (
         Statements(detail.id, detail.observation.at or 0, tuple(_about_question(detail, claims[detail.id], relevance)))
         for detail in details
-        if detail.kind in _STATED
+        if detail.kind in _STATED and not detail.observation.is_summary
     )
     return _reversed_by([entry for entry in entries if entry.texts], relevance)
 

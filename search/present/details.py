@@ -23,7 +23,8 @@ from ...core import ids, tokens
 from ...core.conversation import Kind, Origin, SessionKind, Trust
 from ...core.document import ChunkKind, DocumentFilter, EditBasis, EditedUnit, Symbol, UnitEdit
 from ...core.memory import Family, MemoryState, state_label
-from ...core.observation import DETAIL_TOKENS, NEXT, OPEN, SUMMARY, Evidence, Observation, ObservationType
+from ...core.observation import DETAIL_TOKENS, OUTCOME, SUMMARY, Evidence, Observation, ObservationType
+from ...core.open_item import is_end_state, is_open_item
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
 from ...core.text import TITLE_MAX, shorten
@@ -392,7 +393,9 @@ def _declaration(symbol: Symbol) -> str:
 _ENTRIES = 8
 """Maximum number of observations in the details of a session."""
 _NAMING = 3
-"""Minimum number of distinct words in the title of a session that names an earlier open item."""
+"""Minimum number of distinct words in a title or result of a session that names an earlier open item."""
+_SAME = 0.6
+"""Minimum share of the words of an open item that a later title or result contains if it is the work on this item."""
 _LISTED_TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _NO_SUMMARY = 6, 45
@@ -494,20 +497,34 @@ class Sessions:
 
 
 def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:
-    """Return the open items and next steps of the main sessions, which are sorted from the latest to the first."""
+    """Return the open items and next steps of the main sessions, which are sorted from the latest to the first.
+
+    An item is left out if a later session of the project worked on it, which its title or results show, or if it only
+    states where a session stopped and a later session went on, on the same branch.
+    """
     items: dict[str, OpenItem] = {}
+    branches = set[tuple[str, str]]()
     later: list[tuple[str, frozenset[str]]] = []
     for one in sessions:
-        for fact in one.facts if one.kind is SessionKind.MAIN else ():
-            words = frozenset(terms(fact))
-            if fact.startswith((OPEN, NEXT)) and not any(
-                place == one.project and title <= words for place, title in later
-            ):
-                at = one.ended or one.started
-                items.setdefault(fact, OpenItem(fact, one.id, at, one.project, one.title, one.session_id, one.path))
-        if len(title := frozenset(terms(one.title))) >= _NAMING:
-            later.append((one.project, title))
+        if one.kind is not SessionKind.MAIN:
+            continue
+        is_continued = (one.project, one.branch) in branches
+        worked_on = [words for project, words in later if project == one.project]
+        for fact in filter(is_open_item, one.facts):
+            if (is_continued and is_end_state(fact)) or any(_is_done(fact, words) for words in worked_on):
+                continue
+            at = one.ended or one.started
+            items.setdefault(fact, OpenItem(fact, one.id, at, one.project, one.title, one.session_id, one.path))
+        branches.add((one.project, one.branch))
+        results = (fact for fact in one.facts if fact.startswith(OUTCOME))
+        later += ((one.project, frozenset(terms(text))) for text in (one.title, *results))
     return [*items.values()]
+
+
+def _is_done(fact: str, worked_on: frozenset[str]) -> bool:
+    """Return whether a later title or result names the item of a fact, or the fact names this title."""
+    words = frozenset(terms(fact))
+    return len(worked_on) >= _NAMING and (worked_on <= words or len(worked_on & words) >= _SAME * len(words))
 
 
 def _entry(stored: StoredObservation) -> SessionEntry:

@@ -18,9 +18,9 @@ from ...archiver.lines import one_line
 from ...core import ids
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
-from ...core.observation import DETAIL_TOKENS
+from ...core.observation import DETAIL_TOKENS, SUMMARY
 from ...core.query import LIMIT_MAX, Filters, Grouping, Query
-from ...core.results import Hit, Results, Timeline
+from ...core.results import Hit, Results, Timeline, outcome_of
 from ..index.snapshot import Snapshot
 from ..query import query_analysis, tokenizer
 from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
@@ -201,7 +201,7 @@ class Hits:
         ours = [_public_id(each) for each in representatives if each.event.key == item.exchange]
         for anchor in hits:
             if anchor.id in ours:
-                return Timeline(anchor.id, hits, anchor.session_id, path or anchor.path)
+                return Timeline(anchor.id, hits, anchor.session_id, path or anchor.path, self._outcome(item.session))
         raise UnknownIds([public])  # another process has just removed the item
 
     def _neighbours(self, item: StoredItem, count: int) -> tuple[list[int], str]:
@@ -239,7 +239,13 @@ class Hits:
             raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
         hits = tuple(sorted(hits, key=lambda hit: hit.at or 0))
         source = self._store.sources.main(number)
-        return Timeline("", hits, hits[0].session_id, source.archived if source else hits[0].path)
+        path = source.archived if source else hits[0].path
+        return Timeline("", hits, hits[0].session_id, path, self._outcome(number))
+
+    def _outcome(self, number: int) -> str:
+        """Return the first result of a session, unless its title states it."""
+        card = self._store.summaries.of_session(number)
+        return outcome_of(card.observation.facts, card.observation.title.removeprefix(SUMMARY)) if card else ""
 
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
@@ -416,10 +422,12 @@ class Hits:
         )
 
     def _session_hit(self, hit: Hit, number: int) -> Hit:
-        """Return a hit for the whole session of this hit: with the ID, the title and the token cost of the session."""
-        title = hit.session_title or hit.title
-        cost = self._sessions.tokens(number)
-        return replace(hit, id=hit.short_session_id, kind="session", type="session", title=title, tokens=cost)
+        """Return a hit for the whole session of this hit: with the ID, title, facts and token cost of the session."""
+        title, card = hit.session_title or hit.title, self._store.summaries.of_session(number)
+        facts, cost = card.observation.facts if card else (), self._sessions.tokens(number)
+        return replace(
+            hit, id=hit.short_session_id, kind="session", type="session", title=title, facts=facts, tokens=cost
+        )
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
         """Return the hit with a snippet: the matching text of the exchange, or the fact that matches best."""
