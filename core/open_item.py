@@ -5,14 +5,17 @@ from typing import Final
 
 from .observation import NEXT, OPEN
 
-_WORD: Final = re.compile(r"[^\W\d_]{5,}")
+_WORD: Final = re.compile(r"[^\W\d_]{4,}")
 _NAME: Final = re.compile(r"\w[/._]\w|\d{2}|`|--\w|[a-z][A-Z]")
 """Pattern for a part of a path, a number, an option, or a name in code."""
-_WORDS_MIN: Final = 3
-"""Minimum number of long words, or names, of an item that states its subject."""
+_WORDS_MIN: Final = 2
+"""Minimum number of telling words, or names, of an item that states its subject."""
 _EMPTY: Final = frozenset(
-    "about after again before could first should their there these thing things those which where would".split()
+    "about after again ahead also approach before commit continue could each first from going have into just like more"
+    " need next once option prefer proceed push ready should some still that their them then there these they thing"
+    " things this those want what when whenever where whether which will with work would your yours".split()
 )
+"""Words that name no subject, as in "push whenever ready" and "which approach would you prefer"."""
 _QUESTION: Final = "Question to the user: "
 _INTERRUPTED: Final = "The user interrupted the work on "
 _FAILED: Final = re.compile(r"The last (?:check|command), .+, failed\Z")

@@ -34,11 +34,12 @@ from ...core.memory import (
     StoredMemory,
     project_namespace,
 )
-from ...core.observation import NEXT, OPEN, SUMMARY, ObservationType
+from ...core.observation import OPEN, SUMMARY, Observation, ObservationType
+from ...core.open_item import is_open_item
 from ...core.results import DigestLine, DigestSection
 from ...core.text import truncate
 from ...core.tokens import count
-from ..rules.prompt_parts import read_request
+from ..rules.prompt_parts import is_specific, read_request
 from ..rules.salience import QUESTION_WORDS
 from .recall import MemoryRecall
 from .supersession import contradicting
@@ -63,7 +64,16 @@ _ASKED = 0.5
 """Factor of the weight of a session of which only the request is known."""
 _ANSWER = " → "
 """Separator of question and answer in the text of a decision."""
-_QUESTION_MAX, _ANSWER_MAX = 110, 90
+_QUESTION_MAX, _ANSWER_MAX = 160, 60
+"""Maximum characters of a shown question, and of an answer that is a choice."""
+_UNNAMED = re.compile(r"(?:both|either|all|neither|none|yes|no|done|hybrid|\w)\W*", re.IGNORECASE)
+"""Pattern for answers that only the listed options explain."""
+_OF_SESSION = re.compile(
+    r"""\A(?:(?:would|do|can|could|did)\ you|shall\ i|should\ i|may\ i|more\ questions|what\ next)\b|\bme\ to\b|\bare\ we\ done\b
+    |\A(?:[a-z]+\ )?(?:should|does|do|is|are|can|will)\ (?:it|this|that|these|those|they)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for questions about the work of the session, and about a subject that only the session names."""
 _WORD = re.compile(r"\w{4,}")
 _NO_TOPIC = re.compile(
     rf"""\W*(?:[\w.]*(?:error|exception|warning)|fatal|panic)(?:\[\w+\])?:|\W*traceback\b|/|.*\?\s*\Z
@@ -172,18 +182,17 @@ class ProjectDigests:
         for each in past:
             for one in reversed(each.parts):
                 known = one.observation
-                about = (known.facts[0] if known.facts else known.title).partition(_ANSWER)[0].casefold()
-                if known.type is not ObservationType.DECISION or known.origin != Origin.HUMAN or about in decided:
+                if known.type is not ObservationType.DECISION or known.origin != Origin.HUMAN:
                     continue
-                decided.add(about)
                 files = _cited(one)
                 gone = bool(root and files) and not any(_exists(root, path) for path in files)
-                yield (
-                    each.weight
-                    * (1 + _REPEATED * min(len(repeated.get(one.key, ())), _REPETITIONS_MAX))
-                    * (_GONE if gone else 1),
-                    _line(one, _decision_text(one), changed=changes.count(files, [one])),
-                )
+                repetitions = min(len(repeated.get(one.key, ())), _REPETITIONS_MAX)
+                weight = each.weight * (1 + _REPEATED * repetitions) * (_GONE if gone else 1)
+                for text in _decided(known):
+                    about = text.partition(_ANSWER)[0].casefold()
+                    if about not in decided:
+                        decided.add(about)
+                        yield weight, _line(one, _shortened(text), changed=changes.count(files, [one]))
 
 
 class _FileChanges:
@@ -275,10 +284,26 @@ def _adds(note: str, text: str) -> bool:
     return 2 * len(words - _words([text])) >= max(1, len(words))
 
 
-def _decision_text(one: StoredObservation) -> str:
-    """Return the question with the answer. If there is no question, return the title."""
-    question, arrow, answer = next(iter(one.observation.facts), "").partition(_ANSWER)
-    return f"{truncate(question, _QUESTION_MAX)}{arrow}{truncate(answer, _ANSWER_MAX)}" if arrow else _title(one)
+def _decided(known: Observation) -> Iterator[str]:
+    """Yield the choices and rulings of a decision that a reader understands alone.
+
+    These are questions about the project that name their subject, with a short answer, which usually is an option of
+    the agent. A longer answer discusses the question. A ruling has no question, so the title states it.
+    """
+    choices = [fact for fact in known.facts if _ANSWER in fact]
+    if not choices:
+        yield known.title
+    for fact in choices:
+        question, _, answer = fact.partition(_ANSWER)
+        is_choice = len(answer) <= _ANSWER_MAX and "?" not in answer and not _UNNAMED.fullmatch(answer)
+        is_asked = "?" in question and not _OF_SESSION.search(question)
+        if is_choice and is_asked and is_specific(question):
+            yield fact
+
+
+def _shortened(text: str) -> str:
+    question, arrow, answer = text.partition(_ANSWER)
+    return f"{truncate(question, _QUESTION_MAX)}{arrow}{answer}" if arrow else text
 
 
 def _title(one: StoredObservation) -> str:
@@ -555,7 +580,8 @@ def last_session(
 ) -> DigestLine | None:
     """Return the last session in a folder or on its branch, with its open items and next steps, in at most 60 tokens.
 
-    Sessions that ended more than 14 days ago, and cards that quote untrusted text, are not considered.
+    A session of only one observation has no card, so this observation stands for it. Sessions without observations and
+    those that ended more than 14 days ago are not considered. If the last session quotes untrusted text, return None.
 
     Args:
         store: The store.
@@ -568,11 +594,12 @@ def last_session(
     places = {place for place in store.sessions.projects() if _contains(store, namespace, *place)}
     sessions = store.sessions.latest(places, _LATEST_SESSIONS)
     cards = store.summaries.of_sessions(sessions)
+    results = store.observations.of_sessions([number for number in sessions if number not in cards])
     for number, session in sessions.items():
-        card = cards.get(number)
+        shown = cards.get(number) or next(iter(results.get(number, ())), None)
         is_here = session.cwd == str(folder) or (bool(branch) and session.branch == branch)
-        if is_here and session.native_id != without and (session.ended or 0) >= since and card is not None:
-            return _card_line(card) if Origin(card.observation.origin).trust > Trust.LOW else None
+        if is_here and session.native_id != without and (session.ended or 0) >= since and shown is not None:
+            return _card_line(shown) if Origin(shown.observation.origin).trust > Trust.LOW else None
     return None
 
 
@@ -580,11 +607,12 @@ def _contains(store: Store, namespace: str, project: str, cwd: str) -> bool:
     return store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
 
 
-def _card_line(card: StoredObservation) -> DigestLine:
+def _card_line(shown: StoredObservation) -> DigestLine:
     """Return the title with as many open items and next steps as fit. No item is cut."""
-    known = card.observation
+    known = shown.observation
     text, notes = known.title.removeprefix(SUMMARY), list[str]()
-    for fact in (fact for label in (OPEN, NEXT) for fact in known.facts if fact.startswith(label)):
+    items = [fact for fact in known.facts if is_open_item(fact)] if shown.summary else []
+    for fact in sorted(items, key=lambda item: not item.startswith(OPEN)):
         if count("; ".join((text, *notes, fact))) <= _TOKENS:
             notes.append(fact)
-    return DigestLine(ids.show("observation", card.key), text, known.at, known.origin, tuple(notes))
+    return DigestLine(ids.show("observation", shown.key), text, known.at, known.origin, tuple(notes))

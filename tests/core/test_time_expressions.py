@@ -50,6 +50,7 @@ TODAY = date(2026, 3, 31)
         ("this quarter", "2026-01-01", "2026-03-31"),
         ("last quarter", "2025-10-01", "2025-12-31"),
         ("last week of july", "2025-07-25", "2025-07-31"),
+        ("in the last week of july", "2025-07-25", "2025-07-31"),
         ("first week of march 2026", "2026-03-01", "2026-03-07"),
         ("last weekend", "2026-03-28", "2026-03-29"),
         ("a couple of weeks ago", "2026-03-17", "2026-03-17"),

@@ -146,6 +146,22 @@ def test_the_newest_answer_to_a_question_is_in_force(shop: Shop) -> None:
     assert shop.lines()["Decisions in Force"] == [f"{ask} → SQLite"]
 
 
+def test_only_choices_that_stand_alone_are_in_force(shop: Shop) -> None:
+    """Each choice is a line of its own. Questions about the session, and answers that discuss, are no decisions."""
+    chosen = "Where should the shop store sessions of guests? → In SQLite"
+    facts = (
+        "Would you like me to draw the checkout page? → Yes, draw the page",
+        "Should the checkout accept vouchers of partners? → what would this mean for refunds?",
+        "Where should the share button of the basket be? → Both",
+        "Should it also send the receipt of the order? → Send the receipt",
+        "Which column? → The left one",
+        chosen,
+    )
+    shop.add("one", replace(learned("A", DECISION), facts=facts, origin="human"))
+
+    assert shop.lines()["Decisions in Force"] == [chosen]
+
+
 def test_a_summary_gives_the_outcome_and_the_open_items(shop: Shop) -> None:
     """The line of a summarised session has its outcome, unless the title says it, and what is left to do.
 
@@ -298,6 +314,9 @@ def test_a_title_without_a_topic_gives_way_to_the_result(shop: Shop, title: str,
 DAY = 86_400_000
 
 
+OPEN, NEXT = "Open: The cart is not pushed yet.", "Next: Add tests of the empty cart."
+
+
 def card(title: str, *facts: str, origin: Origin = Origin.ASSISTANT) -> Observation:
     return replace(
         learned(f"{SUMMARY}{title}", ObservationType.GENERAL), title=f"{SUMMARY}{title}", facts=facts, origin=origin
@@ -315,14 +334,25 @@ def test_last_session_of_the_folder(shop: Shop, tmp_path: Path) -> None:
     """The start of a session names the last one in its folder, with its open items and next steps."""
     here = tmp_path / "shop"
     shop.add("one", learned("Fix the cart", FIX), cwd=str(here))
-    shop.summarise("one", card("Fix the cart", "Outcome: It is fixed.", "Next: Add tests.", "Open: Not pushed yet."))
+    shop.summarise("one", card("Fix the cart", "Outcome: It is fixed.", NEXT, OPEN, "Open: Push when ready."))
     shop.add("two", learned("Fix the page", FIX), cwd=str(tmp_path / "other"))
     shop.summarise("two", card("Fix the page"))
 
-    assert last(shop, here) == "Fix the cart Open: Not pushed yet. Next: Add tests."
+    assert last(shop, here) == f"Fix the cart {OPEN} {NEXT}"
     assert last(shop, here, without="one") == ""
     assert last(shop, here, days=15) == ""
     assert last(shop, tmp_path / "nowhere") == ""
+
+
+def test_last_session_without_a_card_is_named(shop: Shop, tmp_path: Path) -> None:
+    """A session of one observation has no card. It still is the last session, so no earlier one is shown."""
+    here = tmp_path / "shop"
+    shop.add("one", learned("Fix the cart", FIX), cwd=str(here))
+    shop.summarise("one", card("Fix the cart", OPEN))
+    shop.add("two", learned("Show prices with tax", FIX), cwd=str(here))
+    shop.add("three", cwd=str(here))
+
+    assert last(shop, here) == "Show prices with tax"
 
 
 def test_last_session_costs_little(shop: Shop, tmp_path: Path) -> None:

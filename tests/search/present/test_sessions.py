@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.core.conversation import Session
+from palaver.core.conversation import Session, SessionKind
 from palaver.core.errors import InvalidInput, UnknownIds
 from palaver.core.query import Query
+from palaver.core.results import SessionOutline
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
+from palaver.search.present.details import items_of
 
 from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
 from ...archiver.history import History
@@ -86,6 +88,26 @@ def test_sessions_are_listed_latest_first(layers: ArchiveSearch) -> None:
     assert {each.session_id for each in everything.sessions} == set(SESSIONS)
     assert first.sessions + second.sessions == everything.sessions
     assert {each.exchanges for each in everything.sessions} == {1}
+
+
+def outline(title: str, *facts: str, branch: str = "main", project: str = "shop") -> SessionOutline:
+    return SessionOutline(title, title, project, "test", SessionKind.MAIN, branch, None, None, 1, title, "", facts)
+
+
+def test_a_later_session_closes_open_items() -> None:
+    """An item is left out if a later title or result names it. The next session on a branch replaces a next step."""
+    gap = "Open: The kettle page lacks a badge for new kettles."
+    step = "Next: Run the load test of the kettle page."
+    first = outline("Draw the kettle page", gap, step)
+
+    def items(*later: SessionOutline) -> list[str]:
+        return [item.text for item in items_of([*later, first])]
+
+    assert items() == [gap, step]
+    assert items(outline("Translate the terms", branch="terms")) == [gap, step]
+    assert items(outline("Translate the terms")) == [gap]
+    assert items(outline("Add a badge", "Outcome: The kettle page has a badge for new kettles", branch="b")) == [step]
+    assert items(outline("Kettle page: badge for new kettles", project="other")) == [gap, step]
 
 
 @given(names=st.sets(st.text("ab1-", min_size=1, max_size=12), min_size=1, max_size=12))
