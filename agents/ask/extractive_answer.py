@@ -4,6 +4,7 @@ Transcript lines of an entry are quoted if its text does not answer the question
 each other are marked.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -90,6 +91,11 @@ _ENOUGH = 0.5
 """No quotation is added if a sentence of the entry contains at least this share of the question's words."""
 _BETTER = 0.2
 """Minimum by which a quotation's share of the question's words must exceed the best share in the entry."""
+_QUESTION = re.compile(
+    r"(?:what|why|which|who|where|when|how|is|are|was|do|does|did|has|have|can|could|should|would|will)\b|.*\?\W*\Z",
+    re.IGNORECASE,
+)
+"""Pattern for questions in a prompt, which state nothing."""
 _LINES = 60
 """Maximum number of transcript lines that are read for a quotation."""
 
@@ -144,7 +150,8 @@ def _said(excerpt: TranscriptExcerpt, *, prompts: bool) -> Iterator[Claim]:
         for turn in exchange.turns:
             if (prompts and turn.kind is Kind.PROMPT) or turn.is_reply:
                 for text in sentences_of(turn.text):
-                    if turn.kind is Kind.PROMPT or is_statement(text):
+                    is_told = not _QUESTION.match(text) if turn.kind is Kind.PROMPT else is_statement(text)
+                    if is_told:
                         yield Claim(f"“{text}”", turn.line, turn.line)
 
 

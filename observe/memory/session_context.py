@@ -69,7 +69,8 @@ _QUESTION_MAX, _ANSWER_MAX = 160, 60
 _UNNAMED = re.compile(r"(?:both|either|all|neither|none|yes|no|done|hybrid|\w)\W*", re.IGNORECASE)
 """Pattern for answers that only the listed options explain."""
 _OF_SESSION = re.compile(
-    r"""\A(?:(?:would|do|can|could|did)\ you|shall\ i|should\ i|may\ i|more\ questions|what\ next)\b|\bme\ to\b|\bare\ we\ done\b
+    r"""\A(?:(?:would|do|can|could|did)\ you|(?:shall|should|may)\ i|more\ questions|what\ next)\b
+    |\b(?:me\ to|are\ we\ done)\b
     |\A(?:[a-z]+\ )?(?:should|does|do|is|are|can|will)\ (?:it|this|that|these|those|they)\b""",
     re.IGNORECASE | re.VERBOSE,
 )

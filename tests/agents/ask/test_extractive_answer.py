@@ -1,6 +1,7 @@
 """Answers without a language model."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,18 @@ from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answer
 from palaver.agents.ask.question_plan import plan
 from palaver.agents.ask.relevance import Relevance
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.conversation import show_day
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
 from palaver.core.results import AnswerLabel, CitedAnswer, Detail, FindingKind, Results, TranscriptExcerpt
 from palaver.core.tokens import count
+from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
+from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 from .conftest import fixed_renderer
 
 GOLDEN = Path(__file__).with_name("golden") / "answer.md"
@@ -324,3 +328,62 @@ def test_commands_of_a_named_project_come_first(archive: ArchiveSearch, renderer
 
     assert answer.findings[0].kind is FindingKind.COMMAND
     assert {session.project for session in answer.sessions} == {"tide-clock"}
+
+
+ASKED = "does the lighthouse scheduler skip the retry queue when the feed is paused"
+
+
+def archive_of(folder: Path, *said: tuple[str, str]) -> ArchiveSearch:
+    """Archive a session with these prompts and answers of July 28, 2026."""
+    place = {"sessionId": "6c2d3bd4-93aa-4cf4-a8de-000000000001", "cwd": "/home/demo/quay"}
+    lines = [line for prompt, answer in said for line in (user(prompt), assistant(text(answer), id=prompt[:4]))]
+    rows = [
+        {**line, **place, "uuid": f"u{at}", "timestamp": f"2026-07-28T10:0{at}:00.000Z"}
+        for at, line in enumerate(lines)
+    ]
+    (folder / "quay.jsonl").write_bytes(jsonl(rows))
+    with Pipeline(Home(folder / "palaver")) as pipeline:
+        pipeline.run(in_paths([folder / "quay.jsonl"]))
+    return ArchiveSearch(Home(folder / "palaver"))
+
+
+@pytest.fixture
+def asked_before(tmp_path: Path) -> Iterator[ArchiveSearch]:
+    """Archive of a session in which a question was asked and answered, followed by other work."""
+    answer = "No: while the feed is paused, the lighthouse scheduler still drains the retry queue."
+    with archive_of(
+        tmp_path, (ASKED, answer), ("Paint the buoys red", "Painted the buoys red in `buoys.py`.")
+    ) as opened:
+        yield opened
+
+
+def test_a_question_that_was_asked_before_has_its_answer(asked_before: ArchiveSearch, renderer: Renderer) -> None:
+    """The answer quotes the reply to the question, not the question."""
+    answer = extractive_answer(asked_before, renderer, ASKED)
+
+    assert "still drains the retry queue" in answer.findings[0].text
+
+
+def test_a_repeated_question_alone_is_no_answer(tmp_path: Path, renderer: Renderer) -> None:
+    """If only the question was archived, and no answer that states something, no answer is called the best one."""
+    with archive_of(tmp_path, (ASKED, "Let me check that in the scheduler.")) as archive:
+        answer = extractive_answer(archive, renderer, ASKED)
+
+    assert answer.label is AnswerLabel.CLOSEST
+
+
+def test_a_week_of_a_month_lists_its_sessions(asked_before: ArchiveSearch, renderer: Renderer) -> None:
+    """A question for a time is answered by a line for each session, which cites the session."""
+    answer = extractive_answer(asked_before, renderer, "what happened in the last week of July 2026?")
+    [finding] = answer.findings
+
+    assert answer.label is AnswerLabel.LATEST
+    assert (finding.sources[0].label, finding.sources[0].start_line) == ("6c2d", 1)
+    assert "[6c2d:1-" in renderer.cited_answer(answer)
+
+
+def test_words_of_a_time_are_not_named_as_missing(asked_before: ArchiveSearch, renderer: Renderer) -> None:
+    """A note about missing words does not contain the time, which is a filter."""
+    answer = extractive_answer(asked_before, renderer, "which colour had the retry queue on July 28, 2026")
+
+    assert not any("July" in notice for notice in answer.notices)

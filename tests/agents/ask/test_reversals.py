@@ -136,3 +136,15 @@ def test_hits_that_state_no_opposite_keep_their_order(archived: Archived) -> Non
         found = archive.find(Query.parse(QUESTION))
 
         assert newest_first(found) == found
+
+
+def test_a_later_statement_of_the_same_session_is_the_answer(ask: Ask) -> None:
+    """Later entries of the best entry's conversation are compared even if other hits displace them."""
+    done = ("Connect it then", "Done: the tide gauge is online as gauge-7.", 9)
+    buoys = [
+        (f"Is buoy {n} on the harbour network", f"Checked: buoy {n} is on the harbour network.", 4) for n in range(7)
+    ]
+
+    answer = ask(QUESTION, [[NO, *buoys, done]])
+
+    assert "the tide gauge is online" in answer.findings[0].text

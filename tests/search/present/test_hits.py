@@ -17,6 +17,7 @@ from palaver.core.results import ReplacedBy
 from palaver.search.present.details import Details
 from palaver.search.present.hits import Hits
 from palaver.search.rank import engine
+from palaver.templates.render import Renderer
 
 from ..history import LONG, MAY_1, NO_FILTERS, History, Said, learned
 
@@ -256,6 +257,21 @@ def test_a_session_is_shown_by_its_summary(history: History) -> None:
 
     assert (hit.id, hit.kind, hit.title) == ("tea", "session", "Replaced the seal")
     assert hit.score == history.search("kettle leaks").hits[0].score
+
+
+def test_a_session_has_its_result(history: History) -> None:
+    """Grouped by session, and in a timeline, a conversation has the first result of its card that is not its title."""
+    [first, second] = history.say("tea", Said("which login do we take"), Said("the kettle of the guests leaks"))
+    history.learn(second, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
+    facts = ("Outcome: Replaced the seal", "Outcome: The kettle holds water")
+    summarised(history, 1, first, replace(learned(f"{SUMMARY}Replaced the seal"), facts=facts))
+    hits = Hits(history.store, history.engine())
+    [hit] = hits.search(Query(("kettle leaks",), by=Grouping.SESSION)).hits
+
+    assert hit.outcome == hits.of_session(1).outcome == "Outcome: The kettle holds water"
+    assert "\n    Outcome: The kettle holds water\n" in Renderer().search(
+        hits.search(Query(("kettle",), by=Grouping.SESSION))
+    )
 
 
 def test_a_session_satisfies_the_filters(history: History) -> None:
