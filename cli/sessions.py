@@ -73,8 +73,8 @@ def projects(*, as_json: bool) -> None:
 def open(*, projects: Sequence[str], after: str | None, before: str | None, limit: int, as_json: bool) -> None:  # noqa: A001 - the name of the command
     """List open items and next steps of past sessions, the newest first, with session ID and date.
 
-    They come from the cards of the sessions, which quote what the agent left undone or proposed as next step. Later
-    sessions may have done them.
+    They come from the cards of the sessions, which quote what the agent left undone or proposed as next step. Items
+    that a later session worked on, by its title or result, are left out.
     """
     places = [place for project in projects for place in places_of(project)]
     with open_layers() as layers:

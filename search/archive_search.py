@@ -97,8 +97,8 @@ class ArchiveSearch(Closing):
     def open_items(self, filters: Filters, limit: int) -> list[OpenItem]:
         """Return open items and next steps from the cards of main sessions, the latest session first.
 
-        An item that a later session repeats is returned once. An item that the title of a later session names is left
-        out, because that session worked on it.
+        An item that a later session repeats is returned once. An item that names no subject is left out, and one that a
+        later session worked on. See `items_of`.
 
         Raises:
             UnknownProject: A project is unknown.

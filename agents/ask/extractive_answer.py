@@ -332,8 +332,8 @@ def _with_answer_first(archive: MeteredArchive, found: FoundEvidence) -> FoundEv
     """Move an entry of the best entry's conversation to the front, if it probably contains the answer.
 
     This is a relevant decision of the user, or an entry of much higher relevance. A sentence of the transcript is added
-    to the first entry if that entry does not answer the question. If neither states anything about the question, no
-    answer is called the best one.
+    to the first entry if that entry does not answer the question. If no entry of its conversation states anything about
+    the question, no answer is called the best one.
     """
     if found.label is AnswerLabel.LATEST or not found.details:
         return found
@@ -350,13 +350,11 @@ def _with_answer_first(archive: MeteredArchive, found: FoundEvidence) -> FoundEv
     claims = found.claims[details[0].id]
     if quote := quoted_claim(archive, details[0], claims, found.relevance):
         claims = [quote, *claims]
-    is_stated = stated_share(details[0], claims, found.relevance) >= CONTAINED
-    return replace(
-        found,
-        details=details,
-        claims={**found.claims, details[0].id: claims},
-        label=found.label if is_stated else AnswerLabel.CLOSEST,
-    )
+    claims_by_id = {**found.claims, details[0].id: claims}
+    same = [each for each in details if each is details[0] or (each.path and each.path == details[0].path)]
+    stated = max(stated_share(each, claims_by_id[each.id], found.relevance) for each in same)
+    label = found.label if stated >= CONTAINED else AnswerLabel.CLOSEST
+    return replace(found, details=details, claims=claims_by_id, label=label)
 
 
 def _is_decision(detail: Detail) -> bool:
