@@ -20,7 +20,7 @@ from ..observe.memory import RecalledMemory
 from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMemories
 from ..templates.environment import supersession_fields, undo_command
 from ..templates.quote import clean, line
-from .tool_calls import delete_question, forget_question
+from .call_progress import delete_question, forget_question
 from .toolset import (
     NOTICE,
     Effect,

@@ -11,12 +11,10 @@ also accept.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any, Final, TypeVar
-from uuid import UUID
 
 import anyio
 import anyio.to_thread
@@ -39,62 +37,9 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 from mcp_types.version import is_version_at_least
 
-from ..archiver.store.session_table import plain_namespace
-from ..core import ids
-from ..core.document import DocumentStats, IndexedDirectory
-from ..core.errors import ChangedMeanwhile, InvalidInput, MemoryNotFound, PalaverError
-from ..core.memory import StoredMemory
-from ..core.runtime import Reporter, silent
-from ..observe.background.index_worker import BackgroundIndexer
-from ..observe.memory import MemoryCore
-from ..search.document_library import DocumentLibrary
-from ..templates.quote import brief
-from .toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset, open_component
-
-REPORTER: Final[ContextVar[Reporter]] = ContextVar("REPORTER", default=silent)
-"""Function to which a tool reports the progress of the current call. Outside a server, reports are ignored."""
-
-
-class CallProgress:
-    """Latest progress message of a call, such as `Reading: 12 of 340`. An instance is a `Reporter`."""
-
-    def __init__(self) -> None:
-        self.message = ""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Store the name of the stage, its number of finished steps and its total number of steps."""
-        self.message = f"{stage}: {done:,} of {total:,}"
-
-
-_LISTED: Final = 10
-"""Maximum number of items that a question lists."""
-_TOKENS: Final = 40
-"""Maximum tokens of an item in a question."""
-
-
-class DeletionDeclined(PalaverError):
-    """Error: the user declined a deletion. The operation changed nothing."""
-
-    hint = "Do not repeat the call unless the user asks for it."
-
-    def __init__(self) -> None:
-        super().__init__("The user declined. Nothing was deleted")
-
-
-def delete_question(action: str, items: Sequence[str], note: str = "") -> str:
-    """Return a question such as `Forget 3 memories?` that lists the items. Without items, return an empty text."""
-    if not items:
-        return ""
-    rows = [f"- {brief(each, _TOKENS)}" for each in items[:_LISTED]]
-    more = [f"- and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
-    return "\n".join([f"{action}?", *rows, *more, *([note] if note else [])])
-
-
-def forget_question(memories: Sequence[StoredMemory], note: str = "You can undo it.") -> str:
-    """Return a question that lists the memories to forget."""
-    items = [f"{each.id} [{each.memory.namespace}] {each.memory.title or each.memory.content}" for each in memories]
-    return delete_question("Forget this memory" if len(items) == 1 else f"Forget {len(items):,} memories", items, note)
-
+from ..core.errors import ChangedMeanwhile, PalaverError
+from .call_progress import REPORTER, CallProgress, DeletionDeclined
+from .toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
 
 _REPEATS_CALLS_SINCE: Final = "2026-07-28"
 """First protocol version in which the client repeats a call with the answers."""
@@ -293,84 +238,3 @@ def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToo
     structured = dict(reply.data or {}) if has_data else None
     content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
     return CallToolResult(content=content, structured_content=structured, is_error=failed)
-
-
-class MemoryContext:
-    """Memories and documents of one Palaver home."""
-
-    def __init__(self, config: ServerConfig) -> None:
-        self.config = config
-
-    @cached_property
-    def core(self) -> MemoryCore:
-        """Memories of the home. Raises `ServerNotReady`."""
-        config = self.config
-        return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
-
-    def namespace(self, named: str, *, claim: bool = False) -> str:
-        """Return the namespace in the database for the namespace that a tool call names.
-
-        `project:NAME` with the name of the agent's project selects this project, even if other projects have the same
-        name.
-        """
-        if named != plain_namespace(self.config.project):
-            return named
-        return self.own_namespace(claim=claim)
-
-    def own_namespace(self, *, claim: bool = False) -> str:
-        """Return the namespace of the agent's project. With `claim`, reserve it for this project."""
-        projects, folder = self.core.projects, self.config.project
-        return projects.claim(folder) if claim else projects.namespace(folder)
-
-    @cached_property
-    def documents(self) -> DocumentLibrary:
-        """Indexed documents. The first access starts embedding chunks without vectors. Raises `ServerNotReady`."""
-        config = self.config
-        documents = open_component(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
-        self.embed_waiting(documents.stats())
-        return documents
-
-    def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
-        """Start a background process that indexes queued files and embeds chunks, if the server may start one."""
-        if self.config.background and (waiting.queued or waiting.unembedded):
-            self._background_indexer.wake()
-
-    def close(self) -> None:
-        """Close the components that were opened."""
-        opened = [self.__dict__.pop(name) for name in ("core", "documents") if name in self.__dict__]
-        for component in opened:
-            component.close()
-
-    @cached_property
-    def _background_indexer(self) -> BackgroundIndexer:
-        return BackgroundIndexer(self.config.home, self.config.model)
-
-
-_VERSION: Final = 8 << 76
-"""Version of UUIDs with a custom layout (RFC 9562, section 5.8)."""
-_VARIANT: Final = 2 << 62
-_KEY: Final = (1 << 62) - 1
-
-
-def uuid_of(stored: StoredMemory) -> str:
-    """Return the UUID of a memory: 48 bits of its creation time in milliseconds, and 62 bits of its key."""
-    return str(UUID(int=(stored.created & (1 << 48) - 1) << 80 | _VERSION | _VARIANT | stored.key & _KEY))
-
-
-def find_by_uuid(core: MemoryCore, memory_id: str) -> StoredMemory:
-    """Return the memory with this UUID or public ID, even if it is forgotten.
-
-    Raises:
-        MemoryNotFound: No memory has this ID.
-        InvalidInput: The text is neither a UUID nor a public ID.
-    """
-    if ids.canonical(memory_id):
-        return core.get(memory_id)
-    try:
-        known = UUID(memory_id)
-    except ValueError:
-        raise InvalidInput("memory_id must be a UUID", hint="Use a memory_id from a reply of this server.") from None
-    stored = core.get(ids.show("memory", known.int & _KEY))
-    if uuid_of(stored) != str(known):
-        raise MemoryNotFound(memory_id)
-    return stored

@@ -12,7 +12,7 @@ from ...core.conversation import Trust, show_millisecond
 from ...core.memory import MemoryState, StoredMemory
 from ...observe.memory import RememberResult
 from ...templates.quote import clean
-from ..tool_calls import uuid_of
+from ..memory_context import uuid_of
 from ..toolset import Rows
 
 Object: TypeAlias = dict[str, Any]

@@ -26,7 +26,8 @@ from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import brief
 from ...templates.truncation import fit_items, json_cost
-from ..tool_calls import delete_question, forget_question, uuid_of
+from ..call_progress import delete_question, forget_question
+from ..memory_context import uuid_of
 from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply
 from .fabric_context import (
     TTL,

@@ -21,7 +21,7 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import brief, clean
-from ..tool_calls import uuid_of
+from ..memory_context import uuid_of
 from ..toolset import Rows, ToolReply
 from .fabric_context import FabricContext, ProjectPath, SessionId, in_layers
 from .fabric_replies import CurrentReply, OrientReply, dated_row

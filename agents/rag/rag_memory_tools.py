@@ -20,7 +20,8 @@ from ...observe.mnemonics import forget_with_files
 from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import CacheStats
 from ...templates.environment import undo_command
-from ..tool_calls import MemoryContext, find_by_uuid, forget_question, uuid_of
+from ..call_progress import forget_question
+from ..memory_context import MemoryContext, find_by_uuid, uuid_of
 from ..toolset import BUDGET, NOTICE, WHOLE, ServerConfig, ToolReply, json_reply, truncated
 from .level_classifier import classify, refuse_injection, risks
 from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_rows

@@ -8,7 +8,7 @@ from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, Ser
 from ...core.memory import MemoryState, StoredMemory
 from ...observe.memory import MemoryCore, RecalledMemory
 from ...templates.quote import clean, line
-from ..tool_calls import uuid_of
+from ..memory_context import uuid_of
 from ..toolset import ToolReply, json_reply
 from .level_classifier import SuspectedInjection, risks
 

@@ -20,7 +20,7 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import FoundChunk
 from ...templates.quote import clean
-from ..tool_calls import REPORTER
+from ..call_progress import REPORTER
 from ..toolset import NOTICE, Effect, Tool, ToolReply, Toolset
 from .rag_memory_tools import (
     CodeLimit,

@@ -21,7 +21,7 @@ from ...observe.traces import Attributed, Certainty, CommitShare
 from ...search.query.query_analysis import redacted
 from ...templates.environment import supersession_fields
 from ...templates.quote import clean
-from ..tool_calls import REPORTER, delete_question
+from ..call_progress import REPORTER, delete_question
 from ..toolset import Rows, ToolReply, WholeNumber
 from .theo_context import RESULTS_MAX, Count, Limit, Object, SearchQuery, TheoContext, checked_count
 from .theo_replies import (

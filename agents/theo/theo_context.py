@@ -14,7 +14,8 @@ from ...core.memory import FAMILIES, GOLDEN_RULE, VALIDATION, Edge, EventKind, M
 from ...observe.memory import MemoryCore, MemoryNeighborhood, is_proven, parse_relation
 from ...observe.traces import CodeTraces
 from ...templates.quote import clean
-from ..tool_calls import MemoryContext, delete_question
+from ..call_progress import delete_question
+from ..memory_context import MemoryContext
 from ..toolset import ServerConfig, ToolReply, WholeNumber, data_reply, open_component
 from .theo_replies import (
     ApplyData,

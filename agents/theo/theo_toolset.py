@@ -27,7 +27,7 @@ from ...observe.mnemonics import forget_with_files
 from ...search.query.query_analysis import redacted
 from ...templates.environment import supersession_fields, undo_command
 from ...templates.quote import clean
-from ..tool_calls import forget_question
+from ..call_progress import forget_question
 from ..toolset import Effect, Rows, Tool, ToolReply, Toolset, WholeNumber, error_reply
 from .search_tools import (
     clear_index,
