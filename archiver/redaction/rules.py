@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, structs
 
 Target = Literal["secret", "match", "line"]
 
@@ -30,7 +30,8 @@ class Rule(Struct, frozen=True):
     A text without a match of `keywords` (ignoring case) is skipped. The secret is the group `group` of a match of
     `pattern`. If `group` is 0, the secret is the first group that is not empty, or the whole match. A secret is
     reported if its entropy is above `entropy` bits per character and no list in `allowed` excludes it. With `within`,
-    `pattern` is searched only inside matches of `within`, for example in each cell of a table.
+    `pattern` is searched only inside matches of `within`. If `column` is set, `within` matches a table, and `pattern`
+    is searched in each cell below a header that matches `column`.
     """
 
     kind: str
@@ -40,9 +41,10 @@ class Rule(Struct, frozen=True):
     entropy: float = 0.0
     allowed: tuple[AllowList, ...] = ()
     within: str = ""
+    column: str = ""
 
 
-VERSION = "7"
+VERSION = "8"
 """Version of the rules. Increase it with each change, so that text redacted by older rules is redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
@@ -55,7 +57,7 @@ _FRAGMENT = re.compile(r"@\{([\w-]+)\}")
 def rules() -> tuple[Rule, ...]:
     """Return every rule. If matches overlap, the earlier rule determines the kind."""
     own = _OwnRules(orjson.loads(OWN.read_bytes()))
-    return (*own.rules("forms"), *_gitleaks(), *own.rules("contexts"))
+    return (*own.rules("forms"), *own.gitleaks(), *own.rules("contexts"))
 
 
 class _OwnRules:
@@ -82,7 +84,15 @@ class _OwnRules:
                 entropy=rule.get("entropy", 0.0),
                 allowed=(*self._named(rule.get("allowed", [])), *([self._allow_list(excepted)] if excepted else [])),
                 within=self._pattern(rule.get("within", "")),
+                column=self._pattern(rule.get("column", "")),
             )
+
+    def gitleaks(self) -> Iterator[Rule]:
+        """Yield the rules of gitleaks with the further exceptions of this file."""
+        exceptions: Mapping[str, Sequence[str]] = self._data.get("gitleaks", {})
+        for rule in _gitleaks():
+            allowed = (*rule.allowed, *self._named(exceptions.get(rule.kind, [])))
+            yield structs.replace(rule, allowed=allowed)
 
     def _pattern(self, pattern: str) -> str:
         return _FRAGMENT.sub(lambda match: self._fragments[match[1]], pattern)

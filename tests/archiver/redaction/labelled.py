@@ -39,9 +39,25 @@ def _phrase(source: random.Random) -> str:
     return f"{first}-{second}-{source.randint(1, 99)}-{third}"
 
 
+def _umlaut(source: random.Random) -> str:
+    first, second = source.sample(UMLAUTS, 2)
+    return f"{first.capitalize()}{source.choice('+.!_#')}{second.capitalize()}{source.randint(1, 99)}"
+
+
+def _chosen(source: random.Random) -> str:
+    first, second = source.sample(WORDS, 2)
+    return f"{first}{source.choice('!#_-')}{second.capitalize()}{source.randint(10, 9999)}"
+
+
+def _symbolic(source: random.Random, length: int) -> str:
+    return chars(source, MIXED, length - 2) + "".join(source.sample("*!%#", 2))
+
+
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
+
+UMLAUTS = "gänse rüben krähe größe häher möwe schön blüte übung frühstück weißdorn jäger señal crème forêt łąka".split()
 
 ALPHABETS = {
     "base32": BASE32,
@@ -61,11 +77,17 @@ FIELDS: dict[str, Callable[[random.Random], str]] = {
     "b64password": lambda source: _base64(password(source)),
     "b64pem": lambda source: _base64(pem(source) + "\n"),
     "b64ssh": lambda source: _base64(pem(source).replace("RSA", "OPENSSH")),
+    "chosen": _chosen,
+    "dashed": lambda source: "-".join(source.sample(WORDS, 3)),
     "discord": lambda source: (
         f"{_base64(chars(source, DIGITS, 18))}.{chars(source, MIXED, 6)}.{chars(source, MIXED, 38)}"
     ),
     "password": password,
     "phrase": _phrase,
+    "plain": lambda source: f"{source.choice(WORDS)}{source.choice(WORDS)}{source.randint(1, 9)}",
+    "sentence": lambda source: f"{' '.join(source.sample(WORDS, 2))} {source.choice(UMLAUTS)} {source.randint(10, 99)}",
+    "symbols": lambda source: chars(source, f"{MIXED}!?{{}}()[]=>|&*#%^@,. ", 64).strip(),
+    "umlaut": _umlaut,
     "uuid": lambda source: str(UUID(int=source.getrandbits(128), version=4)),
 }
 
@@ -119,6 +141,10 @@ def _filled(kind: str, template: str, source: random.Random) -> Labelled:
 
 def _generated(field: str, source: random.Random) -> str:
     name, _, length = field.partition(" ")
+    if name == "symbolic":
+        return _symbolic(source, int(length))
+    if name == "word" and not length:
+        return source.choice(WORDS)
     if name == "words":
         return " ".join(source.choices(WORDS, k=int(length)))
     if name in FIELDS:

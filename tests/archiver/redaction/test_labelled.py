@@ -54,3 +54,20 @@ def test_examples_of_vendors_without_a_secret_stay(half: str) -> None:
     changed = Counter(entry.kind for entry in harmless if REDACTOR.redact(entry.text).findings)
 
     assert changed.total() <= 0.04 * len(harmless), changed
+
+
+@pytest.mark.parametrize("part", ["everyday", "everyday_later"])
+def test_secrets_of_every_day_are_found(part: str) -> None:
+    """At least 90 % of the secrets in conversations and files of every day are removed, in many languages."""
+    secrets = [entry for seed in SEEDS for entry in labelled(part, seed)]
+    missed = Counter(entry.kind for entry in secrets if not entry.is_hidden(REDACTOR.redact(entry.text).text))
+
+    assert missed.total() <= 0.1 * len(secrets), missed
+
+
+def test_texts_of_every_day_without_a_secret_stay() -> None:
+    """At most 2 % of the harmless texts of every day change."""
+    harmless = [entry for seed in SEEDS for entry in labelled("harmless_everyday", seed)]
+    changed = Counter(entry.kind for entry in harmless if REDACTOR.redact(entry.text).findings)
+
+    assert changed.total() <= 0.02 * len(harmless), changed
