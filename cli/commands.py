@@ -44,6 +44,10 @@ SECTIONS: Final = {
         "fix": ("search", "Show what repaired an error before."),
         "how": ("search", "Show the commands that a project uses for a task."),
     },
+    "Continue": {
+        "resume": ("resume", "Start the agent again in a session, even a deleted one."),
+        "handoff": ("resume", "Write a brief with which another agent continues."),
+    },
     "Memories": {
         "remember": ("memories", "Store a memory."),
         "recall": ("memories", "Search memories."),
@@ -76,31 +80,33 @@ SECTIONS: Final = {
 """Commands by heading: name, module, and summary. The module has a function with the name of the command."""
 
 READING: Final = frozenset({
-    "ask", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck", "help",
-    "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
+    "ask", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck", "handoff",
+    "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
     "memories list", "memories review", "memories show", "mnemonics list", "model",
-    "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "search", "sessions",
-    "show", "stats", "status", "timeline", "toolsets",
+    "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
+    "sessions", "show", "stats", "status", "timeline", "toolsets",
 })  # fmt: skip
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
     "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo",
-    "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "up", "watch",
+    "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "resume --undo",
+    "up", "watch",
 })  # fmt: skip
 """Commands that read-only mode refuses before they start."""
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
-_QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys()
+_QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys() | {"handoff"}
 """Commands that print archived text."""
 _SYNONYMS: Final = {
     "search": "find grep query",
-    "sessions": "history list log ls recent resume",
+    "sessions": "history list log ls recent",
     "show": "info view",
     "open": "next pending task tasks todo todos",
     "read": "cat print transcript",
-    "context": "continue resume",
+    "resume": "continue reopen restore",
+    "handoff": "brief handover transfer",
     "remember": "add note save",
     "memories": "memory",
     "forget": "delete remove rm",

@@ -31,6 +31,7 @@
     │   ├── ClientConfigUnusable    a client's configuration file cannot be read or changed
     │   └── CopyDamaged         some lines of a raw copy are damaged
     │       └── CopyGone        a raw copy is missing
+    ├── SessionNotRestorable    the agent's files of a session cannot be restored
     ├── DocumentUnreadable      a document could not be read; other documents are not affected
     │   └── NotADocument            a folder instead of a file, or a file instead of a folder
     ├── MnemonicsUnusable       memory files of a project cannot be read or written
@@ -299,6 +300,16 @@ class SourceUnreadable(PalaverError):
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
         super().__init__(f"{path}: {reason}", hint=hint)
+
+
+class SessionNotRestorable(PalaverError):
+    """Error: the files of a session cannot be restored in the agent's folder. No file was changed."""
+
+    hint = "Start a new session from a summary: palaver handoff SESSION --to AGENT"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The deleted session cannot be restored: {reason}")
 
 
 class PartlyRead(SourceUnreadable):

@@ -165,6 +165,11 @@ class Home(Struct, frozen=True):
         return self.root / "ended-sessions"
 
     @property
+    def restored(self) -> Path:
+        """Record of the session files that `palaver resume` restored."""
+        return self.root / "restored.json"
+
+    @property
     def config(self) -> Path:
         """Optional settings file."""
         return self.root / "config.toml"

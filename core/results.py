@@ -50,6 +50,7 @@ class Hit(Struct, frozen=True):
         reversed_by: ID of a later hit that states the opposite, or empty.
         session_title: Title of the session's summary, or else the agent's title of the session.
         short_session_id: First characters of `session_id` that identify the session in this archive.
+        resume: Shell command that resumes the session, if the detail describes a session that its agent can resume.
     """
 
     id: str
@@ -286,6 +287,7 @@ class SessionOutline(Struct, frozen=True):
         id: Short session ID.
         exchanges: Number of exchanges in the latest transcript of the session.
         facts: Facts of the session card, each with its label: `Outcome: ...`, `Open: ...`.
+        resume: Shell command that resumes the session, or an empty string if its agent cannot resume it.
     """
 
     id: str
@@ -300,6 +302,7 @@ class SessionOutline(Struct, frozen=True):
     session_id: str
     path: str
     facts: tuple[str, ...] = ()
+    resume: str = ""
 
     @property
     def gist(self) -> list[str]:
@@ -356,6 +359,7 @@ class Detail(Struct, frozen=True):
         short_session_id: First characters of `session_id` that identify the session in this archive.
         subagents: First sub-agents that the session started, if the detail describes a session.
         subagents_total: Number of all sub-agents that the session started.
+        resume: Shell command that resumes the session, if the detail describes a session that its agent can resume.
     """
 
     id: str
@@ -380,6 +384,7 @@ class Detail(Struct, frozen=True):
     short_session_id: str = ""
     subagents: tuple[StartedSubagent, ...] = ()
     subagents_total: int = 0
+    resume: str = ""
 
 
 Part: TypeAlias = tuple[str, int, int | None]

@@ -94,6 +94,18 @@ class ArchiveSearch(Closing):
         found = self.find(query, snippets=False)
         return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
 
+    def session_number(self, start: str) -> int:
+        """Return the store's ID of the session whose ID begins with `start`.
+
+        Raises:
+            UnknownIds: No session has this ID.
+            InvalidInput: Several session IDs begin with this text.
+        """
+        number = self._sessions.find(start)
+        if number is None:
+            raise self._unknown([start])
+        return number
+
     def open_items(self, filters: Filters, limit: int) -> list[OpenItem]:
         """Return open items and next steps from the cards of main sessions, the latest session first.
 

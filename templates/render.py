@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ..core.conversation import SessionKind, now
 from ..core.document import CodeLine, CodeLines, Symbol, Symbols
+from ..core.handoff import HANDOFF_TOKENS, Handoff
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
 from ..core.observation import DETAIL_TOKENS
@@ -271,6 +272,14 @@ class Renderer:
             against.setdefault(other, []).append(one)
         values = {"sections": sections, "left_out": left_out, "against": against}
         return self.fill("memory_context", **values, digest=digest, text_tokens=_DIGEST) if sections or digest else ""
+
+    def handoff(self, handoff: Handoff) -> str:
+        """Return a brief for another agent, with as many lines as `HANDOFF_TOKENS` allows."""
+        page = self.fill("handoff", handoff=handoff)
+        while count(page) > HANDOFF_TOKENS and (shorter := handoff.shortened()) is not handoff:
+            handoff = shorter
+            page = self.fill("handoff", handoff=handoff)
+        return page
 
     def render(self, name: str, **values: object) -> str:
         """Return a page with these values. Rows that exceed the budget are omitted.

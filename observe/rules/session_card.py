@@ -87,7 +87,7 @@ def build_card(
     labelled[NoteLabel.OUTCOME] = [each for each in labelled[NoteLabel.OUTCOME] if each not in (*causes, *pitfalls)]
     told = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
     only = [text for part in parts for text in (part.title, part.narrative, *part.facts)] if len(parts) == 1 else []
-    repeats = only and all(any(_repeats(text, stated) for stated in only) for text in told)
+    repeats = only and all(any(repeats(text, stated) for stated in only) for text in told)
     if not title or repeats or not (told or parts):
         return None
     facts = [(f"{label}: {text}", evidence) for label, stated in labelled.items() for text, evidence in stated]
@@ -240,7 +240,7 @@ def _result(part: Observation, told: Sequence[str], commits: Collection[int]) ->
     If the title repeats the request or the title of the card, return the most telling change that the answer or a
     commit message states. `commits` are the lines of commits.
     """
-    if any(_repeats(part.title, text) for text in told):
+    if any(repeats(part.title, text) for text in told):
         stated = [pair for pair in _pairs(part) if states_change(pair[0]) or _line(pair) in commits]
         fresh = [pair for pair in stated if not any(pair[0] in text for text in told)]
         return max(fresh, key=lambda pair: (not _BESIDE.search(pair[0]), salience(pair[0])), default=None)
@@ -335,12 +335,12 @@ def _distinct(facts: Iterable[CardFact]) -> list[CardFact]:
     """Return the facts without repetitions. For example, a commit can repeat the plan that it carries out."""
     kept: list[CardFact] = []
     for fact in facts:
-        if not any(_repeats(fact[0], text) for text, _ in kept):
+        if not any(repeats(fact[0], text) for text, _ in kept):
             kept.append(fact)
     return kept
 
 
-def _repeats(text: str, other: str) -> bool:
+def repeats(text: str, other: str) -> bool:
     """Return whether two texts share most of the long words of the shorter text."""
     words, others = ({word[:5].lower() for word in _WORD.findall(each)} for each in (text, other))
     return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))

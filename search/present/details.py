@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.exporter import encodable
+from ...archiver.formats.resume_commands import resume_line
 from ...archiver.lines import heading_of, one_line, plan_in
 from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store.session_table import ambiguous_session
@@ -428,8 +429,9 @@ class Sessions:
         first, last = places[keys[0]], places[keys[-1]]
         observation, entries = self._content(number, keys)
         subagents, subagents_total = Subagents(self._store).of_session(session)
+        short_id = self._store.sessions.short_ids([number])[number]
         return Detail(
-            id=self._store.sessions.short_ids([number])[number],
+            id=short_id,
             kind="session",
             observation=observation,
             project=session.project,
@@ -443,6 +445,7 @@ class Sessions:
             entries=entries,
             subagents=subagents,
             subagents_total=subagents_total,
+            resume=resume_line(session, short_id, source.path, contained=source.is_contained),
         )
 
     def tokens(self, number: int) -> int:
@@ -493,6 +496,7 @@ class Sessions:
             session_id=session.native_id,
             path=hit.path,
             facts=card.observation.facts if card else (),
+            resume=resume_line(session, hit.id, source.path, contained=source.is_contained),
         )
 
 

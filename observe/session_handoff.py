@@ -1,0 +1,142 @@
+"""Handoff: a brief about a session for another agent, from the session card, the observations and the edited files."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from ..archiver.redaction import Redactor
+from ..archiver.store import Store, StoredObservation
+from ..core import ids
+from ..core.conversation import Kind, Milliseconds, Origin
+from ..core.handoff import Handoff, HandoffFile, HandoffLine
+from ..core.observation import SUMMARY, Evidence, ObservationType
+from ..core.text import truncate
+from .rules.notes import NoteLabel
+from .rules.session_card import repeats
+
+_TEXT: Final = 240
+"""Maximum characters of a line."""
+_LINES: Final = 6
+"""Maximum number of lines in a section."""
+_FILES: Final = 12
+"""Maximum number of files."""
+_SECTIONS: Final = {
+    "goal": ((NoteLabel.ASKED,), ()),
+    "state": (
+        (NoteLabel.OUTCOME,),
+        (ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR, ObservationType.CONFIG),
+    ),
+    "decisions": ((NoteLabel.DECIDED,), (ObservationType.DECISION,)),
+    "failed": ((NoteLabel.CAUSE, NoteLabel.PITFALL), (ObservationType.DEBUG,)),
+    "open": ((NoteLabel.OPEN, NoteLabel.NEXT), ()),
+}
+"""Labels of the facts of the card, and types of the observations, by the section that lists them."""
+_OWN: Final = {Origin.HUMAN, Origin.ASSISTANT}
+"""Origins of text that the user or the agent wrote. Other text is marked as quoted."""
+
+
+class HandoffWriter:
+    """Writer of briefs. Secrets are redacted again with the current rules, also in paths."""
+
+    def __init__(self, store: Store, redactor: Redactor) -> None:
+        self._store, self._redactor = store, redactor
+
+    def brief(self, number: int) -> Handoff:
+        """Return the brief about the session with the store's ID `number`."""
+        session, keys = self._store.sessions.load(number), self._store.summaries.conversation(number)
+        card, learned = self._store.summaries.of_session(number), self._in_force(keys)
+        sections = {name: self._section(card, learned, *kinds) for name, kinds in _SECTIONS.items()}
+        title = card.observation.title.removeprefix(SUMMARY) if card else session.title
+        return Handoff(
+            id=self._store.sessions.short_ids([number])[number],
+            agent=session.agent,
+            title=self._clean(title),
+            project=session.project,
+            folder=self._clean(session.cwd),
+            branch=session.branch,
+            ended=session.ended,
+            goal=tuple(self._goal(sections["goal"], keys)),
+            state=sections["state"],
+            decisions=sections["decisions"],
+            failed=sections["failed"],
+            open=sections["open"],
+            files=tuple(self._files(keys, session.ended)),
+        )
+
+    def _in_force(self, keys: Sequence[int]) -> list[StoredObservation]:
+        """Return the observations of exchanges that no later observation replaces."""
+        learned = self._store.summaries.summarised(keys)
+        replaced = self._store.replacements.of_observations([stored.key for stored in learned])
+        return [stored for stored in learned if stored.key not in replaced]
+
+    def _section(
+        self,
+        card: StoredObservation | None,
+        learned: Iterable[StoredObservation],
+        labels: Sequence[NoteLabel],
+        types: Sequence[ObservationType],
+    ) -> tuple[HandoffLine, ...]:
+        """Return the facts of the card with these labels, then the titles of observations of these types."""
+        lines = [] if card is None else list(self._of_card(card, labels))
+        for stored in learned:
+            known = stored.observation
+            if known.type in types and known.evidence and not any(repeats(known.title, line.text) for line in lines):
+                lines.append(self._line(known.title, stored, known.evidence))
+        return tuple(lines[:_LINES])
+
+    def _of_card(self, card: StoredObservation, labels: Sequence[NoteLabel]) -> Iterator[HandoffLine]:
+        for fact, proof in zip(card.observation.facts, card.observation.evidence, strict=False):
+            label, _, text = fact.partition(": ")
+            if label in labels:
+                yield self._line(text if len(labels) == 1 else fact, card, [proof])
+
+    def _line(self, text: str, stored: StoredObservation, proofs: Sequence[Evidence]) -> HandoffLine:
+        origin = Origin(stored.observation.origin)
+        source = f"{ids.show('observation', stored.key)} {_lines(proofs)}"
+        return HandoffLine(self._clean(text), source, "" if origin in _OWN else str(origin))
+
+    def _goal(self, asked: Sequence[HandoffLine], keys: Sequence[int]) -> Iterator[HandoffLine]:
+        """Yield the request of the card, or else the first prompt, and the last prompt."""
+        prompts = [*self._prompt(keys[:1], "")] if not asked else [*asked]
+        yield from prompts
+        for last in self._prompt(keys[1:][-1:], "Last request: "):
+            if not any(repeats(last.text, line.text) for line in prompts):
+                yield last
+
+    def _prompt(self, keys: Sequence[int], label: str) -> Iterator[HandoffLine]:
+        for key, stored in self._store.exchanges.load(keys).items():
+            turn = next((turn for turn in stored.exchange.turns if turn.kind is Kind.PROMPT), None)
+            if turn is not None:
+                yield HandoffLine(self._clean(label + turn.text), f"{ids.show('exchange', key)} line {turn.line}")
+
+    def _files(self, keys: Sequence[int], ended: Milliseconds | None) -> Iterator[HandoffFile]:
+        """Yield the changed files, the most recently changed first."""
+        order = {key: place for place, key in enumerate(keys)}
+        edits = sorted(self._store.edits.of_exchanges(keys), key=lambda edit: -order[edit.exchange])
+        latest = {edit.absolute_path: edit.exchange for edit in reversed(edits)}
+        paths = list(dict.fromkeys(edit.absolute_path for edit in edits))[:_FILES]
+        for path in paths:
+            state, digest = _state(Path(path), ended)
+            yield HandoffFile(self._clean(path, len(path)), state, ids.show("exchange", latest[path]), digest)
+
+    def _clean(self, text: str, limit: int = _TEXT) -> str:
+        return truncate(" ".join(self._redactor.redact(text).text.split()), limit)
+
+
+def _lines(proofs: Sequence[Evidence]) -> str:
+    first, last = min(proof.start_line for proof in proofs), max(proof.end_line for proof in proofs)
+    return f"line {first}" if first == last else f"lines {first}-{last}"
+
+
+def _state(path: Path, ended: Milliseconds | None) -> tuple[str, str]:
+    """Return the state and the content hash of a file. A file that cannot be read counts as missing."""
+    try:
+        if not path.is_file():
+            return "missing", ""
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        changed = ended is None or path.stat().st_mtime_ns // 1_000_000 > ended
+    except OSError:
+        return "missing", ""
+    return "changed" if changed else "unchanged", digest
