@@ -38,7 +38,7 @@ def test_help_on_an_unknown_command_is_a_usage_error() -> None:
     ("typed", "suggested"),
     [
         ("serach", ". Did you mean `palaver search`?"),
-        ("resume", ". Did you mean `palaver sessions` or `palaver context`?"),
+        ("continue", ". Did you mean `palaver resume`?"),
         ("share", ". Did you mean `palaver export`?"),
         ("view", ". Did you mean `palaver show`?"),
         ("usage", ". Did you mean `palaver stats`?"),
@@ -77,6 +77,6 @@ def completed(words: str, position: int) -> list[str]:
 
 def test_commands_and_options_are_completed() -> None:
     """Completion offers the names of commands, sub-commands and options."""
-    assert completed("palaver re", 1) == ["read", "remember", "recall", "rebuild", "redact"]
+    assert completed("palaver re", 1) == ["read", "resume", "remember", "recall", "rebuild", "redact"]
     assert completed("palaver memories e", 2) == ["edit"]
     assert "--agent" in completed("palaver search --a", 2)

@@ -30,6 +30,8 @@ COMMANDS = {
     "timeline": ("timeline", "HIT"),
     "sessions": ("sessions",),
     "projects": ("projects",),
+    "resume": ("resume", "0b6f", "--folder", "FOLDER"),
+    "handoff": ("handoff", "0b6f"),
     "fix": ("fix", "max() arg is an empty sequence"),
     "how": ("how", "test"),
     "archive": ("archive", "FOLDER"),
