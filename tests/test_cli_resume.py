@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -47,7 +48,7 @@ class Sandbox:
         self.project.mkdir()
         place = {"sessionId": SESSION, "cwd": str(self.project)}
         self.write(self.file, user("Paint the door?", uuid="u1", **place), assistant(text("Blue."), **place))
-        task = {**place, "agentId": "a4c8", "isSidechain": True}
+        task: dict[str, Any] = {**place, "agentId": "a4c8", "isSidechain": True}
         self.write(self.subagent, user("Find the paint", uuid="u2", **task), assistant(text("Shelf 3."), **task))
         (root / "bin").mkdir()
         for program in {command.resume[0] for command in COMMANDS.values()}:

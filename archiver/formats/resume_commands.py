@@ -17,7 +17,7 @@ _UUID: Final = re.compile(UUID)
 
 
 class ResumeCommand(Struct, frozen=True):
-    """Command lines of one agent, as arguments with the placeholders `{id}`, `{path}` and `{prompt}`."""
+    """Command lines of one agent, as arguments with the placeholders `{id}`, `{path}`, `{folder}` and `{prompt}`."""
 
     resume: tuple[str, ...]
     """Arguments that resume the session `{id}` in its project folder."""
@@ -40,7 +40,7 @@ class ResumeCommand(Struct, frozen=True):
     def arguments(self, session: Session, path: Path, folder: Path) -> list[str]:
         """Return the arguments that resume a session in a folder, or an empty list if the agent cannot."""
         template = self.resume if str(folder) == session.cwd else self.elsewhere
-        return [part.format(id=session.native_id, path=path) for part in template]
+        return [part.format(id=session.native_id, path=path, folder=folder) for part in template]
 
     def arguments_with(self, prompt: str) -> list[str]:
         """Return the arguments that start a new session with a prompt."""
@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
         resume=("codex", "resume", "{id}"),
         prompted=("codex", "{prompt}"),
         one_file=True,
-        elsewhere=("codex", "resume", "{id}"),
+        elsewhere=("codex", "resume", "--cd", "{folder}", "{id}"),
     ),
     "copilot": ResumeCommand(
         resume=("copilot", "--resume={id}"), prompted=("copilot", "--interactive", "{prompt}"), one_file=False
