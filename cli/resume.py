@@ -112,17 +112,19 @@ def _print_brief_instead(home: Home, layers: ArchiveSearch, restorer: SessionRes
     print_page(renderer().handoff(_brief(home, layers, restorer.session.native_id)))
 
 
-def _folder_for(known: str, given: Path | None, *, may_ask: bool) -> Path:
-    """Return the folder to start an agent in: `given`, or else the folder of the session, or else ask for it.
+def _folder_for(session_folder: str, option: Path | None, *, may_ask: bool) -> Path:
+    """Return the folder to start an agent in: `option`, or else the folder of the session, or else ask for it.
 
     Raises:
         InvalidInput: The folder of the session does not exist, and nobody can be asked.
     """
-    if given is not None:
-        return given
-    if known and Path(known).is_dir():
-        return Path(known)
-    problem = f"The folder of the session does not exist: {known}" if known else "The folder of the session is unknown"
+    if option is not None:
+        return option
+    if session_folder and Path(session_folder).is_dir():
+        return Path(session_folder)
+    problem = "The folder of the session is unknown"
+    if session_folder:
+        problem = f"The folder of the session does not exist: {session_folder}"
     if not (may_ask and _is_interactive()):
         raise InvalidInput(problem, hint="If the project has moved, name its folder with --folder DIR.")
     existing = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
@@ -211,7 +213,7 @@ def handoff(
     home = Home.find()
     with open_layers(home) as layers:
         brief = _brief(home, layers, session)
-        known = layers.store.sessions.load(layers.session_number(session)).cwd
+        session_folder = layers.store.sessions.load(layers.session_number(session)).cwd
     if as_json:
         print_json(brief)
         return
@@ -223,7 +225,7 @@ def handoff(
     else:
         arguments = COMMANDS[agent].arguments_with(page)
         _check_program(arguments)
-        _start(arguments, _folder_for(known, folder, may_ask=True))
+        _start(arguments, _folder_for(session_folder, folder, may_ask=True))
 
 
 def _brief(home: Home, layers: ArchiveSearch, session: str) -> Handoff:

@@ -12,7 +12,7 @@ HANDOFF_TOKENS = 2_000
 class HandoffLine(Struct, frozen=True):
     """Statement about a session. `source` is the ID of its observation or exchange, and its lines.
 
-    `quoted` is the origin of the text, such as `tool`, unless the user or the agent wrote it.
+    `quoted` is the origin of the text, such as `tool`, unless only the user and the agent wrote it.
     """
 
     text: str
@@ -22,6 +22,8 @@ class HandoffLine(Struct, frozen=True):
 
 class HandoffFile(Struct, frozen=True):
     """File that a session changed, with its current content hash (SHA-256) and state: unchanged, changed or missing.
+
+    `path` is relative to the folder of the session if the file is inside it.
 
     A file counts as changed if it was modified after the end of the session. `source` is the ID of the last exchange
     that changed it.

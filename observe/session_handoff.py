@@ -1,14 +1,18 @@
 """Handoff: a brief about a session for another agent, from the session card, the observations and the edited files."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+import os
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from pathlib import Path, PureWindowsPath
 from typing import Final
+
+from msgspec.structs import replace
 
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store, StoredObservation
 from ..core import ids
-from ..core.conversation import Kind, Milliseconds, Origin
+from ..core.conversation import Kind, Milliseconds, Origin, Session, Speaker
 from ..core.handoff import Handoff, HandoffFile, HandoffLine
 from ..core.observation import SUMMARY, Evidence, ObservationType
 from ..core.text import truncate
@@ -28,12 +32,12 @@ _SECTIONS: Final = {
         (ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR, ObservationType.CONFIG),
     ),
     "decisions": ((NoteLabel.DECIDED,), (ObservationType.DECISION,)),
-    "failed": ((NoteLabel.CAUSE, NoteLabel.PITFALL), (ObservationType.DEBUG,)),
+    "failed": ((NoteLabel.CAUSE, NoteLabel.PITFALL), ()),
     "open": ((NoteLabel.OPEN, NoteLabel.NEXT), ()),
 }
 """Labels of the facts of the card, and types of the observations, by the section that lists them."""
 _OWN: Final = {Origin.HUMAN, Origin.ASSISTANT}
-"""Origins of text that the user or the agent wrote. Other text is marked as quoted."""
+"""Origins of text that the user or the agent wrote without text of others. Other text is marked as quoted."""
 
 
 class HandoffWriter:
@@ -46,7 +50,12 @@ class HandoffWriter:
         """Return the brief about the session with the store's ID `number`."""
         session, keys = self._store.sessions.load(number), self._store.summaries.conversation(number)
         card, learned = self._store.summaries.of_session(number), self._in_force(keys)
-        sections = {name: self._section(card, learned, *kinds) for name, kinds in _SECTIONS.items()}
+        prompt_lines = self._prompt_lines(number) if card else set[int]()
+        facts = {
+            name: [] if card is None else list(self._of_card(card, labels, prompt_lines))
+            for name, (labels, _) in _SECTIONS.items()
+        }
+        sections = {name: self._section(facts[name], learned, types) for name, (_, types) in _SECTIONS.items()}
         title = card.observation.title.removeprefix(SUMMARY) if card else session.title
         return Handoff(
             id=self._store.sessions.short_ids([number])[number],
@@ -61,7 +70,7 @@ class HandoffWriter:
             decisions=sections["decisions"],
             failed=sections["failed"],
             open=sections["open"],
-            files=tuple(self._files(keys, session.ended)),
+            files=tuple(self._files(keys, session)),
         )
 
     def _in_force(self, keys: Sequence[int]) -> list[StoredObservation]:
@@ -70,26 +79,33 @@ class HandoffWriter:
         replaced = self._store.replacements.of_observations([stored.key for stored in learned])
         return [stored for stored in learned if stored.key not in replaced]
 
-    def _section(
-        self,
-        card: StoredObservation | None,
-        learned: Iterable[StoredObservation],
-        labels: Sequence[NoteLabel],
-        types: Sequence[ObservationType],
-    ) -> tuple[HandoffLine, ...]:
-        """Return the facts of the card with these labels, then the titles of observations of these types."""
-        lines = [] if card is None else list(self._of_card(card, labels))
-        for stored in learned:
-            known = stored.observation
-            if known.type in types and known.evidence and not any(repeats(known.title, line.text) for line in lines):
-                lines.append(self._line(known.title, stored, known.evidence))
-        return tuple(lines[:_LINES])
+    def _prompt_lines(self, number: int) -> set[int]:
+        """Return the lines that the user typed, in the file that the card of a session cites."""
+        exchanges = self._store.exchanges.load(self._store.summaries.newest_exchanges(number)).values()
+        turns = (turn for stored in exchanges for turn in stored.exchange.turns)
+        return {turn.line for turn in turns if turn.speaker is Speaker.HUMAN}
 
-    def _of_card(self, card: StoredObservation, labels: Sequence[NoteLabel]) -> Iterator[HandoffLine]:
+    def _of_card(
+        self, card: StoredObservation, labels: Sequence[NoteLabel], prompt_lines: Collection[int]
+    ) -> Iterator[HandoffLine]:
+        """Yield the facts of a card with these labels. The origin of a card is the least trusted one of its texts."""
         for fact, proof in zip(card.observation.facts, card.observation.evidence, strict=False):
             label, _, text = fact.partition(": ")
             if label in labels:
-                yield self._line(text if len(labels) == 1 else fact, card, [proof])
+                line = self._line(text if len(labels) == 1 else fact, card, [proof])
+                yield replace(line, quoted="") if proof.start_line in prompt_lines else line
+
+    def _section(
+        self, facts: Sequence[HandoffLine], learned: Sequence[StoredObservation], types: Sequence[ObservationType]
+    ) -> tuple[HandoffLine, ...]:
+        """Return facts of the card, then the titles of the latest observations that say something else."""
+        lines = [*facts]
+        for stored in reversed(learned):
+            title, evidence = stored.observation.title, stored.observation.evidence
+            is_new = not any(repeats(title, line.text) for line in lines)
+            if stored.observation.type in types and evidence and is_new:
+                lines.append(self._line(title, stored, evidence))
+        return tuple(lines[:_LINES])
 
     def _line(self, text: str, stored: StoredObservation, proofs: Sequence[Evidence]) -> HandoffLine:
         origin = Origin(stored.observation.origin)
@@ -110,18 +126,21 @@ class HandoffWriter:
             if turn is not None:
                 yield HandoffLine(self._clean(label + turn.text), f"{ids.show('exchange', key)} line {turn.line}")
 
-    def _files(self, keys: Sequence[int], ended: Milliseconds | None) -> Iterator[HandoffFile]:
-        """Yield the changed files, the most recently changed first."""
-        order = {key: place for place, key in enumerate(keys)}
+    def _files(self, keys: Sequence[int], session: Session) -> Iterator[HandoffFile]:
+        """Yield the changed files, the latest first. Paths in the session's folder are relative to it."""
+        order = {key: position for position, key in enumerate(keys)}
         edits = sorted(self._store.edits.of_exchanges(keys), key=lambda edit: -order[edit.exchange])
-        latest = {edit.absolute_path: edit.exchange for edit in reversed(edits)}
-        paths = list(dict.fromkeys(edit.absolute_path for edit in edits))[:_FILES]
-        for path in paths:
-            state, digest = _state(Path(path), ended)
-            yield HandoffFile(self._clean(path, len(path)), state, ids.show("exchange", latest[path]), digest)
+        latest: dict[str, int] = {}
+        for edit in edits:
+            foreign = PureWindowsPath(edit.path).drive  # `absolute_path` would join it to the folder on other systems
+            latest.setdefault(edit.path if foreign else edit.absolute_path, edit.exchange)
+        for path, key in islice(latest.items(), _FILES):
+            state, digest = _state(Path(path), session.ended)
+            shown = os.path.relpath(path, session.cwd) if Path(path).is_relative_to(session.cwd or "/") else path
+            yield HandoffFile(self._redactor.redact(shown).text, state, ids.show("exchange", key), digest)
 
-    def _clean(self, text: str, limit: int = _TEXT) -> str:
-        return truncate(" ".join(self._redactor.redact(text).text.split()), limit)
+    def _clean(self, text: str) -> str:
+        return truncate(" ".join(self._redactor.redact(text).text.split()), _TEXT)
 
 
 def _lines(proofs: Sequence[Evidence]) -> str:

@@ -21,7 +21,7 @@ from palaver.archiver.copies.verification import CopyCompressor
 from palaver.archiver.formats.resume_commands import COMMANDS
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.store import Store
+from palaver.archiver.store import Source, Store
 from palaver.cli import main
 from palaver.core.conversation import Session, SessionKind
 from palaver.core.errors import InvalidInput
@@ -46,9 +46,9 @@ class Sandbox:
         self.file = self.folder / f"{SESSION}.jsonl"
         self.subagent = self.folder / SESSION / "subagents" / "agent-a4c8.jsonl"
         self.project.mkdir()
-        place = {"sessionId": SESSION, "cwd": str(self.project)}
-        self.write(self.file, user("Paint the door?", uuid="u1", **place), assistant(text("Blue."), **place))
-        task: dict[str, Any] = {**place, "agentId": "a4c8", "isSidechain": True}
+        fields = {"sessionId": SESSION, "cwd": str(self.project)}
+        self.write(self.file, user("Paint the door?", uuid="u1", **fields), assistant(text("Blue."), **fields))
+        task: dict[str, Any] = {**fields, "agentId": "a4c8", "isSidechain": True}
         self.write(self.subagent, user("Find the paint", uuid="u2", **task), assistant(text("Shelf 3."), **task))
         (root / "bin").mkdir()
         for program in {command.resume[0] for command in COMMANDS.values()}:
@@ -247,7 +247,11 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(sandbox: Sandbox, monkeyp
     sandbox.delete()
     sandbox.write(sandbox.subagent, "new")
     new = sandbox.digests()
-    monkeypatch.setattr(restorer, "_exists", lambda _: False)
+
+    def exists(_source: Source) -> bool:
+        return False
+
+    monkeypatch.setattr(restorer, "_exists", exists)
     monkeypatch.setenv("PATH", sandbox.environment["PATH"])
     ran = palaver("resume", SESSION, "--yes")
     assert (ran.exit_code, ran.stderr.splitlines()[0]) == (

@@ -151,9 +151,9 @@ class SessionRestorer:
 
     def _is_in_own_folder(self, path: Path) -> bool:
         """Return whether a path is a transcript path below a folder of the agent, and contains no link."""
-        known = by_agent(self._session.agent)
-        roots = (Path(os.path.realpath(root)) for root in known.roots())
-        inside = (path.is_relative_to(root) and known.may_be_transcript(path, root) for root in roots)
+        transcripts = by_agent(self._session.agent)
+        roots = (Path(os.path.realpath(root)) for root in transcripts.roots())
+        inside = (path.is_relative_to(root) and transcripts.may_be_transcript(path, root) for root in roots)
         return Path(os.path.realpath(path)) == path and any(inside)
 
     def _write(self, exporter: Exporter, source: Source) -> RestoredFile:
