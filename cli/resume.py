@@ -109,7 +109,7 @@ def _print_brief_instead(home: Home, layers: ArchiveSearch, restorer: SessionRes
     if printed:
         raise InvalidInput(reason, hint="Start a new session from a summary: palaver handoff SESSION --to AGENT")
     print_message(f"{reason}. This brief lets another agent continue: palaver handoff SESSION --to AGENT")
-    print_page(renderer().handoff(_brief(home, layers, restorer.session.native_id)))
+    print_page(renderer().handoff(_brief(home, layers, restorer.number)))
 
 
 def _folder_for(session_folder: str, option: Path | None, *, may_ask: bool) -> Path:
@@ -212,8 +212,8 @@ def handoff(
         raise click.UsageError("--print, --copy and --json cannot be combined.")
     home = Home.find()
     with open_layers(home) as layers:
-        brief = _brief(home, layers, session)
-        session_folder = layers.store.sessions.load(layers.session_number(session)).cwd
+        number = layers.session_number(session)
+        brief, session_folder = _brief(home, layers, number), layers.store.sessions.load(number).cwd
     if as_json:
         print_json(brief)
         return
@@ -228,8 +228,8 @@ def handoff(
         _start(arguments, _folder_for(session_folder, folder, may_ask=True))
 
 
-def _brief(home: Home, layers: ArchiveSearch, session: str) -> Handoff:
-    return HandoffWriter(layers.store, Redactor(home.key())).brief(layers.session_number(session))
+def _brief(home: Home, layers: ArchiveSearch, number: int) -> Handoff:
+    return HandoffWriter(layers.store, Redactor(home.key())).brief(number)
 
 
 def _copy(page: str) -> None:

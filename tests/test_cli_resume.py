@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
 from .archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
+from .archiver.formats.container_files import database
 from .archiver.formats.copilot import test_copilot as copilot
 from .archiver.formats.gemini import test_gemini as gemini
+from .archiver.formats.opencode import test_opencode as opencode
 
 SESSION = "5a1e0c9b-0000-4000-8000-000000000001"
 AGENT = '#!/bin/sh\nprintf "%s\\0" "$(basename "$0")" "$PWD" "$@" > "$STARTED"\n'
@@ -310,6 +313,23 @@ def test_a_session_in_several_files_gets_a_brief(sandbox: Sandbox, home: Path) -
     assert (ran.returncode, sandbox.started.exists(), folder.exists()) == (0, False, False)
     assert "Paint the fence?" in ran.stdout
     assert "palaver handoff SESSION --to AGENT" in ran.stderr
+
+
+def test_a_session_in_a_database_gets_a_brief_if_the_database_is_gone(sandbox: Sandbox, home: Path) -> None:
+    """OpenCode resumes a session of its database. Palaver does not restore the database."""
+    path, native_id = home / ".local" / "share" / "opencode" / "opencode.db", "ses_0a1B2c3D4"
+    with closing(database(path, opencode.SCHEMA)) as program:
+        opencode.put(program, {**opencode.SESSION, "id": native_id, "directory": str(sandbox.project)})
+    archive(sandbox.home, path.parent)
+    assert sandbox.run("resume", native_id).returncode == 0
+    assert sandbox.call() == ["opencode", str(sandbox.project), "--session", native_id]
+    sandbox.started.unlink()
+
+    shutil.rmtree(path.parent)
+    ran = sandbox.run("resume", native_id, "--yes")
+    assert (ran.returncode, sandbox.started.exists(), path.parent.exists()) == (0, False, False)
+    assert "opencode has deleted this session, and it is not stored in one file" in ran.stderr
+    assert "## Goal" in ran.stdout
 
 
 def test_other_sessions_are_refused(sandbox: Sandbox) -> None:

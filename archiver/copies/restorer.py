@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ...core.conversation import Session
 from ...core.errors import InvalidInput, SessionNotRestorable, SourceUnreadable
 from ...core.home import Home
 from ...core.resources import replacing, sync, sync_path
@@ -45,14 +44,8 @@ class SessionRestorer:
 
     def __init__(self, home: Home, store: Store, number: int) -> None:
         """Create the restorer of the session with the store's ID `number`."""
-        self._home, self._store, self._number = home, store, number
-        self._raw = RawArchive(home.archive)
-        self._session = store.sessions.load(number)
-
-    @property
-    def session(self) -> Session:
-        """The session."""
-        return self._session
+        self._home, self._store, self._raw = home, store, RawArchive(home.archive)
+        self.number, self.session = number, store.sessions.load(number)
 
     def source(self) -> Source:
         """Return the source of the session whose file exists, or else its most complete source.
@@ -60,24 +53,29 @@ class SessionRestorer:
         Raises:
             InvalidInput: The session has no exchange.
         """
-        own = [source for source in self._sources() if source.session == self._number]
-        source = next((source for source in own if _exists(source)), None) or self._store.sources.main(self._number)
+        own = [source for source in self._sources() if source.session == self.number]
+        source = next((source for source in own if _exists(source)), None) or self._store.sources.main(self.number)
         if source is None:
             raise InvalidInput("The session has no conversation", hint="Run `palaver sessions` to list sessions.")
         return source
 
     def missing(self) -> list[Source]:
-        """Return the sources whose files to restore, or an empty list if the agent still has the session."""
+        """Return the sources whose files are missing, or an empty list if the agent still has the session.
+
+        A session of a database is only missing if the whole database is.
+        """
         source = self.source()
-        if source.is_contained or _exists(source):
+        if source.is_contained:
+            return [] if source.path.parent.exists() else [source]
+        if _exists(source):
             return []
         return [source for source in self._sources() if not source.is_contained and not _exists(source)]
 
     def check(self) -> None:
         """Raise `SessionNotRestorable` unless the missing files can be restored. Nothing is written."""
-        command = COMMANDS.get(self._session.agent)
+        command = COMMANDS.get(self.session.agent)
         if command is None or not command.one_file:
-            raise SessionNotRestorable(f"{self._session.agent} does not keep each session in one file")
+            raise SessionNotRestorable(f"{self.session.agent} does not keep each session in one file")
         missing = self.missing()
         if any(DELETED in source.coverage for source in missing):
             raise SessionNotRestorable("some of its lines were deleted from the archive")
@@ -134,14 +132,14 @@ class SessionRestorer:
     @property
     def _name(self) -> tuple[str, str]:
         """Agent and agent's ID of the session, under which its files are recorded."""
-        return self._session.agent, self._session.native_id
+        return self.session.agent, self.session.native_id
 
     def _sources(self) -> list[Source]:
         """Return the current sources of the session and of its sub-agents, directly or indirectly."""
-        sources, names = dict[int, Source](), [self._session.native_id]
+        sources, names = dict[int, Source](), [self.session.native_id]
         for name in names:  # the loop adds the names of sub-agents
             for source in self._store.sources.of_session(name):
-                if source.id is None or source.id in sources or source.agent != self._session.agent:
+                if source.id is None or source.id in sources or source.agent != self.session.agent:
                     continue
                 current = self._store.sources.at(source.path)
                 if current is not None and current.id == source.id:
@@ -151,7 +149,7 @@ class SessionRestorer:
 
     def _is_in_own_folder(self, path: Path) -> bool:
         """Return whether a path is a transcript path below a folder of the agent, and contains no link."""
-        transcripts = by_agent(self._session.agent)
+        transcripts = by_agent(self.session.agent)
         roots = (Path(os.path.realpath(root)) for root in transcripts.roots())
         inside = (path.is_relative_to(root) and transcripts.may_be_transcript(path, root) for root in roots)
         return Path(os.path.realpath(path)) == path and any(inside)
