@@ -15,22 +15,21 @@ import fcntl
 import hmac
 import os
 import secrets
-import socket
 import stat
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
-from contextlib import contextmanager, suppress
-from errno import EADDRINUSE, EINVAL
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from errno import EINVAL
 from pathlib import Path
 from typing import Any, Final, cast
 
 import h11
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..core.errors import ConfigInvalid, InvalidInput
+from ..core.errors import ConfigInvalid
 from ..core.home import Home
 from ..core.resources import sync
+from .loopback_server import ADDRESS, listening, serve_app
 from .server import build, log_to_stderr
 from .toolset import ServedTools, ServerConfig
 
@@ -39,6 +38,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
+VIEWER_PATH: Final = "/view"
+"""Path of the viewer, which has a gate of its own."""
 _BYTES: Final = 32
 _SHORTEST: Final = 32
 """Minimum number of characters of a token in the file. A shorter one is replaced."""
@@ -137,6 +138,55 @@ class BearerGate:
         return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
 
 
+PATH: Final = "/mcp"
+_SESSIONS_MAX: Final = 100
+"""Maximum number of open MCP sessions. Clients of newer protocol versions, which have no handshake, open none."""
+
+
+def serve_http(
+    served: ServedTools,
+    config: ServerConfig,
+    version: str,
+    port: int,
+    announce: Callable[[str, str], None],
+    make_viewer: Callable[[int], App] | None = None,
+) -> None:
+    """Serve until interrupted. Port 0 selects a free port. `announce` is called with the URL and the token.
+
+    `make_viewer` returns the viewer for a port. Its pages below `VIEWER_PATH` have their own gate, so that the token of
+    MCP clients opens no page.
+
+    Raises:
+        InvalidInput: The port is in use or not allowed.
+        ConfigInvalid: The token file cannot be used.
+    """
+    log_to_stderr()
+    token = load_token(config.home)
+    with listening(port, "palaver mcp --http") as listener:
+        bound = listener.getsockname()[1]
+        hosts = [f"{ADDRESS}:{bound}", f"localhost:{bound}"]
+        app = build(served, config, version).streamable_http_app(
+            streamable_http_path=PATH,
+            max_sessions=_SESSIONS_MAX,
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+            ),
+        )
+        announce(f"http://{ADDRESS}:{bound}{PATH}", token)
+        tools = BearerGate(app, token)
+        serve_app(tools if make_viewer is None else _with_viewer(tools, make_viewer(bound)), listener)
+
+
+def _with_viewer(tools: App, viewer: App) -> App:
+    """Return an application that serves the viewer below `VIEWER_PATH`, and MCP elsewhere."""
+
+    async def serve(scope: Message, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] != "lifespan" and f"{scope['path']}/".startswith(f"{VIEWER_PATH}/")
+        await (viewer if is_page else tools)(scope, receive, send)
+
+    return serve
+
+
 HEADER_SECONDS: Final = 10.0
 """Maximum seconds for the headers of a request. The body has no limit, because it needs a token."""
 
@@ -172,70 +222,3 @@ class TimedProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-ADDRESS: Final = "127.0.0.1"
-PATH: Final = "/mcp"
-_SESSIONS_MAX: Final = 100
-"""Maximum number of open MCP sessions. Clients of newer protocol versions, which have no handshake, open none."""
-
-
-def serve_http(
-    served: ServedTools, config: ServerConfig, version: str, port: int, announce: Callable[[str, str], None]
-) -> None:
-    """Serve until interrupted. Port 0 selects a free port. `announce` is called with the URL and the token.
-
-    Raises:
-        InvalidInput: The port is in use or not allowed.
-        ConfigInvalid: The token file cannot be used.
-    """
-    log_to_stderr()
-    token = load_token(config.home)
-    with _listening(port) as listener:
-        bound = listener.getsockname()[1]
-        hosts = [f"{ADDRESS}:{bound}", f"localhost:{bound}"]
-        app = build(served, config, version).streamable_http_app(
-            streamable_http_path=PATH,
-            max_sessions=_SESSIONS_MAX,
-            transport_security=TransportSecuritySettings(
-                allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
-            ),
-        )
-        settings = uvicorn.Config(
-            BearerGate(app, token),
-            http=TimedProtocol,
-            log_config=None,
-            access_log=False,
-            ws="none",
-            server_header=False,
-        )
-        announce(f"http://{ADDRESS}:{bound}{PATH}", token)
-        _HttpServer(settings).run(sockets=[listener])
-
-
-class _HttpServer(uvicorn.Server):
-    """Server that does not handle signals, so that Ctrl-C ends the command at once.
-
-    The handlers of uvicorn would wait for open streams, which clients never close.
-    """
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Install no signal handlers."""
-        yield
-
-
-def _listening(port: int) -> socket.socket:
-    """Return a socket on the loopback address. Raises `InvalidInput`."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((ADDRESS, port))
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        reason = "is in use" if error.errno == EADDRINUSE else f"cannot be used: {error.strerror}"
-        raise InvalidInput(
-            f"Port {port} {reason}", hint="Give another one, or 0 for any free port: palaver mcp --http PORT"
-        ) from None
-    return listener

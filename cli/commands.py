@@ -35,6 +35,7 @@ SECTIONS: Final = {
     "Search": {
         "ask": ("ask", "Answer a question with sources."),
         "search": ("search", "Search, with about 30 tokens per hit."),
+        "view": ("view", "Show the archive in a browser."),
         "sessions": ("sessions", "List sessions, the latest first."),
         "open": ("sessions", "List open items and next steps, the newest first."),
         "projects": ("sessions", "List projects with their number of sessions."),
@@ -84,7 +85,7 @@ READING: Final = frozenset({
     "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
     "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
-    "sessions", "show", "stats", "status", "timeline", "toolsets",
+    "sessions", "show", "stats", "status", "timeline", "toolsets", "view",
 })  # fmt: skip
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
@@ -102,7 +103,8 @@ _QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys() | {"ha
 _SYNONYMS: Final = {
     "search": "find grep query",
     "sessions": "history list log ls recent",
-    "show": "info view",
+    "show": "info",
+    "view": "browse gui ui web",
     "open": "next pending task tasks todo todos",
     "read": "cat print transcript",
     "resume": "continue reopen restore",

@@ -14,6 +14,7 @@ from ..agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from ..archiver.documents.document_folders import usual_roots
 from ..core.config import Config
 from ..core.home import Home
+from ..observe.archive import Archive
 from ..templates.render import Renderer
 from .language_model import judge_factory
 from .output import INTERRUPTED, as_json, print_json
@@ -63,8 +64,10 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port:
     # These imports are slow, because they load the SDK.
     if port is not None:
         from ..agents.http_server import serve_http
+        from ..viewer.server import viewer_at
 
-        serve_http(served, config, __version__, port, partial(_announce, config.home))
+        viewer = partial(viewer_at, Archive(config.home), __version__, announce=_announce_viewer)
+        serve_http(served, config, __version__, port, partial(_announce, config.home), viewer)
         return
     from ..agents.server import serve
 
@@ -99,6 +102,10 @@ def _announce(home: Home, address: str, token: str) -> None:
     click.echo(f"Serving MCP at {address}. Press Ctrl-C to stop.", err=True)
     click.echo(f"Clients need this header: Authorization: Bearer {token}", err=True)
     click.echo(f"Keep the token secret.{saved}", err=True)
+
+
+def _announce_viewer(link: str) -> None:
+    click.echo(f"To see the archive in a browser, open this link, which works once: {link}", err=True)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

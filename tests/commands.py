@@ -27,8 +27,8 @@ LEAVES = {
     words: command for words, command in EVERY.items() if not isinstance(command, click.Group) or words == ("model",)
 }
 """Commands that can run: all except groups, plus `model`, a group that also runs."""
-PLAIN = {("mcp",), ("help",), ("completion",), ("hooks", "run")}
-"""Commands without `--json`: they print a protocol, help or a script."""
+PLAIN = {("mcp",), ("view",), ("help",), ("completion",), ("hooks", "run")}
+"""Commands without `--json`: they print a protocol, a link, help or a script."""
 
 
 def unmarked(page: str) -> str:

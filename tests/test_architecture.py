@@ -23,7 +23,8 @@ MAY_IMPORT = {
     "search": {"core", "archiver"},
     "observe": {"core", "archiver", "search"},
     "agents": {"core", "archiver", "search", "observe", "templates"},
-    "cli": {"core", "archiver", "search", "observe", "templates", "agents", "__version__"},
+    "viewer": {"core", "archiver", "search", "observe", "agents", "templates"},
+    "cli": {"core", "archiver", "search", "observe", "templates", "agents", "viewer", "__version__"},
 }
 
 # The sub-packages of a folder in import order: each imports only those before it.
@@ -46,6 +47,7 @@ ORDER = {
         "memory",
         "mnemonics",
         "traces",
+        "transcript",
         "extraction",
         "llm",
         "deletion",
@@ -59,7 +61,7 @@ AGAINST_ORDER = set[tuple[str, str]]()
 
 # Libraries that load slowly, so functions may import them.
 LAZY = set(
-    "anthropic concurrent httpx2 jinja2 markdown_it mcp numpy onnxruntime pathspec pypdf rapidfuzz rich"
+    "anthropic concurrent httpx2 jinja2 markdown_it mcp numpy onnxruntime pathspec pygments pypdf rapidfuzz rich"
     " sentence_transformers tantivy tokenizers tomlkit torch tree_sitter usearch watchfiles yaml".split()
 )
 
@@ -68,7 +70,7 @@ LOCAL_IMPORTS: dict[str, int] = {
     "agents": 2,
     "agents/ask": 2,
     "core": 6,
-    "observe": 1,
+    "observe": 9,
     "observe/llm": 1,
     "search": 9,
     "search/index": 11,

@@ -52,7 +52,7 @@ ARGUMENTS = {
     "timeline": ("obs-20",),
 }
 """Arguments of commands that require some."""
-SERVERS = {"mcp"}
+SERVERS = {"mcp", "view"}
 """Commands that do not end. `tests/agents/test_read_only.py` tests them."""
 
 

@@ -10,7 +10,7 @@ because the store shortens calls.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 from msgspec import Struct, field
@@ -195,8 +195,32 @@ _NEW = (
 _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "TargetContent")
 _BEGIN = "*** Begin Patch"
 _FILES = ("*** Add File: ", "*** Update File: ", "*** Move to: ")
+_IDS = ("id", "call_id", "callID", "toolCallId")
+_ARGUMENTS = ("input", "arguments", "args", "rawArgs", "params", "state")
 _DEPTH = 12
 """Maximum nesting depth of a record that is searched."""
+
+
+class TextChange(NamedTuple):
+    """Change of a file in a tool call: the replaced text and the new text.
+
+    With `signed`, `new` is a part of a patch, whose lines begin with `+`, `-` or a space, and `old` is empty.
+    """
+
+    path: str
+    old: str
+    new: str
+    signed: bool = False
+
+
+def changes_in(call: bytes, call_id: str) -> list[TextChange]:
+    """Return the changes of files in a tool call, in order. `call` is the record, and `call_id` the ID of the call.
+
+    The result is empty for a call that changes no file, or whose arguments are not recorded.
+    """
+    # A repeated ID has a number that the transcript does not contain.
+    name = call_id.partition("#")[0]
+    return [change for arguments in _calls(_record(call), name, _DEPTH) for change in _changes_of(arguments)]
 
 
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
@@ -279,6 +303,74 @@ def _patched(patch: str, path: str) -> Iterator[tuple[str, str]]:
             continue
         if inside and row.startswith("+"):
             yield row[1:], ""
+
+
+def _calls(value: object, call_id: str, depth: int) -> Iterator[object]:
+    """Yield the arguments of the call with this ID, at any depth of a record."""
+    if depth == 0:
+        return
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if any(fields.get(name) == call_id for name in _IDS):
+            yield from (fields[name] for name in _ARGUMENTS if name in fields)
+            return
+        for below in fields.values():
+            yield from _calls(below, call_id, depth - 1)
+    elif isinstance(value, list):
+        for below in cast("list[object]", value):
+            yield from _calls(below, call_id, depth - 1)
+
+
+def _changes_of(arguments: object) -> Iterator[TextChange]:
+    """Yield the changes in the arguments of a call: an object, JSON text, or text with a patch."""
+    if isinstance(arguments, str):
+        if arguments.lstrip().startswith("{"):
+            try:
+                yield from _changes_of(orjson.loads(arguments))
+            except orjson.JSONDecodeError:
+                return
+        elif _BEGIN in arguments:
+            yield from _of_patch(arguments)
+    elif isinstance(arguments, dict):
+        fields = cast("dict[str, Any]", arguments)
+        path = next(iter(_texts(fields, _PATHS)), "")
+        edits = fields.get("edits")
+        for edit in [fields, *(cast("list[object]", edits) if isinstance(edits, list) else [])] if path else []:
+            if isinstance(edit, dict):
+                values = cast("dict[str, Any]", edit)
+                old = "\n".join(_texts(values, _OLD))
+                yield from (TextChange(path, old, new) for new in _texts(values, _NEW))
+        if not path:
+            yield from (change for text in _patches(fields) for change in _of_patch(text))
+            if isinstance(fields.get("input"), dict):
+                yield from _changes_of(fields["input"])
+
+
+def _texts(fields: dict[str, Any], names: tuple[str, ...]) -> list[str]:
+    """Return the texts in the fields with these names."""
+    values: list[object] = [fields.get(name) for name in names]
+    return [value for value in values if isinstance(value, str)]
+
+
+def _patches(fields: dict[str, Any]) -> Iterator[str]:
+    """Yield the patches in the fields, or in a list of a field, such as the words of a command."""
+    for value in cast("dict[str, object]", fields).values():
+        items = cast("list[object]", value) if isinstance(value, list) else [value]
+        yield from (item for item in items if isinstance(item, str) and _BEGIN in item)
+
+
+def _of_patch(patch: str) -> Iterator[TextChange]:
+    """Yield the part of a patch for each of its files."""
+    path, lines = "", list[str]()
+    for row in [*patch.splitlines(), "*** End Patch"]:
+        if row.startswith("*** "):
+            if lines and path:
+                yield TextChange(path, "", "\n".join(lines), signed=True)
+                lines = []
+            if row.startswith(_FILES):
+                path = row.partition(": ")[2].strip()
+        else:
+            lines.append(row)
 
 
 def read_written_lines(exchange: Exchange, edit: Edit, raw: RawArchive) -> tuple[Milliseconds | None, frozenset[str]]:

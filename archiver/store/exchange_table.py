@@ -170,6 +170,14 @@ class ExchangeHeader(NamedTuple):
     tokens_out: int
 
 
+class ExchangeSpan(NamedTuple):
+    """Key, ordinal and span of an exchange of a source."""
+
+    key: int
+    ordinal: int
+    span: Span
+
+
 class StoredPrompt(NamedTuple):
     """Text that a user typed, with its exchange, session, source, line and time."""
 
@@ -278,6 +286,15 @@ class ExchangeTable:
         """Return the keys of the exchanges of a source, in order."""
         return self._db.numbers("SELECT item FROM exchange WHERE source = ? ORDER BY ordinal", (source,))
 
+    def spans(self, source: int) -> list[ExchangeSpan]:
+        """Return the spans of the exchanges of a source, in order."""
+        rows = self._db.rows(
+            """SELECT item, ordinal, start_line, end_line, start_byte, end_byte FROM exchange
+               WHERE source = ? ORDER BY ordinal""",
+            (source,),
+        )
+        return [ExchangeSpan(key, ordinal, Span(*span)) for key, ordinal, *span in rows]
+
     def of_session(self, session: int, *, contained: bool) -> list[StoredExchange]:
         """Return the exchanges of a session in containers or in files, in the order of their lines."""
         rows = self._db.rows(
@@ -286,6 +303,16 @@ class ExchangeTable:
             (session, contained),
         )
         return [_stored(row) for row in rows]
+
+    def first_of_session(self, session: int) -> Exchange | None:
+        """Return the first exchange of a session, or None if it has none."""
+        keys = self._db.numbers("SELECT min(item) FROM exchange JOIN item ON key = item WHERE session = ?", (session,))
+        return next((stored.exchange for stored in self.load(keys).values()), None)
+
+    def last_of_session(self, session: int) -> Exchange | None:
+        """Return the last exchange of a session, or None if it has none."""
+        keys = self._db.numbers("SELECT max(item) FROM exchange JOIN item ON key = item WHERE session = ?", (session,))
+        return next((stored.exchange for stored in self.load(keys).values()), None)
 
     def beginning(self, source: int) -> Iterator[Exchange]:
         """Yield the exchanges of a source, in order, each read when it is needed."""

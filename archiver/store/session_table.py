@@ -377,13 +377,14 @@ class SessionTable:
         before = set(self.ancestors(session)) if found else set[int]()
         return [number for number in found if number not in before]
 
-    def subagents(self, session: Session) -> list[int]:
-        """Return the sub-agents with exchanges that this session started, oldest first."""
-        return self._db.numbers(
-            """SELECT id FROM session WHERE parent_id = ? AND agent = ? AND kind = ?
-               AND id IN (SELECT session FROM item) ORDER BY started, id""",
-            (session.native_id, session.agent, SessionKind.SUBAGENT),
+    def subagents(self, session: Session) -> dict[int, Session]:
+        """Return the sub-agents that a session started itself and that have exchanges, in the order of their start."""
+        rows = self._db.rows(
+            f"""{_SELECT} WHERE agent = ? AND parent_id = ? AND kind = ? AND id IN (SELECT session FROM item)
+                ORDER BY started, id""",
+            (session.agent, session.native_id, SessionKind.SUBAGENT),
         )
+        return {row[-1]: _session(row) for row in rows}
 
     def has_relatives(self, session: Session, began: Milliseconds | None) -> bool:
         """Return whether the session itself, a fork of it, or a session of its agent that began at `began` is stored.

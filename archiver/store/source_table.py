@@ -148,6 +148,16 @@ class SourceTable:
         )
         return [number for (number,) in rows]
 
+    def with_exchanges(self, session: int) -> list[Source]:
+        """Return the current sources of a session that have exchanges, in the order of their first exchange."""
+        rows = self._db.rows(
+            f"""{_SELECT} WHERE session = ? AND NOT superseded
+                AND EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id)
+                ORDER BY (SELECT min(item) FROM exchange e WHERE e.source = source.id)""",
+            (session,),
+        )
+        return [self._source(row) for row in rows]
+
     def main(self, session: int) -> Source | None:
         """Return the most complete source of a session, or None if the session has no exchange."""
         row = self._db.one(f"{_SELECT} WHERE id = ({MAIN_SOURCE})", (session,))
@@ -443,6 +453,17 @@ class RepetitionTable:
             keys,
         )
         return [(source, start, end) for source, start, end in rows]
+
+    def copied_start(self, source: int) -> tuple[int, int] | None:
+        """Return the session of which a source repeats the first lines, and the last of these lines, or None."""
+        row = self._db.one(
+            """SELECT t.session, max(r.end_line) FROM repetition r JOIN source t ON t.id = r.source
+               WHERE r.elsewhere = ?1 AND t.session <> (SELECT session FROM source WHERE id = ?1)
+                   AND r.end_line < coalesce((SELECT min(start_line) FROM exchange WHERE source = ?1), r.end_line + 1)
+               GROUP BY t.session ORDER BY 2 DESC LIMIT 1""",
+            (source,),
+        )
+        return (row[0], row[1]) if row else None
 
     def on_lines(self, source: int, start: int, end: int) -> tuple[str, ...]:
         """Return the IDs of all other sessions that contain some of the lines `start` to `end` of a source.

@@ -42,7 +42,7 @@ _MANY: Final = {
     "biome": {"format": "format"},
 }
 """Programs that serve several tasks. The word after the program determines the task."""
-_SHELLS: Final = frozenset(
+SHELLS: Final = frozenset(
     """bash exec_command local_shell powershell run_command run_shell_command run_terminal_cmd shell
     shell_command""".split()
 )
@@ -53,7 +53,9 @@ _MESSAGE: Final = re.compile(
     r"""(?<=\s)(-a?m|--message|--body|--title)[ =](?:"\$\(cat\ <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.VERBOSE | re.DOTALL,
 )
-_PARTS: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?P<end>&&|\|\||[;\n])|(?P<pipe>\|)|\\.|.""", re.DOTALL)
+_PARTS: Final = re.compile(
+    r""""(?:[^"\\]|\\.)*"|'[^']*'|(?P<end>&&|\|\||[;\n])|(?P<pipe>\|)|\\.|[^"'&|;\n\\]+|.""", re.DOTALL
+)
 _REDIRECTION: Final = re.compile(r"\s*(?:2>&1|[12&]?>{1,2}\s?/dev/null|<\s?/dev/null)")
 _PREFIX: Final = re.compile(r"\A(?:(?:[A-Z_][A-Z0-9_]*=\S*|sudo|time|command|exec|timeout \S+)\s+)+(?=\S)")
 _FILTERS: Final = frozenset(
@@ -188,7 +190,7 @@ def shell_runs(turns: Sequence[Turn]) -> Iterator[ShellRun]:
     """Yield the shell commands that have a result. Scripts of several lines are skipped."""
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
     for position, turn in enumerate(turns):
-        if turn.kind is not Kind.CALL or turn.tool.lower() not in _SHELLS or turn.call not in results:
+        if turn.kind is not Kind.CALL or turn.tool.lower() not in SHELLS or turn.call not in results:
             continue
         text = turn.text.removeprefix(f"{turn.tool}: ")
         line = without_messages(_PURPOSE.sub("", text))

@@ -18,7 +18,7 @@ class Subagents:
 
     def of_session(self, session: Session) -> tuple[tuple[StartedSubagent, ...], int]:
         """Return the first `_LISTED` sub-agents that a session started, oldest first, and the number of all."""
-        numbers = self._store.sessions.subagents(session)
+        numbers = [*self._store.sessions.subagents(session)]
         return self._started(numbers[:_LISTED]), len(numbers)
 
     def of_calls(

@@ -51,6 +51,7 @@ class Served(NamedTuple):
     port: int
     token: str
     process: subprocess.Popen[str]
+    viewer: str
 
     @property
     def url(self) -> str:
@@ -67,9 +68,10 @@ def serving(home: Path, *options: str) -> Generator[Served]:
         try:
             address = re.search(r"http://127\.0\.0\.1:(\d+)/mcp\.", process.stderr.readline())
             token = process.stderr.readline().rpartition("Authorization: Bearer ")[2].strip()
-            process.stderr.readline()
+            process.stderr.readline()  # the place of the token
+            viewer = process.stderr.readline().split()[-1]
             assert address is not None
-            yield Served(int(address[1]), token, process)
+            yield Served(int(address[1]), token, process, viewer)
         finally:
             process.kill()
 
@@ -319,6 +321,26 @@ def test_a_port_in_use_is_an_error_with_a_remedy(server: Served, archive: Home) 
     assert done.stderr == (
         f"palaver: Port {server.port} is in use\nGive another one, or 0 for any free port: palaver mcp --http PORT\n"
     )
+
+
+def test_viewer_has_a_gate_of_its_own(archive: Home) -> None:
+    """The token of MCP clients opens no page, and the cookie of the viewer calls no tool."""
+    with serving(archive.root) as server, httpx2.Client(base_url=f"http://127.0.0.1:{server.port}") as client:
+        host, _, path = server.viewer.removeprefix("http://").partition("/")
+        own = {"host": host, "Authorization": f"Bearer {server.token}"}
+        form = {"deletion": "1", "form_token": server.token}
+        refused = [
+            client.get("/view/", headers=own),
+            client.post("/view/deletions/undo", data=form, headers={**own, "origin": f"http://{host}"}),
+        ]
+        entered = client.get(f"/{path}", headers={"host": host})
+        cookie = {"cookie": entered.headers["set-cookie"].partition(";")[0]}
+        page = client.get("/view/", headers={"host": host, **cookie})
+        call = client.post("/mcp", json=PING, headers=cookie)
+
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert (entered.status_code, page.status_code) == (303, 200)
+    assert call.status_code == 401
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")

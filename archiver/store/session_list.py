@@ -1,0 +1,132 @@
+"""Lists of sessions for browsing: pages under filters, the values of each filter, and activity over time."""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from ...core.conversation import Milliseconds, SessionKind
+from .database import AMONG, Database, Value, listed
+
+_INDEXED: Final = "EXISTS (SELECT 1 FROM item i WHERE i.session = s.id)"
+_TIME: Final = "coalesce(s.ended, s.started, 0)"
+
+
+class SessionFilter(Struct, frozen=True):
+    """Conditions for a session. Empty fields are no conditions.
+
+    Attributes:
+        edited: Part of the path of a file that the session edited.
+        after: Start of the time range, inclusive. A session matches if it ended in the range.
+        before: End of the time range, exclusive.
+        subagents: True to include sessions of sub-agents.
+    """
+
+    project: str = ""
+    agent: str = ""
+    branch: str = ""
+    model: str = ""
+    edited: str = ""
+    after: Milliseconds | None = None
+    before: Milliseconds | None = None
+    subagents: bool = False
+
+
+class SessionTotals(NamedTuple):
+    """Number of exchanges of a session, and the tokens that its agent reported for them, with cached input."""
+
+    exchanges: int
+    tokens: int
+
+
+class SessionList:
+    """Pages of the sessions with exchanges, the latest first."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def page(self, wanted: SessionFilter, limit: int, offset: int = 0) -> list[int]:
+        """Return the store's IDs of at most `limit` sessions that match, after the first `offset`."""
+        where, values = _condition(wanted)
+        return self._db.numbers(
+            f"SELECT s.id FROM session s WHERE {where} ORDER BY {_TIME} DESC, s.id DESC LIMIT ? OFFSET ?",
+            (*values, limit, offset),
+        )
+
+    def count(self, wanted: SessionFilter) -> int:
+        """Return the number of sessions that match."""
+        where, values = _condition(wanted)
+        return self._db.number(f"SELECT count(*) FROM session s WHERE {where}", values)
+
+    def totals(self, sessions: Collection[int]) -> dict[int, SessionTotals]:
+        """Return the totals of these sessions. Sessions whose exchanges are all stored elsewhere are omitted."""
+        rows = self._db.rows(
+            f"""SELECT i.session, count(*), sum(e.tokens_in + e.tokens_out) FROM item i
+                JOIN exchange e ON e.item = i.key WHERE i.session {AMONG} GROUP BY i.session""",
+            (listed(sessions),),
+        )
+        return {number: SessionTotals(exchanges, tokens) for number, exchanges, tokens in rows}
+
+    def addresses(self, sessions: Collection[int]) -> dict[int, str]:
+        """Return a unique name for each of these sessions: its ID, after its scope or agent if needed.
+
+        `SessionTable.beginning_with` finds the session with this name.
+        """
+        rows = self._db.rows(
+            f"""SELECT s.id, s.scope, s.agent, s.native_id,
+                    (SELECT count(*) FROM session other WHERE other.native_id = s.native_id)
+                FROM session s WHERE s.id {AMONG}""",
+            (listed(sessions),),
+        )
+        names = dict[int, str]()
+        for number, scope, agent, native_id, same in rows:
+            owner = scope or (agent if same > 1 else "")
+            names[number] = f"{owner}/{native_id}" if owner else native_id
+        return names
+
+    def agents(self) -> list[str]:
+        """Return the agents with sessions, the one with most sessions first."""
+        return self._names(f"SELECT agent FROM session s WHERE {_INDEXED} GROUP BY agent ORDER BY count(*) DESC, agent")
+
+    def branches(self) -> list[str]:
+        """Return the git branches of sessions, the latest first."""
+        return self._names(
+            f"""SELECT branch FROM session s WHERE branch <> '' AND {_INDEXED}
+                GROUP BY branch ORDER BY max({_TIME}) DESC, branch"""
+        )
+
+    def models(self) -> list[str]:
+        """Return the models of sessions, the one with most sessions first."""
+        return self._names(
+            f"""SELECT m.value FROM session s, json_each(s.models) m WHERE m.value <> '' AND {_INDEXED}
+                GROUP BY m.value ORDER BY count(*) DESC, m.value"""
+        )
+
+    def times(self, since: Milliseconds) -> list[Milliseconds]:
+        """Return the time of each exchange since an instant, in order."""
+        return self._db.numbers("SELECT at FROM item WHERE kind = 'exchange' AND at >= ? ORDER BY at", (since,))
+
+    def latest(self) -> Milliseconds | None:
+        """Return the time of the latest exchange, or None without any."""
+        row = self._db.one("SELECT max(at) FROM item WHERE kind = 'exchange'")
+        return row[0] if row else None
+
+    def _names(self, sql: str) -> list[str]:
+        return [name for (name,) in self._db.rows(sql)]
+
+
+def _condition(wanted: SessionFilter) -> tuple[str, tuple[Value, ...]]:
+    """Return the SQL condition for a filter, and its values."""
+    edits = "SELECT i.session FROM edited d JOIN item i ON i.key = d.exchange WHERE instr(lower(d.path), ?)"
+    conditions: dict[str, Value] = {
+        "s.kind = ?": None if wanted.subagents else str(SessionKind.MAIN),
+        "s.project = ?": wanted.project or None,
+        "s.agent = ?": wanted.agent or None,
+        "s.branch = ?": wanted.branch or None,
+        "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": wanted.model or None,
+        f"s.id IN ({edits})": wanted.edited.lower() or None,
+        f"{_TIME} >= ?": wanted.after,
+        f"{_TIME} < ?": wanted.before,
+    }
+    used = {condition: value for condition, value in conditions.items() if value is not None}
+    return " AND ".join((_INDEXED, *used)), tuple(used.values())

@@ -1,0 +1,250 @@
+"""Views of one archive's sessions for people: header, pages, opened calls, outline, edits and matches of a text."""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.deletion.suppression import SuppressionList
+from ...archiver.formats.json_values import is_media_label
+from ...archiver.formats.recorded_usage import usage_records
+from ...archiver.lines import one_line
+from ...archiver.redaction import Redactor
+from ...archiver.store import Store
+from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn
+from ...core.errors import InvalidInput, UnknownIds
+from ...core.home import Home
+from ...core.token_usage import TokenCounts, UsageRecord, total_usage
+from ...core.transcript_page import (
+    Call,
+    CallDetail,
+    CardFact,
+    FileEdits,
+    FoundText,
+    Outcome,
+    OutlinePrompt,
+    SessionHeader,
+    Step,
+    StepKind,
+)
+from ...search.present.transcript_reader import SessionNames, TranscriptReader
+from .call_details import CallDetails
+from .raw_lines import RawLines
+from .tool_calls import EDIT
+from .transcript_pages import SessionFile, TranscriptPages, session_name
+
+_PROMPT: Final = 200
+"""Maximum characters of a prompt in the outline."""
+_AROUND: Final = 90
+"""Maximum characters before and after a match."""
+_MATCHES: Final = 200
+"""Maximum number of matches."""
+_FILES: Final = 200
+"""Maximum number of files in the list of edits."""
+_SUBAGENT_TEXT: Final = 20_000
+
+
+class SessionViews:
+    """Views of the sessions of one archive. Sessions are named by their number in the store."""
+
+    def __init__(self, home: Home, store: Store) -> None:
+        self._home, self._store = home, store
+        self._raw = RawArchive(home.archive)
+        self.pages = TranscriptPages(store, self._raw)
+
+    @cached_property
+    def details(self) -> CallDetails:
+        """Opened calls, texts, records and pictures."""
+        key = self._home.key()
+        redactor = Redactor(key)
+        reader = TranscriptReader(self._store, self._raw, redactor, SuppressionList(self._store, key))
+        return CallDetails(self._store, self.pages, reader, redactor)
+
+    def number(self, name: str) -> int:
+        """Return the number of the session with this ID or ID prefix.
+
+        Raises:
+            UnknownIds: No session has this ID.
+            InvalidInput: Several session IDs begin with it.
+        """
+        numbers = self._store.sessions.beginning_with(name)
+        if not numbers:
+            raise UnknownIds([name], [])
+        if len(numbers) > 1:
+            raise InvalidInput(f"Several session IDs begin with {name}", hint="Open the session from the list.")
+        return numbers[0]
+
+    def header(self, number: int) -> SessionHeader:
+        """Return the description of a session."""
+        session, store = self._store.sessions.load(number), self._store
+        card = store.summaries.of_session(number)
+        facts = card.observation if card else None
+        parent = store.sessions.find(session.agent, session.parent_id) if session.parent_id else None
+        names = SessionNames(store)
+        lines = [evidence.start_line for evidence in facts.evidence] if facts else []
+        return SessionHeader(
+            id=session_name(store, number),
+            session_id=session.native_id,
+            title=names.title(number) or session.native_id,
+            kind=session.kind,
+            agent=session.agent,
+            project=session.project,
+            cwd=session.cwd,
+            branch=session.branch,
+            models=tuple(session.models),
+            started=session.started,
+            ended=session.ended,
+            exchanges=len(store.summaries.conversation(number)),
+            facts=tuple(
+                _card_fact(text, lines[at] if at < len(lines) else None)
+                for at, text in enumerate(facts.facts if facts else ())
+            ),
+            parent=session_name(store, parent) if parent is not None else "",
+            parent_title=names.title(parent) if parent is not None else "",
+            pull_request=session.links.get(Fact.PULL_REQUEST, ""),
+            subagents=len(store.sessions.subagents(session)),
+        )
+
+    def brief(self, number: int) -> SessionHeader:
+        """Return the description of a session without its card, title and counts, for a part of a page."""
+        session = self._store.sessions.load(number)
+        return SessionHeader(
+            id=session_name(self._store, number),
+            session_id=session.native_id,
+            title="",
+            kind=session.kind,
+            agent=session.agent,
+            project=session.project,
+            cwd=session.cwd,
+            branch=session.branch,
+            models=(),
+            started=session.started,
+            ended=session.ended,
+            exchanges=0,
+        )
+
+    def subagent(self, detail: CallDetail) -> tuple[str, str]:
+        """Return the prompt and the last answer of the sub-agent that a call started, if its session is archived."""
+        if detail.call.subagent is None:
+            return "", ""
+        number = self.number(detail.call.subagent.session)
+        first, last = self._store.exchanges.first_of_session(number), self._store.exchanges.last_of_session(number)
+        return (first.prompt if first else "")[:_SUBAGENT_TEXT], (last.answer if last else "")[:_SUBAGENT_TEXT]
+
+    def outline(self, number: int) -> list[OutlinePrompt]:
+        """Return the prompts of a session in order."""
+        return [
+            OutlinePrompt(
+                exchange.ordinal + 1, part, turn.line, _first_words(turn.text), turn.at,
+                rewound=not turn.active, compacted=any(each.kind is Kind.COMPACTION for each in exchange.turns),
+            )
+            for part, _, exchange in self._exchanges(number)
+            for turn in exchange.turns
+            if turn.kind is Kind.PROMPT
+        ]  # fmt: skip
+
+    def prompts(self, number: int) -> list[tuple[int, Turn]]:
+        """Return what the user typed in a session: prompts and answers, each with the part of the session."""
+        return [
+            (part, turn)
+            for part, _, exchange in self._exchanges(number)
+            for turn in exchange.turns
+            if turn.kind is Kind.PROMPT or (turn.kind is Kind.RESULT and turn.speaker is Speaker.HUMAN)
+        ]
+
+    def edits(self, number: int) -> list[FileEdits]:
+        """Return the edits of a session by file, the file with the most edits first. Rewound edits are omitted."""
+        edits: dict[str, list[tuple[int, Call]]] = {}
+        for part, file, exchange in self._exchanges(number):
+            for step in self.pages.edit_steps(file, exchange) if exchange.writes else ():
+                for call in step.calls if not step.rewound else ():
+                    if call.kind == EDIT and call.outcome is Outcome.DONE:
+                        for path in call.paths:
+                            edits.setdefault(path, []).append((part, call))
+        ranked = sorted(edits.items(), key=lambda each: -len(each[1]))
+        return [FileEdits(path, tuple(calls)) for path, calls in ranked[:_FILES]]
+
+    def call_at(self, number: int, part: int, line: int, position: int) -> tuple[Step, int]:
+        """Return the step with the call at a position of a line, and the place of the call in the step.
+
+        Raises:
+            InvalidInput: No call is there.
+        """
+        for step in self.pages.steps_on(number, part, line):
+            for place, call in enumerate(step.calls):
+                if (call.line, call.position) == (line, position):
+                    return step, place
+        raise InvalidInput(f"No call is on line {line}", hint="Go back to the session.")
+
+    def find(self, number: int, text: str) -> list[FoundText]:
+        """Return the matches of a text in a session, ignoring case. Long tool output is searched at its ends only."""
+        pattern = re.compile(r"\s+".join(map(re.escape, text.split())), re.IGNORECASE)
+        if not text.strip():
+            return []
+        found = list[FoundText]()
+        for part, _, exchange in self._exchanges(number):
+            for turn in exchange.turns:
+                match = pattern.search(turn.text)
+                if match is None:
+                    continue
+                found.append(_found(part, turn, match))
+                if len(found) == _MATCHES:
+                    return found
+        return found
+
+    def usage(self, number: int) -> tuple[TokenCounts, TokenCounts]:
+        """Return the tokens of a session itself, and those of the session with its sub-agents."""
+        session = self._store.sessions.load(number)
+        own = [*self._usage_records(number)]
+        subagents = [
+            record for other in self._store.sessions.subagents(session) for record in self._usage_records(other)
+        ]
+        return total_usage(own), total_usage([*own, *subagents])
+
+    def last_line(self, number: int, part: int) -> int:
+        """Return the last archived line of a file of a session."""
+        files = self.pages.files(number)
+        return files[part - 1].source.lines if 1 <= part <= len(files) else 0
+
+    def _usage_records(self, number: int) -> Iterator[UsageRecord]:
+        for file in self.pages.files(number):
+            for span in self._store.exchanges.spans(file.source.id or 0):
+                raw = RawLines(self._raw, file.source.archived)
+                raw.load(span.span)
+                yield from usage_records(file.source.agent, file.session.native_id, raw.within(span.span))
+
+    def _exchanges(self, number: int) -> Iterator[tuple[int, SessionFile, Exchange]]:
+        """Yield the exchanges of a session with the part of the session and its file."""
+        for part, file in enumerate(self.pages.files(number), 1):
+            for exchange in self._store.exchanges.beginning(file.source.id or 0):
+                yield part, file, exchange
+
+
+def _first_words(prompt: str) -> str:
+    """Return the beginning of a prompt on one line. Labels of pictures are left out unless there is nothing else."""
+    text = prompt[: 4 * _PROMPT]
+    words = " ".join(line for line in text.split("\n") if not is_media_label(line))
+    return one_line(words if words.strip() else text, _PROMPT)
+
+
+def _card_fact(text: str, line: int | None) -> CardFact:
+    label, separator, fact = text.partition(": ")
+    return CardFact(label, fact, line) if separator and len(label) < 20 else CardFact("", text, line)
+
+
+def _found(part: int, turn: Turn, match: re.Match[str]) -> FoundText:
+    before, after = turn.text[: match.start()][-_AROUND:], turn.text[match.end() :][:_AROUND]
+    if len(before) == _AROUND:
+        before = f"…{before.partition(' ')[2] or before}"
+    if len(after) == _AROUND:
+        after = f"{after.rpartition(' ')[0] or after}…"
+    kind = {Kind.PROMPT: StepKind.PROMPT, Kind.PROSE: StepKind.PROSE}.get(turn.kind, "")
+    return FoundText(
+        part, turn.line, str(kind or (turn.tool or turn.kind.value)), _flat(before), _flat(match[0]), _flat(after)
+    )
+
+
+def _flat(text: str) -> str:
+    """Return the text on one line, with the spaces at its ends."""
+    return re.sub(r"\s+", " ", text)

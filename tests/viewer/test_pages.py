@@ -1,0 +1,260 @@
+"""Tests of the pages on the demo archive, on an empty home and on hostile content."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from hashlib import sha256
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.core.conversation import Origin
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe.archive import Archive
+from palaver.observe.pipeline import Pipeline
+
+from .viewing import Viewer, text_of, viewing
+
+PAGES = (
+    "/",
+    "/sessions",
+    "/sessions?project=nothing",
+    "/sessions?subagents=1&page=99",
+    "/search",
+    "/search?q=tide",
+    "/search?q=zzzqqq",
+    "/observations",
+    "/observations?type=decision",
+    "/memories",
+    "/memories?state=all",
+    "/archive",
+    "/archive/checks",
+    "/deletions",
+)
+
+
+@pytest.fixture(scope="module")
+def viewer(built: Home) -> Iterator[Viewer]:
+    """Viewer of the demo archive."""
+    with viewing(built) as opened:
+        yield opened.enter()
+
+
+@pytest.fixture
+def own(built: Home, tmp_path: Path) -> Iterator[Viewer]:
+    """Viewer of a copy of the demo archive, which a test can change."""
+    shutil.copytree(built.root, tmp_path / "own")
+    with viewing(Home(tmp_path / "own")) as opened:
+        yield opened.enter()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_has_one_heading_and_a_title(viewer: Viewer, path: str) -> None:
+    html = viewer.page(path)
+
+    assert html.count("<h1") == 1
+    assert "· Palaver</title>" in html
+
+
+def test_home_shows_sessions_activity_and_projects(viewer: Viewer) -> None:
+    text = text_of(viewer.page("/"))
+
+    assert "No problems recorded" in text
+    assert "Recent sessions" in text
+    assert "Activity" in text
+    assert "Projects" in text
+
+
+def test_filters_of_sessions_are_in_the_address(viewer: Viewer, built: Home) -> None:
+    with Archive(built) as archive:
+        project = archive.store.sessions.totals_by_project()[0]
+
+    text = text_of(viewer.page(f"/sessions?project={project.name}&subagents=1"))
+
+    assert f"{project.sessions} session" in text
+    assert f"Project: {project.name}" in text
+
+
+def test_an_edited_file_finds_its_sessions(viewer: Viewer, built: Home) -> None:
+    with Archive(built) as archive:
+        edit = archive.store.edits.newest(None)[0]
+
+    assert "data-row" in viewer.page(f"/sessions?subagents=1&edited={Path(edit.path).name}")
+    assert "No session matches" in viewer.page("/sessions?edited=no/such/file")
+
+
+def test_an_invalid_date_is_explained(viewer: Viewer) -> None:
+    assert "invalid date" in text_of(viewer.page("/sessions?after=tomorow", 400)).lower()
+
+
+def test_a_hit_opens_its_session_at_the_evidence(viewer: Viewer, built: Home) -> None:
+    with Archive(built) as archive:
+        [detail] = archive.search.details(["obs-18"])
+
+    html = viewer.page("/items/obs-18")
+
+    assert f"/view/sessions/{detail.session_id}?line={detail.start_line}#L{detail.start_line}" in html
+    assert detail.observation.name in text_of(html)
+
+
+def test_an_unknown_id_is_reported(viewer: Viewer) -> None:
+    assert "obs-999999" in text_of(viewer.page("/items/obs-999999", 404))
+    assert "mem_999999" in text_of(viewer.page("/memories/mem_999999", 404))
+
+
+def test_words_of_the_command_open_the_search(viewer: Viewer) -> None:
+    answer = viewer.client.get("/view/find?q=port in use", follow_redirects=False)
+
+    assert answer.headers["location"] == "/view/search?q=port+in+use"
+
+
+def test_an_empty_result_is_explained(viewer: Viewer) -> None:
+    assert "No match for zzzqqq" in text_of(viewer.page("/search?q=zzzqqq"))
+
+
+def test_every_facet_of_a_search_leads_to_hits(viewer: Viewer) -> None:
+    html = viewer.page("/search?q=tide")
+    facets = re.findall(r'href="/view(/search\?q=tide&amp;(?:project|type|kind)=[^"]*)"', html)
+
+    assert facets
+    for address in facets:
+        assert 'class="hit"' in viewer.page(unescape(address))
+
+
+def test_scores_are_explained_on_request(viewer: Viewer) -> None:
+    assert "Score 0." in text_of(viewer.page("/search?q=tide&explain=1"))
+    assert "Score 0." not in text_of(viewer.page("/search?q=tide"))
+
+
+def test_an_empty_home_explains_itself(tmp_path: Path) -> None:
+    with viewing(Home(tmp_path / "empty")) as opened:
+        opened.enter()
+        for path in ("/", "/sessions", "/search?q=port", "/observations", "/archive", "/items/obs-1"):
+            assert "palaver up" in text_of(opened.page(path))
+
+
+def test_a_memory_is_edited_forgotten_and_restored(own: Viewer, tmp_path: Path) -> None:
+    with Archive(Home(tmp_path / "own")) as archive:
+        stored = archive.memories.remember(Memory("Use tabs", origin=Origin.HUMAN)).stored
+
+    own.submit(f"/memories/{stored.id}/edit", {"content": "Use spaces"})
+    assert "Use spaces" in text_of(own.page("/memories"))
+    assert "This memory is forgotten" in own.submit(f"/memories/{stored.id}/forget", {})
+    assert "Use spaces" not in text_of(own.page("/memories"))
+    own.submit(f"/memories/{stored.id}/undo", {})
+    assert "Use spaces" in text_of(own.page("/memories"))
+
+
+def test_an_exchange_is_forgotten_after_a_preview_and_restored(own: Viewer) -> None:
+    preview = own.page("/forget?target=obs-18")
+    token = preview.partition('name="confirm" value="')[2].partition('"')[0]
+
+    assert "Forget this?" in preview
+    assert "Nothing was forgotten" in own.submit("/forget", {"target": "obs-18", "confirm": "other"})
+    assert "Forgotten." in own.submit("/forget", {"target": "obs-18", "confirm": token})
+    own.page("/items/obs-18", 404)
+    assert "Restored." in own.submit("/deletions/undo", {"deletion": "1"})
+
+
+def test_nothing_is_forgotten_without_a_target(own: Viewer) -> None:
+    """A request without a target would select the whole archive."""
+    own.page("/forget", 400)
+    own.submit("/forget", {"target": " ", "confirm": ""}, 400)
+
+
+def contents(root: Path) -> dict[str, str]:
+    """Return the digest of each file below a folder."""
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_read_only_viewer_changes_no_byte(built: Home, tmp_path: Path) -> None:
+    shutil.copytree(built.root, tmp_path / "own")
+    before = contents(tmp_path / "own")
+    with viewing(Home(tmp_path / "own", read_only=True)) as opened:
+        opened.enter()
+        for path in (*PAGES, "/memories/review", "/items/obs-18", "/forget?target=obs-18"):
+            opened.page(path)
+        token = opened.page("/forget?target=obs-18").partition('name="confirm" value="')[2].partition('"')[0]
+        opened.submit("/forget", {"target": "obs-18", "confirm": token}, 403)
+
+    assert contents(tmp_path / "own") == before
+
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    "<img src=//evil.example/x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "'><iframe src=javascript:alert(1)>",
+    "</title><style>*{display:none}</style>",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(1)",
+)
+
+
+class Foreign(HTMLParser):
+    """Collector of elements and attributes that no page of the viewer has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = list[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in {"img", "iframe", "style", "object", "embed", "base"}:
+            self.found.append(tag)
+        for name, value in attrs:
+            address = (value or "") if name in {"href", "src", "action", "hx-get"} else "/view/"
+            if name.startswith("on") or not address.startswith(("/view", "#", "data:,")):
+                self.found.append(f"{tag} {name}={value}")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    """Viewer of an archive in which prompts, answers, branches, projects, titles and memories are hostile."""
+    root = tmp_path_factory.mktemp("hostile")
+    for number, payload in enumerate(PAYLOADS):
+        common = {"sessionId": f"0000000{number}-aaaa-4bbb-8ccc-00000000000{number}", "cwd": f"/src/{payload}"}
+        common |= {"gitBranch": payload, "version": "2.1", "timestamp": f"2026-03-0{number + 1}T10:00:00Z"}
+        prompt = {"type": "user", "uuid": f"u{number}", "message": {"role": "user", "content": f"Fix {payload} port"}}
+        said = [{"type": "text", "text": f"I fixed {payload} in the port. The root cause was {payload}."}]
+        answer = {"role": "assistant", "id": f"m{number}", "model": payload, "content": said}
+        lines: list[dict[str, Any]] = [
+            prompt,
+            {"type": "assistant", "uuid": f"a{number}", "parentUuid": f"u{number}", "message": answer},
+        ]
+        path = root / ".claude" / "projects" / "-src" / f"{common['sessionId']}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps({**common, **line}) + "\n" for line in lines))
+    home = Home(root / "palaver")
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths([root / ".claude"]))
+    with Archive(home) as archive:
+        for payload in PAYLOADS:
+            archive.memories.remember(Memory(f"Remember {payload}", type="fact", tags=("x",), origin=Origin.HUMAN))
+    with viewing(home) as opened:
+        yield opened.enter()
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/items/ex-1", "/forget?target=ex-1", "/search?q=port&explain=1&by=session"])
+def test_hostile_text_stays_text(hostile: Viewer, path: str) -> None:
+    parser = Foreign()
+    parser.feed(hostile.page(path))
+
+    assert parser.found == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("place", ["/search?q=", "/search?q=port&also=", "/search?q=x&project=", "/sessions?branch="])
+def test_hostile_addresses_stay_text(hostile: Viewer, place: str, payload: str) -> None:
+    parser = Foreign()
+    parser.feed(
+        hostile.client.get(f"/view{place}", params={"q": payload} if place.endswith("?q=") else {"x": payload}).text
+    )
+    parser.feed(hostile.client.get(f"/view{place}{payload}").text)
+
+    assert parser.found == []

@@ -1,0 +1,1 @@
+"""Viewer: web pages of the archive, for a browser on this machine."""

@@ -1,0 +1,107 @@
+"""Page of the archive's state: coverage, lost originals, secrets, disk, costs of extraction, and health checks."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from ..archiver.ingest.transcripts import of_this_user
+from ..archiver.reading.parsing import secrets_in
+from ..archiver.store import Store
+from ..archiver.store.source_table import Source
+from ..core.conversation import now
+from ..core.home import Home
+from ..observe.llm.configured_model import why_off
+from ..observe.llm.model_settings import load_stats
+from ..observe.upkeep.archive_status import state_of
+from ..observe.upkeep.health_check import HealthContext, diagnose
+from ..search.index.generation import Generations
+from ..templates.environment import outcomes, step
+from .pages import archive_of, pages_of, render, route
+from .session_rows import columns_of, rows_of
+
+_LISTED: Final = 20
+"""Maximum number of sessions and of files with secrets in a list."""
+_FOLDERS: Final = {
+    "archive": "Raw copies of transcripts",
+    "palaver.db": "Database",
+    "index": "Search index (can be rebuilt)",
+    "backups": "Backups of the database",
+}
+"""Description of each part of the home on the disk."""
+
+
+class DiskUse(NamedTuple):
+    """Part of the home, with its description and size in bytes."""
+
+    name: str
+    description: str
+    size: int
+
+
+def state(request: Request) -> Response:
+    """Show the state of the archive. The health checks are a page of their own, because they take longer."""
+    archive = archive_of(request)
+    store = archive.store
+    status = state_of(archive.home, store, Generations(archive.home.index), archive.config.model)
+    lost = _without_original(store)
+    latest = sorted({source.session for source in lost if source.session is not None}, reverse=True)
+    rows = rows_of(store, [number for number in latest if number in store.session_list.totals(latest)][:_LISTED])
+    secrets = secrets_in(store)
+    disk = list(_disk_use(archive.home))
+    return render(
+        request,
+        "archive.html.j2",
+        status=status,
+        coverage=list(outcomes(status.skipped, status.repeated)),
+        lost=len(latest),
+        rows=rows,
+        columns=columns_of(rows),
+        secrets=secrets,
+        secret_files=secrets.sessions[:_LISTED],
+        disk=disk,
+        disk_total=sum(part.size for part in disk),
+        stats=load_stats(archive.home, archive.config),
+        step=step,
+        now=now(),
+    )
+
+
+def checks(request: Request) -> Response:
+    """Show the results of `palaver doctor`: as a part of the page if htmx asks for it, else as a page."""
+    context = HealthContext(archive_of(request).home, pages_of(request).version, of_this_user, why_off)
+    is_part = "hx-request" in request.headers
+    return render(request, "checks_part.html.j2" if is_part else "checks.html.j2", report=diagnose(context))
+
+
+def _without_original(store: Store) -> list[Source]:
+    """Return the sources whose original file no longer exists. Sessions of containers have no file of their own."""
+    sources = (source for source in store.sources.all() if not source.is_contained)
+    return [source for source in sources if not os.path.lexists(source.path)]
+
+
+def _disk_use(home: Home) -> Iterator[DiskUse]:
+    """Yield the parts of the home, the largest first."""
+    sizes = dict.fromkeys((*_FOLDERS, ""), 0)
+    for folder, _, names in os.walk(home.root):
+        for name in names:
+            path = Path(folder, name)
+            top = path.relative_to(home.root).parts[0]
+            part = next((part for part in _FOLDERS if top == part or top.startswith(f"{part}-")), "")
+            try:
+                sizes[part] += path.lstat().st_size
+            except FileNotFoundError:  # Another process has just removed the file.
+                continue
+    named = {**_FOLDERS, "": "Other files"}
+    parts = (DiskUse(name, named[name], size) for name, size in sizes.items() if size)
+    yield from sorted(parts, key=lambda part: -part.size)
+
+
+routes: Final[list[BaseRoute]] = [
+    route("/archive", state, slow=True),
+    route("/archive/checks", checks, slow=True),
+]

@@ -1,0 +1,108 @@
+"""Filters of the HTML templates: times, durations, counts and marked words."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from ..core.conversation import Milliseconds, current_day, show_day, show_instant, show_minute
+from ..core.reports import dollars, grouped, many, size
+
+_MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+def compact(number: int) -> str:
+    """Format a count with at most three digits: `950`, `12.3k`, `4.6M`."""
+    for unit, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= unit:
+            amount = number / unit
+            return f"{amount:.0f}{letter}" if amount >= 99.95 else f"{amount:.1f}{letter}"
+    return str(number)
+
+
+def duration(milliseconds: int | None) -> str:
+    """Format a duration in its largest unit: `40 s`, `12 min`, `3 h`, `2 d`. Return an empty text for None."""
+    if milliseconds is None or milliseconds < 0:
+        return ""
+    seconds = milliseconds // 1000
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def day_name(at: Milliseconds | None) -> str:
+    """Format the day of an instant for a heading: `Today`, `Tuesday, 3 Nov`, `3 Nov 2025`."""
+    if at is None:
+        return "Undated"
+    day, today = _date(at), current_day()
+    if day is None:
+        return "Undated"
+    if day in {today, today - timedelta(days=1)}:
+        return "Today" if day == today else "Yesterday"
+    if day.year == today.year:
+        return f"{_DAYS[day.weekday()]}, {day.day} {_MONTHS[day.month - 1]}"
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def when(at: Milliseconds | None) -> Markup:
+    """Return a `time` element: `14:02` today, `3 Nov` this year, `3 Nov 2025` before. The title has the full time."""
+    if at is None or (day := _date(at)) is None:
+        return Markup('<span class="muted">undated</span>')
+    full, today = show_minute(at), current_day()
+    if day == today:
+        text = full[11:]
+    elif day == today - timedelta(days=1):
+        text = f"Yesterday {full[11:]}"
+    else:
+        text = f"{day.day} {_MONTHS[day.month - 1]}" + ("" if day.year == today.year else f" {day.year}")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(show_instant(at), full, text)
+
+
+def marked(text: str, words: Sequence[str]) -> Markup:
+    """Return escaped text in which the given words are marked, ignoring case."""
+    longest_first = sorted(filter(None, words), key=len, reverse=True)
+    if not longest_first:
+        return escape(text)
+    pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+    parts, end = list[Markup](), 0
+    for match in pattern.finditer(text):
+        parts += [escape(text[end : match.start()]), Markup("<mark>{}</mark>").format(match[0])]
+        end = match.end()
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+def file_name(path: str) -> str:
+    """Return the last two parts of a path, with which a list shows a file."""
+    return "/".join(path.rstrip("/").split("/")[-2:])
+
+
+def project_name(path: str) -> str:
+    """Return the last part of a project's path or name."""
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _date(at: Milliseconds) -> date | None:
+    shown = show_day(at)
+    return None if shown == "undated" else date.fromisoformat(shown)
+
+
+FILTERS: Final[Mapping[str, Any]] = {
+    "compact": compact,
+    "day": show_day,
+    "day_name": day_name,
+    "dollars": dollars,
+    "duration": duration,
+    "file_name": file_name,
+    "grouped": grouped,
+    "many": many,
+    "marked": marked,
+    "minute": show_minute,
+    "project_name": project_name,
+    "size": size,
+    "when": when,
+}

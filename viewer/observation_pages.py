@@ -1,0 +1,84 @@
+"""Timeline of observations, and the page of one observation, exchange or document beside its evidence."""
+
+from collections import Counter
+from functools import partial
+from itertools import groupby
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from ..core import ids
+from ..core.observation import ObservationType
+from ..core.query import Query
+from ..core.results import Detail
+from ..templates.environment import has_transcript, label
+from .gate import BASE
+from .html_filters import day_name
+from .pages import archive_of, redirect, render, route
+from .search_page import evidence_address, listed_hit
+
+_ROWS: Final = 50
+"""Observations on one page."""
+
+
+def observations(request: Request) -> Response:
+    """Show observations by day, the newest first, of the type and project in the address."""
+    archive = archive_of(request)
+    chosen = {name: value for name in ("type", "project") if (value := request.query_params.get(name, ""))}
+    query = Query.newest(
+        limit=_ROWS,
+        cursor=request.query_params.get("cursor", ""),
+        kinds=["observation"],
+        types=[chosen["type"]] if "type" in chosen else [],
+        projects=[chosen["project"]] if "project" in chosen else [],
+    )
+    results = archive.search.find(query)
+    hits = [listed_hit(hit) for hit in results.hits]
+    counts = Counter(archive.store.observations.count_by_type())
+    projects = archive.store.sessions.totals_by_project()
+    return render(
+        request,
+        "observations.html.j2",
+        days=[(name, list(group)) for name, group in groupby(hits, key=lambda entry: day_name(entry.hit.at))],
+        types=[(name, counts[name], _address(chosen, type=name)) for name in ObservationType if counts[name]],
+        all_types=_address(chosen, type=""),
+        chosen=chosen,
+        projects=sorted(filter(None, (project.name for project in projects)), key=str.lower),
+        total=counts[chosen["type"]] if "type" in chosen else counts.total(),
+        older=_address(chosen, cursor=results.cursor) if results.cursor else "",
+        first=_address(chosen) if query.cursor else "",
+    )
+
+
+def item(request: Request) -> Response:
+    """Show the details of an observation, exchange, document or memory beside the lines that prove them."""
+    public = ids.canonical(request.path_params["item"]) or request.path_params["item"]
+    if ids.key(public, "memory") is not None:
+        return redirect(f"/memories/{public}")
+    [detail] = archive_of(request).search.details([public])
+    return render(
+        request,
+        "item.html.j2",
+        detail=detail,
+        label=label(detail),
+        has_transcript=has_transcript(detail),
+        session=_session_address(detail),
+        line_address=partial(evidence_address, detail.short_session_id, detail.session_id),
+    )
+
+
+def _session_address(detail: Detail) -> str:
+    path = detail.short_session_id if "/" in detail.short_session_id else detail.session_id
+    return f"{BASE}/sessions/{quote(path)}"
+
+
+def _address(chosen: dict[str, str], **changes: str) -> str:
+    """Return the address of the timeline with changed parameters."""
+    values = {name: value for name, value in {**chosen, **changes}.items() if value}
+    return f"{BASE}/observations?{urlencode(values)}" if values else f"{BASE}/observations"
+
+
+routes: Final[list[BaseRoute]] = [route("/observations", observations), route("/items/{item}", item)]

@@ -1,0 +1,153 @@
+"""Search page: hits with snippets, facets and explained scores, or the reasons for an empty result."""
+
+from collections import Counter
+from functools import partial
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from ..agents.ask.relevance import newest_first
+from ..core import ids
+from ..core.observation import ObservationType
+from ..core.query import HitKind, Mode, Query
+from ..core.results import Hit, Results
+from ..templates.environment import label
+from ..templates.hit_columns import listed_title
+from .gate import BASE
+from .pages import archive_of, redirect, render, route
+
+_HITS: Final = 20
+"""Hits on one page."""
+_COUNTED: Final = 50
+"""Hits that the facets count."""
+_FACETS: Final = {"project": "Project", "type": "Type", "kind": "Kind"}
+"""Label of each facet, by the name of its parameter in the address."""
+_ALLOWED: Final = {"type": set(map(str, ObservationType)), "kind": set(map(str, HitKind))}
+"""Values that the filters accept. A hit can have others, such as the type of a memory."""
+_VALUES: Final = 6
+"""Maximum number of values of one facet."""
+
+
+class Facet(NamedTuple):
+    """Value of a facet: its number of hits, the address with or without it, and whether it is chosen."""
+
+    value: str
+    hits: int
+    address: str
+    chosen: bool
+
+
+class ListedHit(NamedTuple):
+    """Hit with the addresses of its details and of its evidence. The second is empty if it has no conversation."""
+
+    hit: Hit
+    title: str
+    label: str
+    details: str
+    evidence: str
+
+
+def search(request: Request) -> Response:
+    """Show the hits of the query in the address."""
+    given = {name: value for name, value in request.query_params.items() if value.strip()}
+    text = given.get("q", "").strip()
+    if not text:
+        return render(request, "search.html.j2", text="", also=given.get("also", ""), results=None)
+    results = newest_first(archive_of(request).search.find(_query(text, given)))
+    shown = results.hits[:_HITS]
+    cut = len(results.hits) > _HITS
+    return render(
+        request,
+        "search.html.j2",
+        text=text,
+        also=given.get("also", ""),
+        given=given,
+        results=results,
+        hits=[listed_hit(hit) for hit in shown],
+        facets=_facets(results, given),
+        explain="explain" in given,
+        address=partial(_address, given),
+        older=_address(given, cursor=shown[-1].cursor if cut else results.cursor) if cut or results.cursor else "",
+        is_first="cursor" not in given,
+        missing=_missing(results),
+        is_filtered=any(name in given for name in (*_FACETS, "after", "before")),
+        weak=[listed_hit(hit) for hit in results.explanation.weak] if results.explanation else [],
+    )
+
+
+def find(request: Request) -> Response:
+    """Redirect to the page of the session or item with an ID, or else to the search for the words."""
+    text = request.query_params.get("q", "").strip()
+    if ids.canonical(text):
+        return redirect(f"/items/{ids.canonical(text)}")
+    store = archive_of(request).store
+    matches = store.sessions.beginning_with(text) if text and " " not in text else []
+    if len(matches) == 1:
+        return redirect(f"/sessions/{quote(store.session_list.addresses(matches)[matches[0]])}")
+    return redirect(f"/search?{urlencode({'q': text})}")
+
+
+def listed_hit(hit: Hit) -> ListedHit:
+    """Return a hit with its addresses."""
+    if hit.kind == "session":
+        address = f"{BASE}/sessions/{quote(hit.id if '/' in hit.id else hit.session_id)}"
+        return ListedHit(hit, listed_title(hit), "session", address, address)
+    evidence = evidence_address(hit.short_session_id, hit.session_id, hit.start_line) if hit.session_id else ""
+    return ListedHit(hit, listed_title(hit), label(hit), f"{BASE}/items/{hit.id}", evidence)
+
+
+def evidence_address(short_id: str, session_id: str, line: int) -> str:
+    """Return the address of a line in the page of its session."""
+    path = short_id if "/" in short_id else session_id
+    return f"{BASE}/sessions/{quote(path)}?line={line}#L{line}"
+
+
+def _query(text: str, given: dict[str, str]) -> Query:
+    """Return the query for parameters of an address. Raises `InvalidInput`."""
+    filters: dict[str, Any] = {f"{name}s": [given[name]] for name in _FACETS if name in given}
+    return Query.parse(
+        text,
+        mode=given.get("mode", Mode.BOTH),
+        limit=_COUNTED,
+        weak="weak" in given,
+        by="session" if given.get("by") == "session" else "event",
+        cursor=given.get("cursor", ""),
+        also=[given["also"]] if "also" in given else [],
+        after=given.get("after"),
+        before=given.get("before"),
+        **filters,
+    )
+
+
+def _facets(results: Results, given: dict[str, str]) -> dict[str, list[Facet]]:
+    """Return the values of each facet among the hits. A facet with one value is shown only if it is chosen."""
+    facets = dict[str, list[Facet]]()
+    for name, heading in _FACETS.items():
+        counts = Counter(value for hit in results.hits if (value := getattr(hit, name)))
+        if name in _ALLOWED:
+            counts = Counter({value: hits for value, hits in counts.items() if value in _ALLOWED[name]})
+        chosen = given.get(name)
+        if len(counts) > 1 or chosen:
+            facets[heading] = [
+                Facet(value, hits, _address(given, **{name: "" if value == chosen else value}), value == chosen)
+                for value, hits in (counts or Counter({chosen or "": 0})).most_common(_VALUES)
+            ]
+    return facets
+
+
+def _address(given: dict[str, str], **changes: str) -> str:
+    """Return the address of the search with changed parameters. The search starts at its first page."""
+    values = {name: value for name, value in {**given, "cursor": "", **changes}.items() if value}
+    return f"{BASE}/search?{urlencode(values)}"
+
+
+def _missing(results: Results) -> list[str]:
+    """Return the search engines that did not answer."""
+    wanted = [Mode.TEXT, Mode.VECTOR] if results.query.mode is Mode.BOTH else [results.query.mode]
+    return [mode.value for mode in wanted if mode.value not in results.searched]
+
+
+routes: Final[list[BaseRoute]] = [route("/search", search), route("/find", find)]

@@ -1,0 +1,82 @@
+"""Page with the list of sessions and its filters, which are in the address."""
+
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from ..archiver.store.session_list import SessionFilter
+from ..core.reports import grouped
+from ..core.time_expressions import between
+from .gate import BASE
+from .pages import archive_of, render, route
+from .session_rows import columns_of, rows_of
+
+_ROWS: Final = 50
+"""Sessions on one page."""
+_BRANCHES: Final = 200
+"""Maximum number of branches that the filter suggests."""
+_LABELS: Final = {
+    "project": "Project",
+    "agent": "Agent",
+    "branch": "Branch",
+    "model": "Model",
+    "edited": "Edited file",
+    "after": "From",
+    "before": "Until",
+    "subagents": "With sub-agents",
+}
+"""Label of each filter, by the name of its parameter in the address."""
+
+
+def sessions(request: Request) -> Response:
+    """Show a page of the sessions that match the filters in the address."""
+    store = archive_of(request).store
+    chosen = {name: value for name in _LABELS if (value := request.query_params.get(name, "").strip())}
+    wanted = _filter(chosen)
+    total, page = store.session_list.count(wanted), _page(request.query_params.get("page", ""))
+    page = min(page, max(1, -(-total // _ROWS)))
+    first = (page - 1) * _ROWS
+    rows = rows_of(store, store.session_list.page(wanted, _ROWS, first))
+    totals = store.sessions.totals_by_project()
+    return render(
+        request,
+        "sessions.html.j2",
+        rows=rows,
+        columns=columns_of(rows),
+        chosen=chosen,
+        labels=_LABELS,
+        without={name: _address(chosen, without=name) for name in chosen},
+        projects=sorted(filter(None, (project.name for project in totals)), key=str.lower),
+        agents=store.session_list.agents(),
+        branches=store.session_list.branches()[:_BRANCHES],
+        models=store.session_list.models(),
+        total=total,
+        position=f"{grouped(first + 1)} to {grouped(first + len(rows))} of {grouped(total)}",
+        newer=_address(chosen, page=page - 1) if page > 1 else "",
+        older=_address(chosen, page=page + 1) if first + _ROWS < total else "",
+    )
+
+
+def _filter(chosen: dict[str, str]) -> SessionFilter:
+    """Return the filter for parameters of an address. Raises `InvalidInput` for an invalid date."""
+    after, before = between(chosen.get("after"), chosen.get("before"))
+    names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited")}
+    return SessionFilter(**names, after=after, before=before, subagents="subagents" in chosen)
+
+
+def _page(text: str) -> int:
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
+
+
+def _address(chosen: dict[str, str], *, without: str = "", page: int = 1) -> str:
+    """Return the address of a page of the list, without one of the filters."""
+    values = {name: value for name, value in chosen.items() if name != without}
+    if page > 1:
+        values["page"] = str(page)
+    return f"{BASE}/sessions?{urlencode(values)}" if values else f"{BASE}/sessions"
+
+
+routes: Final[list[BaseRoute]] = [route("/sessions", sessions)]

@@ -1,0 +1,47 @@
+// Keys: / or Ctrl-K searches, j and k move through a list, Enter opens the row (it has the focus).
+"use strict";
+const typing = (node) => node instanceof HTMLElement && (node.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(node.tagName));
+
+function search() {
+  const input = document.querySelector("[data-search]");
+  input.focus();
+  input.select();
+}
+
+function move(step) {
+  const rows = [...document.querySelectorAll("[data-row]")];
+  if (!rows.length) return;
+  const current = rows.indexOf(document.activeElement);
+  const next = current < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(Math.max(current + step, 0), rows.length - 1);
+  document.querySelectorAll(".current").forEach((row) => row.classList.remove("current"));
+  rows[next].focus();
+  rows[next].closest("li, article")?.classList.add("current");
+  rows[next].scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    search();
+    return;
+  }
+  if (event.key === "Escape" && typing(event.target)) event.target.blur();
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  const action = { "/": search, j: () => move(1), k: () => move(-1) }[event.key];
+  if (action) {
+    event.preventDefault();
+    action();
+  }
+});
+
+// A form with data-auto is sent when a field changes. Without script, its button sends it.
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-auto]");
+  if (form) form.requestSubmit();
+});
+
+// Fields left empty would only lengthen the address.
+document.addEventListener("formdata", (event) => {
+  if (event.target.method !== "get") return;
+  for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
+});
