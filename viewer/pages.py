@@ -92,7 +92,7 @@ class Pages:
             "token_field": TOKEN_FIELD,
             "read_only": self._read_only,
         }
-        cast("dict[str, object]", templates.globals).update(values)
+        templates.globals.update(values)
         return templates
 
     async def close(self) -> None:
