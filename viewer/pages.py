@@ -1,11 +1,11 @@
 """Common parts of all pages: access to the archive, rendering of templates, and answers to errors."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -92,7 +92,7 @@ class Pages:
             "token_field": TOKEN_FIELD,
             "read_only": self._read_only,
         }
-        templates.globals.update(values)
+        cast("MutableMapping[str, Any]", templates.globals).update(values)
         return templates
 
     async def close(self) -> None:
