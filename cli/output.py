@@ -215,11 +215,14 @@ def _styled_row(row: str) -> str:
 
 def raw_output() -> BinaryIO:
     """Return a binary stream that writes to standard output. At a terminal, it removes control characters."""
-    return _TerminalOutput() if sys.stdout.isatty() else sys.stdout.buffer
+    return cast("BinaryIO", _TerminalOutput()) if sys.stdout.isatty() else sys.stdout.buffer
 
 
-class _TerminalOutput(io.BytesIO):
-    """Stream that decodes bytes and writes text without control characters to the terminal."""
+class _TerminalOutput(io.RawIOBase):
+    """Stream that decodes bytes and writes text without control characters to the terminal.
+
+    `io.BytesIO` is no base for it, because its `writelines` does not call an overridden `write`.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -41,9 +41,21 @@ def test_raw_bytes_at_a_terminal_have_no_control_characters(
     for place in range(len(data)):
         assert output.write(data[place : place + 1]) == 1
     shown = capsys.readouterr().out
-
     assert shown.startswith("é ")
     assert shown.endswith(" end\n日本\n")
+    assert shown.replace("\n", "").isprintable()
+
+
+def test_all_lines_of_raw_bytes_reach_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`palaver read --raw` writes an iterator of lines at once."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    raw_output().writelines(iter(["é\n".encode(), b"\x1b[2Jend\n"]))
+    shown = capsys.readouterr().out
+
+    assert shown.startswith("é\n")
+    assert shown.endswith("end\n")
     assert shown.replace("\n", "").isprintable()
 
 
