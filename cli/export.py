@@ -5,7 +5,7 @@
 
 import hashlib
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,15 +17,16 @@ from ..archiver.reading.parsing import kinds_in_sources, secrets_in
 from ..archiver.store import Source, Store
 from ..core.errors import InvalidInput, PalaverError, SourceUnreadable
 from ..core.home import Home
-from ..core.reports import Exported, many
+from ..core.reports import Exported
 from ..search.archive_search import ArchiveSearch
 from ..search.present.transcript_reader import TranscriptPaths
 from ..templates.render import Renderer
 from .output import as_json, not_empty, print_json, print_message, print_page, progress_bars, raw_output, renderer
-from .search import open_layers
+from .search import open_layers, secrets_sentence
 
 _UNLIMITED = 1 << 40
 """Token budget with which no text is shortened."""
+_REMEDY = "add --redacted"
 
 
 @click.command()
@@ -70,7 +71,7 @@ def export(what: Sequence[str], *, everything: bool, redacted: bool, as_json: bo
                     exported = exporter.export_pages(sources, folder, partial(_page, home, layers), progress)
             else:
                 exported = exporter.export(sources, folder, progress)
-                exported.secrets = kinds_in_sources(store, _ids(sources))
+                exported.secrets = kinds_in_sources(store, _lines(sources))
     _report(exported, as_json=as_json)
 
 
@@ -78,7 +79,7 @@ def _report(exported: Exported, *, as_json: bool) -> None:
     if as_json:
         print_json(exported)
     else:
-        contents = "" if exported.secrets is None else _contents(exported.secrets)
+        contents = "" if exported.secrets is None else secrets_sentence(exported.secrets, _REMEDY)
         print_page(renderer().render("exported", exported=exported, contents=contents))
     if exported.problems or exported.warnings:
         sys.exit(1)
@@ -103,8 +104,8 @@ def _print(source: Source, exporter: Exporter, store: Store, home: Home, *, reda
     exporter.write(source, raw_output())
     if warning := exporter.warning(source):
         print_message(f"{source.archived}: {warning}. Run `palaver fsck --repair`.")
-    if secrets := kinds_in_sources(store, _ids([source])):
-        print_message(_contents(secrets))
+    if secrets := kinds_in_sources(store, _lines([source])):
+        print_message(secrets_sentence(secrets, _REMEDY))
 
 
 def _page(home: Home, layers: ArchiveSearch, source: Source) -> str:
@@ -124,17 +125,8 @@ def _page(home: Home, layers: ArchiveSearch, source: Source) -> str:
         raise SourceUnreadable(Path(source.archived), str(problem), hint=problem.hint) from problem
 
 
-def _contents(secrets: dict[str, int]) -> str:
-    """Return a sentence about the secrets in exported original files."""
-    if not secrets:
-        return "No secret was recognised in the original text."
-    counts = ", ".join(f"{kind} {count:,}" for kind, count in secrets.items())
-    found = many(sum(secrets.values()), "secret")
-    return f"The original text contains {found} that `palaver read` hides: {counts}. To hide them, add --redacted."
-
-
-def _ids(sources: Sequence[Source]) -> Collection[int]:
-    return {source.id for source in sources if source.id is not None}
+def _lines(sources: Sequence[Source]) -> dict[int, range]:
+    return {source.id: range(1, source.lines + 1) for source in sources if source.id is not None}
 
 
 @click.command()

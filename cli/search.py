@@ -24,6 +24,7 @@ from ..core.errors import InvalidLineRange
 from ..core.home import Home
 from ..core.memory import project_namespace
 from ..core.query import CONTEXT_MAX, PER_SESSION, Filters, Query
+from ..core.reports import many
 from ..core.text import similar_names
 from ..observe.commands.known_fixes import known_fixes
 from ..observe.commands.project_commands import known_tasks, project_commands
@@ -359,6 +360,8 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
             output = raw_output()
             for part in parts:
                 output.writelines(layers.read_raw(*part))
+            if secrets := layers.secrets_in(parts):
+                print_message(secrets_sentence(secrets, "leave out --raw"))
             return
         excerpts = layers.read_parts(parts[:1] if as_json else parts, budget=budget)
     if as_json:
@@ -378,6 +381,15 @@ def open_layers(home: Home | None = None) -> ArchiveSearch:
     home = home or Home.find()
     refuse_demo_only(home, "search WORDS")
     return ArchiveSearch(home, Config.read(home.config).model)
+
+
+def secrets_sentence(secrets: dict[str, int], remedy: str) -> str:
+    """Return a sentence about the secrets in original text. `remedy` is the change of the command that hides them."""
+    if not secrets:
+        return "No secret was recognised in the original text."
+    counts = ", ".join(f"{kind} {count:,}" for kind, count in secrets.items())
+    total = many(sum(secrets.values()), "secret")
+    return f"The original text contains {total} that `palaver read` hides: {counts}. To hide them, {remedy}."
 
 
 def _line_range(text: str) -> tuple[int, int | None]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..archiver.copies.exporter import encodable
 from ..archiver.copies.raw_copy import RawArchive
+from ..archiver.reading.parsing import kinds_in_sources
 from ..archiver.store import Store
 from ..archiver.store.session_table import similar_sessions
 from ..core import ids
@@ -309,6 +310,12 @@ class ArchiveSearch(Closing):
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
         """Return the archived lines as raw bytes. Raises the same errors as `read`."""
         return self._reader.raw(path, start_line, end_line)
+
+    def secrets_in(self, parts: Sequence[Part]) -> dict[str, int]:
+        """Return the number of secrets that are redacted from parts of sessions, by kind."""
+        sources = [(self._store.sources.by_archived(path), first, last) for path, first, last in parts]
+        lines = {one.id: range(first, (last or one.lines) + 1) for one, first, last in sources if one and one.id}
+        return kinds_in_sources(self._store, lines)
 
     def close(self) -> None:
         """Close the store."""

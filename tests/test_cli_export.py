@@ -38,6 +38,7 @@ def _archived(tmp_path: Path) -> None:
         }
         for number in range(2)
     ]
+    rows.append({**rows[0], "uuid": "u2", "message": {"role": "user", "content": "Thank you."}})
     (folder / f"{SESSION}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert palaver("archive", str(tmp_path / "projects")).exit_code == 0
 
@@ -51,6 +52,14 @@ def test_an_export_names_the_secrets_that_it_writes(tmp_path: Path) -> None:
     assert "contains 1 secret" in one.stderr
     found = json.loads(palaver("export", SESSION, str(tmp_path / "one"), "--json").stdout)
     assert found["secrets"] == {"private-key": 1}
+
+
+def test_raw_lines_name_the_secrets_that_they_contain() -> None:
+    """`palaver read --raw` prints original lines, and counts the secrets of these lines on standard error."""
+    raw = palaver("read", SESSION, "1", "--raw")
+    assert KEY.splitlines()[1] in raw.stdout
+    assert "contains 1 secret that `palaver read` hides: private-key 1. To hide them, leave out --raw." in raw.stderr
+    assert palaver("read", SESSION, "3", "--raw").stderr == ""
 
 
 def test_a_redacted_export_contains_what_read_shows(tmp_path: Path) -> None:

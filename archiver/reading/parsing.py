@@ -7,7 +7,7 @@
 
 import io
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path, PurePath
@@ -353,16 +353,17 @@ def secrets_in(store: Store) -> Secrets:
     return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), by_memory)
 
 
-def kinds_in_sources(store: Store, sources: Collection[int]) -> dict[str, int]:
-    """Return the number of secrets that were redacted from the text of some sources, by kind, the most frequent first.
+def kinds_in_sources(store: Store, sources: Mapping[int, range]) -> dict[str, int]:
+    """Return the number of secrets that were redacted from these lines of sources, by kind, the most frequent first.
 
-    Equal secrets count once.
+    Equal secrets count once. Secrets in the omitted middle of long tool output are not counted.
     """
     found = {
         finding
         for source, exchange in store.exchanges.containing("[secret:")
         if source in sources
         for turn in exchange.turns
+        if turn.line in sources[source]
         for finding in placeholders_in(turn.text)
     }
     return _counts_by_kind(sorted(found, key=str))
