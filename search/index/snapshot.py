@@ -87,11 +87,12 @@ class Snapshot:
         if last != self._seq:
             self._follow(last)
 
-    def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
+    def resolve(self, query: AnalyzedQuery, size: int | None = None) -> AnalyzedQuery:
         """Return the query with the attributes that depend on the index, such as spelling corrections.
 
         A name that occurs in the index becomes a phrase. If few entries contain the terms, unknown words are corrected.
-        The whole index is used, regardless of the filters of the search.
+        The whole index is used, regardless of the filters of the search. `size` is the number of entries that can
+        match, by default of the whole index.
         """
         if query.name and any(index.contains_phrase(query.name) for index in self._texts):
             query = replace(query, phrases=(query.name,))
@@ -101,7 +102,7 @@ class Snapshot:
             query = query.corrected([near for word in query.words if (near := self.correction(word))])
             entries = {term: self.entries_with(term) for term in terms(query.text)}
         unknown = [term for term, count in entries.items() if not count]
-        weight = min(1.0, sum(map(len, self._texts)) / _LARGE)
+        weight = min(1.0, (sum(map(len, self._texts)) if size is None else size) / _LARGE)
         long = len(query.text.split()) >= SENTENCE or query.prefixes
         return replace(
             query,

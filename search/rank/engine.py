@@ -295,9 +295,25 @@ class Engine:
     The model is loaded by the first query that needs it. If the model is unavailable, only text search works.
     """
 
-    def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
-        """Open the index. With `dated`, time expressions in queries, such as "yesterday", become date ranges."""
-        self._store, self._dated = store, dated
+    def __init__(
+        self,
+        store: Store,
+        generations: Generations,
+        embedder: Embedder,
+        *,
+        dated: bool = True,
+        size: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Open the index.
+
+        Args:
+            store: The store whose index is searched.
+            generations: The generations of the index.
+            embedder: Model for queries.
+            dated: True if time expressions in queries, such as "yesterday", become date ranges.
+            size: Function that returns the number of entries that can match, or None for the whole index.
+        """
+        self._store, self._dated, self._size = store, dated, size
         self.snapshot = Snapshot(store, generations, embedder)
         """View of the archive at the time of the last search."""
         self.embeddings = QueryEmbeddings(self.snapshot, embedder)
@@ -457,7 +473,7 @@ class Engine:
         if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_date_filter(each))):
             analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
         analyzed = self.with_known_phrases(analyzed)
-        return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
+        return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed, self._size())
 
     def _results(
         self, wordings: Sequence[AnalyzedQuery], mode: Mode, filters: Filters, depth: int

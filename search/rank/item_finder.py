@@ -91,7 +91,11 @@ class _ItemFinder:
     def _engine(self) -> Engine:
         from .engine import Engine
 
-        return Engine(self._store, self._generations, self._embedder, dated=False)
+        return Engine(self._store, self._generations, self._embedder, dated=False, size=self._size)
+
+    def _size(self) -> int | None:
+        """Return the number of items that can match, or None for all entries of the index."""
+        return None
 
     @property
     def cache_stats(self) -> CacheStats:
@@ -148,7 +152,13 @@ class DocumentFinder(_ItemFinder):
 
 
 class MemoryFinder(_ItemFinder):
-    """Search in memories."""
+    """Search in memories.
+
+    The relevance threshold depends on the number of memories, and not on that of the exchanges in the same index.
+    """
+
+    def _size(self) -> int:
+        return self._store.memories.count(MemoryFilter())
 
     def find(
         self,

@@ -10,11 +10,14 @@ from typing import Any
 import orjson
 import pytest
 
+from palaver.archiver.redaction import Redactor
 from palaver.core.memory import Memory, MemoryFilter
+from palaver.observe.memory import MemoryCore
 from palaver.search.index.vector_index import stored
 from palaver.search.model.embedder import load
 
-from .memory_harness import Harness
+from ...search.history import History, Said
+from .memory_harness import KEY, Harness
 from .test_rule_judge import pairs
 
 QUESTIONS = orjson.loads(Path(__file__).with_name("recalls.json").read_bytes())
@@ -57,6 +60,17 @@ def test_paraphrases_recall_their_memory(stated: Harness) -> None:
     recalled = [query for query, meant in FOUND.items() if set(meant) & set(found(stated, query))]
 
     assert len(recalled) >= 0.9 * len(FOUND)
+
+
+def test_archived_conversations_do_not_hide_a_memory(tmp_path: Path) -> None:
+    """The relevance threshold of a memory does not depend on the number of archived conversations."""
+    history = History(tmp_path, load())
+    history.say("kiln", *(Said(f"Fire the kiln to {number} degrees") for number in range(1_000)))
+    core = MemoryCore(history.store, history.generations, history.embedder, Redactor(KEY))
+    core.remember(Memory("Prefer plain sqlite3 over an ORM", "preference"))
+
+    assert core.recall("how do we talk to the database")
+    assert core.recall("best pizza in town") == []
 
 
 def test_a_memory_below_the_threshold_is_among_the_nearest(stated: Harness) -> None:
