@@ -26,7 +26,7 @@ from ..core.memory import project_namespace
 from ..core.query import CONTEXT_MAX, PER_SESSION, Filters, Query
 from ..core.reports import many
 from ..core.text import similar_names
-from ..observe.commands.known_fixes import known_fixes
+from ..observe.commands.known_fixes import closest_passages, known_fixes
 from ..observe.commands.project_commands import known_tasks, project_commands
 from ..search.archive_search import ArchiveSearch
 from ..search.code_search import CodeSearch
@@ -527,8 +527,8 @@ _limit = click.option(
 def fix(error: Sequence[str], *, project: str | None, limit: int, as_json: bool) -> None:
     """Show what was run or edited after a command failed with ERROR.
 
-    ERROR is text from the output of the failed command. The fix of most sessions comes first, then the newest. Pass
-    the IDs to `palaver show` or `palaver read`.
+    ERROR is text from the output of the failed command. The fix of most sessions comes first, then the newest. Without
+    a fix, the closest passages of the conversations are listed. Pass the IDs to `palaver show` or `palaver read`.
     """
     print_fixes(" ".join(error), [project] if project else [], limit, as_json=as_json)
 
@@ -559,11 +559,15 @@ def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: boo
     with Store.of(home) as store, ArchiveSearch(home, Config.read(home.config).model) as layers:
         names = _known(store, projects)
         fixes = known_fixes(layers, store, error, names)
-    shown = fixes[:limit]
+        passages = None if fixes else closest_passages(layers, error, names)
+    shown, near = fixes[:limit], passages.hits if passages else ()
     if as_json:
-        print_json({"fixes": shown, "total": len(fixes)})
-    else:
-        print_page(renderer().render("fix", fixes=shown, total=len(fixes), scope=_scope(projects)))
+        nearest = [{"id": hit.id, "title": hit.title} for hit in near]
+        print_json({"fixes": shown, "total": len(fixes), "nearest": nearest})
+        return
+    page = renderer()
+    text = page.render("fix", fixes=shown, total=len(fixes), scope=_scope(projects), near=near)
+    print_page(text + (page.search(passages) if passages and near else ""))
 
 
 def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: bool) -> None:

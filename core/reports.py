@@ -123,6 +123,7 @@ class KnownFix(Struct, frozen=True):
         worked: Command that repaired the failure. Empty for `EDIT`.
         files: Files that were edited.
         sessions: Number of sessions with this fix.
+        exact: True if `error` contains every word of the error that was searched, also IDs such as that of a commit.
     """
 
     id: str
@@ -134,6 +135,7 @@ class KnownFix(Struct, frozen=True):
     worked: str = ""
     files: tuple[str, ...] = ()
     sessions: int = 1
+    exact: bool = True
 
 
 class ProjectCommand(Struct, frozen=True):

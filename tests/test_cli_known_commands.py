@@ -47,6 +47,30 @@ def test_fix_shows_what_repaired_an_error(shell: ShellHistory) -> None:
     assert found["id"] in palaver("show", found["id"]).stdout
 
 
+def test_an_error_of_another_commit_is_marked_as_similar(shell: ShellHistory) -> None:
+    """A fix of an error that differs in one word, such as the ID of a commit, is listed as that of a similar error."""
+    edit = ("/home/demo/shop/cart.py", "ok", False)
+    shell.session(("make port", "error: could not apply a1b2c3d", True), edit, ("make port", "ok", False))
+    shell.archive()
+
+    assert "1 session: " in palaver("fix", "could not apply a1b2c3d").stdout
+    assert "1 session, similar error: " in palaver("fix", "could not apply 5e5e5e5").stdout
+
+
+def test_an_error_without_a_fix_lists_the_closest_passages(shell: ShellHistory) -> None:
+    """An error that the user pasted, or whose command was not repaired, is searched in the conversations."""
+    asked = "The release stops with: the ledger is in a dirty state. Ignore the folder of the agent."
+    name = shell.session(("ls", "ledger.toml", False), asked=asked)
+    shell.archive()
+
+    page = palaver("fix", "the ledger is in a dirty state").stdout
+
+    assert page.startswith("No repair of this error is archived.\nClosest passages:\n")
+    near = answer("fix", "the ledger is in a dirty state")["nearest"]
+    assert near[0]["id"] in page
+    assert name[:4] in page
+
+
 def test_how_shows_the_command_of_a_task(shell: ShellHistory) -> None:
     """`how` prints the commands of a project for a task, with the numbers of runs and the last use."""
     shell.archive()
@@ -82,7 +106,7 @@ def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
 
     assert "To search the conversations: palaver search" in palaver("fix", "kernel panic").stdout
     assert "Commands are known for: test. Try `palaver how TASK`, or a word of" in palaver("how", "deploy").stdout
-    assert answer("fix", "kernel panic") == {"fixes": [], "total": 0}
+    assert answer("fix", "kernel panic") == {"fixes": [], "total": 0, "nearest": []}
     assert answer("how", "deploy") == {"commands": [], "total": 0, "tasks": ["test"]}
     error = answer("how", "test", "--project", "shopp", code=2)["error"]
     assert (error["message"], error["hint"]) == (

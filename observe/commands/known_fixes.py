@@ -22,6 +22,7 @@ from ...core import ids
 from ...core.conversation import Exchange, Kind, Milliseconds, Origin, Session, Turn
 from ...core.query import LIMIT_MAX, HitKind, Query, Role
 from ...core.reports import KnownFix, Remedy
+from ...core.results import Results
 from ...search.archive_search import SearchIndex
 from ..rules.classification import file_name, relative_path
 from ..rules.shell_commands import (
@@ -183,6 +184,8 @@ def _id(stored: StoredObservation) -> str:
     return ids.show("observation", stored.key)
 
 
+_PASSAGES: Final = 5
+"""Maximum number of entries to show for an error without a known fix."""
 PAGES: Final = 4
 """Maximum number of pages of exchanges that are searched for an error."""
 _SHARE_MIN: Final = 0.7
@@ -230,16 +233,26 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
             newest = fix if (fix.at or 0) > (newest.at or 0) else newest
             found[key] = max(share, known_share), newest, sessions | {stored.session}
     best = max((share for share, *_ in found.values()), default=0.0)
-    kept = [replace(fix, sessions=len(each)) for share, fix, each in found.values() if share > best - _SHARE_BELOW]
+    kept = [
+        replace(fix, sessions=len(each), exact=share == 1)
+        for share, fix, each in found.values()
+        if share > best - _SHARE_BELOW
+    ]
     return sorted(kept, key=lambda fix: (fix.sessions, fix.at or 0), reverse=True)
+
+
+def closest_passages(search: SearchIndex, error: str, projects: Sequence[str] = ()) -> Results:
+    """Return the entries that a search for the error finds, for an error without a known fix."""
+    results = search.find(Query.parse(_without_operators(error), limit=_PASSAGES, projects=projects), snippets=False)
+    return replace(results, cursor="")
 
 
 def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequence[str]) -> Iterator[StoredExchange]:
     """Yield the exchanges whose failed tool output is most similar to an error."""
-    text = " ".join(_OPERATORS.sub(" ", error).split())
     query = Query.parse(
-        text, mode="text", limit=LIMIT_MAX, weak=True, projects=projects, kinds=[HitKind.EXCHANGE], roles=[Role.TOOL]
-    )
+        _without_operators(error), mode="text", limit=LIMIT_MAX, weak=True, projects=projects,
+        kinds=[HitKind.EXCHANGE], roles=[Role.TOOL],
+    )  # fmt: skip
     for _ in range(PAGES):
         results = search.find(query, snippets=False)
         keys = [key for hit in results.hits if (key := ids.key(hit.id, "exchange")) is not None]
@@ -247,6 +260,11 @@ def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequenc
         if not results.cursor:
             return
         query = replace(query, cursor=results.cursor)
+
+
+def _without_operators(error: str) -> str:
+    """Return an error as a query, in which quotation marks and asterisks have no meaning."""
+    return " ".join(_OPERATORS.sub(" ", error).split())
 
 
 def _fixes(
