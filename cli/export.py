@@ -3,7 +3,6 @@
 `export` writes the agents' original files, or the text that `palaver read` shows.
 """
 
-import hashlib
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +20,17 @@ from ..core.reports import Exported
 from ..search.archive_search import ArchiveSearch
 from ..search.present.transcript_reader import TranscriptPaths
 from ..templates.render import Renderer
-from .output import as_json, not_empty, print_json, print_message, print_page, progress_bars, raw_output, renderer
+from .output import (
+    as_json,
+    not_empty,
+    print_json,
+    print_message,
+    print_page,
+    progress_bars,
+    raw_output,
+    renderer,
+    without_marks,
+)
 from .search import open_layers, secrets_sentence
 
 _UNLIMITED = 1 << 40
@@ -109,16 +118,10 @@ def _print(source: Source, exporter: Exporter, store: Store, home: Home, *, reda
 
 
 def _page(home: Home, layers: ArchiveSearch, source: Source) -> str:
-    """Return the whole conversation of a source as `palaver read` shows it.
-
-    The markers around archived text have a number that the text cannot predict, and that is the same in each export.
-    """
-    digest = hashlib.blake2b(source.archived.encode(errors="replace"), key=home.key()).hexdigest()
-    pages = Renderer(
-        home.templates, at_shell=True, budget=_UNLIMITED, new_nonce=lambda: f"{int(digest, 16) % 10**8:08d}"
-    )
+    """Return the whole conversation of a source as `palaver read` shows it to a user."""
+    pages = Renderer(home.templates, at_shell=True, budget=_UNLIMITED)
     try:
-        return pages.read(layers.read(source.archived, budget=_UNLIMITED))
+        return without_marks(pages.read(layers.read(source.archived, budget=_UNLIMITED)))
     except SourceUnreadable:
         raise
     except PalaverError as problem:

@@ -192,9 +192,14 @@ def print_page(page: str) -> None:
             click.echo_via_pager(shown)
 
 
+def without_marks(page: str) -> str:
+    """Return a page without the markers and escapes that tell an agent which text is archived."""
+    return _MARKER.sub("", page).replace("&lt;", "<").replace("&#91;", "[")
+
+
 def styled(page: str) -> str:
     """Return a page with terminal styles instead of Markdown. If NO_COLOR is set, omit all styles (no-color.org)."""
-    rows = "\n".join(map(_styled_row, _MARKER.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
+    rows = "\n".join(map(_styled_row, without_marks(page).split("\n")))
     return STYLE.sub("", rows) if os.environ.get("NO_COLOR") else rows
 
 

@@ -38,7 +38,7 @@ def _archived(tmp_path: Path) -> None:
         }
         for number in range(2)
     ]
-    rows.append({**rows[0], "uuid": "u2", "message": {"role": "user", "content": "Thank you."}})
+    rows.append({**rows[0], "uuid": "u2", "message": {"role": "user", "content": "Thank you. <planning_context>"}})
     (folder / f"{SESSION}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert palaver("archive", str(tmp_path / "projects")).exit_code == 0
 
@@ -72,7 +72,9 @@ def test_a_redacted_export_contains_what_read_shows(tmp_path: Path) -> None:
     assert "PRIVATE KEY" not in text
     assert text.count("[secret:private-key:") >= 2
     shown = palaver("read", SESSION).stdout
-    assert text.splitlines()[1:8] == shown.splitlines()[1:8]
+    assert text.splitlines()[:7] == shown.splitlines()[1:8]
+    assert "<planning_context>" in text
+    assert "recalled" not in text
 
     again = json.loads(palaver("export", "--all", str(out), "--redacted", "--json").stdout)
     assert (again["present"], again["problems"], again["secrets"]) == (1, [], None)
