@@ -36,6 +36,7 @@ _WORDS: Final = 6
 """Maximum number of words in the suggested query."""
 _WORD: Final = re.compile(r"\w+")
 """Pattern for words without shell metacharacters."""
+_CLAUSE_END: Final = re.compile(r"[.,;:!?…](?=\s|$)|[][(){}<>\"“”\n]| [-–—] ")
 
 
 @click.command()
@@ -83,16 +84,16 @@ def _is_empty(home: Home) -> bool:
 
 
 def _suggested_query(home: Home) -> str:
-    """Return the first words of the newest title as a quoted search.
+    """Return the first words of the newest title that begins with a clause of several words, as a quoted search.
 
-    The result is empty if no title has several words.
+    Words of two clauses would be a query that nobody means. The result is empty if there is no such title.
     """
     from ..archiver.store import Store
 
     with Store.of(home) as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
     for session in sessions:
-        words: list[str] = _WORD.findall(session.title)
+        words: list[str] = _WORD.findall(_CLAUSE_END.split(session.title, maxsplit=1)[0])
         if len(words) > 1:
             return f'"{" ".join(words[:_WORDS])}"'
     return ""

@@ -30,6 +30,7 @@ from palaver.core.results import TranscriptExcerpt
 from palaver.core.tokens import count
 
 from . import demo
+from .archiver.formats.claude_code.claude_lines import jsonl, user
 from .commands import EVERY, LEAVES, PLAIN, unmarked
 from .upgrade import outdate
 
@@ -1147,3 +1148,13 @@ def test_the_suggested_query_has_results(home: Path) -> None:
     assert "WORDS" not in command
     words = shlex.split(command.partition(" search ")[2])
     assert answer("search", *words)["results"]
+
+
+def test_the_suggested_query_is_from_one_clause(home: Path) -> None:
+    """`up` joins no words across sentences, and suggests no word from a sentence with a secret."""
+    path = home / ".claude" / "projects" / "-code-kiln" / "1f2e3d4c-0000-4000-8000-000000000001.jsonl"
+    path.parent.mkdir(parents=True)
+    prompt = f"The kiln deploy fails. Use this token {'ghp_' + 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}."
+    path.write_bytes(jsonl([user(prompt, uuid="u1", cwd="/code/kiln")]))
+
+    assert 'search "The kiln deploy fails"\n' in palaver("up").stdout

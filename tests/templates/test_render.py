@@ -317,7 +317,7 @@ def test_next_steps_fit_the_archive() -> None:
     tried = RENDERER.render("next_steps", command="PALAVER_HOME=/x palaver", about="", own="palaver", model="")
 
     assert '\n  palaver search "the newest"\n' in real
-    assert "\n  PALAVER_HOME=/x palaver search WORDS\n" in tried
+    assert '\n  PALAVER_HOME=/x palaver search "what did we decide"\n' in tried
     assert "\n  palaver install\n" in real
     assert "\n  PALAVER_HOME=/x palaver install\n" in tried
     assert ("archive FOLDER" in real, tried.endswith("\n  palaver archive FOLDER\n")) == (False, True)
