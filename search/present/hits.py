@@ -177,7 +177,7 @@ class Hits:
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
-        """Return a hit with up to `count` exchanges before and after it.
+        """Return a hit and all of its exchange, with up to `count` exchanges before and after it.
 
         Raises:
             UnknownIds: The item does not exist.
@@ -193,14 +193,17 @@ class Hits:
             )
         events = [Event.unranked(near) for near in keys]
         representatives = list(self._representatives.of(events, Filters(), len(events)))
-        learned = self._store.observations.load([key]).get(key)
-        if learned is not None or key == item.exchange:
-            chosen = Representative(Event.unranked(item.exchange), learned)
-            representatives = [chosen if each.event.key == item.exchange else each for each in representatives]
+        learned = self._store.observations.of_exchange(item.exchange)
+        own = [
+            Representative(Event.unranked(item.exchange), each)
+            for each in (*([None] if key == item.exchange else ()), *learned)
+            if each is None or each.key == key or not each.summary
+        ]
+        place = [each.event.key for each in representatives].index(item.exchange)
+        representatives[place : place + 1] = own
         hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=True)
-        ours = [_public_id(each) for each in representatives if each.event.key == item.exchange]
         for anchor in hits:
-            if anchor.id in ours:
+            if anchor.id == public:
                 return Timeline(anchor.id, hits, anchor.session_id, path or anchor.path, self._outcome(item.session))
         raise UnknownIds([public])  # another process has just removed the item
 

@@ -27,11 +27,12 @@ def test_a_timeline_needs_the_id_of_an_exchange_or_observation(archive: History)
 
 
 def test_a_timeline_marks_the_requested_id(archive: History) -> None:
-    """The arrow marks the requested observation or exchange, even if another item represents the event."""
+    """The arrow marks the requested observation or exchange, among all observations of its exchange."""
     one, other = archive.learn(1, learned("The kettle leaks"), learned("The kettle is mended"))
     hits = Hits(archive.store, archive.engine())
 
     for key, public in ((one, f"obs-{one}"), (other, f"obs-{other}"), (1, "ex-1")):
         found = hits.around(public, key, 3)
         assert found.anchor == public
-        assert [hit.id for hit in found.hits] == [public, "ex-2"]
+        exchange = ["ex-1"] if key == 1 else []
+        assert [hit.id for hit in found.hits] == [*exchange, f"obs-{one}", f"obs-{other}", "ex-2"]
