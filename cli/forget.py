@@ -156,7 +156,7 @@ def _show_changed(preview: DeletionPreview, *, as_json: bool) -> None:
     if as_json:
         print_json({**to_json(preview), "done": False, "changed": True})
         return
-    click.echo("Nothing was deleted, because the token does not match the current content. The new preview:\n")
+    click.echo("Nothing was deleted, because the token confirms another preview. This is the current one:\n")
     print_page(renderer().render("forget_preview", preview=preview))
     if not preview.is_empty:
         click.echo(f"\nTo confirm, run:\n{_confirmation(preview.token)}")

@@ -386,14 +386,16 @@ def _drop_output() -> None:
 
 
 def _no_option(error: click.NoSuchOption) -> str:
-    """Return the error message for an unknown option, with similar options.
+    """Return the error message for an unknown option, with the most similar option.
 
     No option is suggested if the most similar one is irreversible, because the user probably meant that one.
     """
     similar = error.possibilities or []  # the most similar option is first
     safe = [option for option in similar if not _IRREVERSIBLE.intersection([*similar[:1], option])]
-    guessed = click.NoSuchOption(error.option_name, error.message, safe).format_message()
+    guessed = click.NoSuchOption(error.option_name, error.message, safe[:1]).format_message()
     context = error.ctx
+    if error.option_name == "--json" and context is not None and context.parent is None:
+        return "The option --json follows the command: palaver search WORDS --json"
     if safe or context is None or context.parent is None or context.parent.parent is not None:
         return guessed.removesuffix(".")
     alternative = _ALTERNATIVES.get(str(context.info_name), "").format(error.option_name)

@@ -181,7 +181,7 @@ class PathOutsideArchive(InvalidInput):
 
     def __init__(self, path: str, *, near: str = "") -> None:
         self.path = path
-        super().__init__(f"File not found: {path}", hint=f"{near}{type(self).hint}")
+        super().__init__(f"No archived file or session: {path}", hint=f"{near}{type(self).hint}")
 
 
 class InvalidLineRange(InvalidInput):

@@ -683,8 +683,8 @@ REFUSED = [
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
     ("Unknown ID: obs-999\nUse IDs from search results, such as obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
-    ("File not found: /etc/passwd\nUse an ID from search results, a path", ["read", "/etc/passwd"]),
-    ("File not found: ../palaver.db", ["read", "../palaver.db"]),
+    ("No archived file or session: /etc/passwd\nUse an ID from search results, a path", ["read", "/etc/passwd"]),
+    ("No archived file or session: ../palaver.db", ["read", "../palaver.db"]),
     ("Invalid line range: 0: the first line must be at least 1 and not after the last line", ["read", PATH, "0"]),
     ("Invalid line range: 9-4: the first line must be at least 1 and not after the last line", ["read", PATH, "9-4"]),
     ("Invalid line range: line 900 is past the last line", ["read", PATH, "900-"]),
@@ -952,7 +952,7 @@ def test_a_missing_raw_copy_is_not_an_unknown_path(built: Home, tmp_path: Path) 
 
     assert (gone.exit_code, "the raw copy is missing from the archive" in gone.stderr) == (1, True)
     assert "palaver fsck --repair" in gone.stderr
-    assert (unknown.exit_code, "File not found" in unknown.stderr) == (2, True)
+    assert (unknown.exit_code, "No archived file or session" in unknown.stderr) == (2, True)
 
 
 def test_export_restores_the_original_files(archived: Home, tmp_path: Path) -> None:

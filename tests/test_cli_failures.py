@@ -197,6 +197,15 @@ def test_only_resumable_commands_suggest_resuming(
         assert ("stopped" in output, "Run the same command again to resume" in output) == (True, goes_on)
 
 
+def test_an_unknown_option_names_the_nearest_one() -> None:
+    """A typo is corrected to one option. For --json before the command, the error says where it belongs."""
+    assert failure(palaver("search", "--limt", "3", "x", "--json"))["message"] == (
+        "No such option '--limt'. Did you mean '--limit'?"
+    )
+    before = failure(palaver("--json", "search", "x"))["message"]
+    assert before == "The option --json follows the command: palaver search WORDS --json"
+
+
 @pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--erase-no"])
 def test_options_that_delete_are_never_suggested(typed: str) -> None:
     """An unknown option of `forget` is never corrected to an option that deletes.

@@ -45,7 +45,8 @@ class Exporter:
         if not found:
             raise InvalidInput(
                 f"No archived file or session: {wanted}",
-                hint="Give a path printed by `palaver read`, the original path of the file, or a session ID.",
+                hint="Give a path printed by `palaver read`, the original path of the file, or a session ID. To export"
+                " everything: palaver export --all FOLDER",
             )
         return found
 

@@ -352,7 +352,7 @@ def test_nothing_outside_the_archive_is_reachable(raw: RawArchive, inside: Path,
     for asked in (path, f"{raw.root}/{path}"):
         with pytest.raises(PathOutsideArchive) as refused:
             raw.resolve(asked)
-        assert str(refused.value) == f"File not found: {asked}"
+        assert str(refused.value) == f"No archived file or session: {asked}"
 
 
 def test_a_missing_archive_contains_no_file(raw: RawArchive) -> None:
