@@ -402,6 +402,7 @@ class TranscriptExcerpt(Struct, frozen=True):
         next_line: First line of the next excerpt if this excerpt was truncated.
         also_in: IDs of other sessions with some of the same text.
         subagents: Archived sub-agents that tool calls of this session started, by the ID of the call.
+        is_deleted: True if no exchange is left because the user deleted requested lines.
     """
 
     path: str
@@ -424,6 +425,7 @@ class TranscriptExcerpt(Struct, frozen=True):
     next_line: int | None = None
     also_in: tuple[str, ...] = ()
     subagents: Mapping[str, tuple[StartedSubagent, ...]] = {}
+    is_deleted: bool = False
 
     def shown(self, span: Span) -> tuple[int, int]:
         """Return the first and last line that the span and this excerpt have in common."""

@@ -207,3 +207,32 @@ def test_a_session_in_two_folders_is_shown_in_order_of_time(home: Path, tmp_path
     short = palaver("read", SESSION, "--budget", "500").stdout
     assert short.count("# Title: ") == 1
     assert re.findall("Next part: palaver read .*/-code-(.*)/.* (.*)", short) == [("kiln-w", "1-"), ("kiln", "3-")]
+
+
+@pytest.fixture
+def _two_branches(home: Path, tmp_path: Path) -> None:
+    """Archive a session of two exchanges, each on another branch."""
+    path = tmp_path / "projects" / "-code-kiln" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    asked = (("Fire the kiln", "main"), ("Cool the kiln", "next"))
+    path.write_bytes(
+        jsonl([user(prompt, uuid=branch, sessionId=SESSION, gitBranch=branch) for prompt, branch in asked])
+    )
+    with Pipeline(Home(home / "palaver")) as pipeline:
+        pipeline.run(in_paths([tmp_path / "projects"]))
+
+
+@pytest.mark.usefixtures("_two_branches")
+def test_read_names_the_branches_of_the_lines_shown() -> None:
+    """The branch above a conversation is that of its exchanges, as in the details of a hit."""
+    assert "# Branch: main, next\n" in palaver("read", SESSION).stdout
+    assert "# Branch: next\n" in palaver("read", SESSION, "2").stdout
+
+
+@pytest.mark.usefixtures("_two_branches")
+def test_deleted_lines_are_said_to_be_deleted() -> None:
+    """Lines that the user deleted differ from lines without a conversation."""
+    lines = f"{SESSION}:1-1"
+    palaver("forget", lines, "--confirm", json.loads(palaver("forget", lines, "--json").stdout)["token"])
+
+    assert "These lines were deleted." in palaver("read", SESSION, "1").stdout

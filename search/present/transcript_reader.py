@@ -155,7 +155,7 @@ class TranscriptReader:
             agent=session.agent,
             project=session.project,
             cwd=session.cwd,
-            branch=session.branch,
+            branch=", ".join(dict.fromkeys(each.branch for each in exchanges if each.branch)) or session.branch,
             version=session.version,
             title=SessionNames(self._store).title(source.session) if source.session else session.title,
             pull_request=session.links.get(Fact.PULL_REQUEST, ""),
@@ -168,6 +168,7 @@ class TranscriptReader:
             next_line=next_line,
             also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
             subagents=Subagents(self._store).of_calls(source, session, exchanges),
+            is_deleted=not exchanges and not self._deleted_lines(excerpt).isdisjoint(range(start, last + 1)),
         )
 
     def read_parts(self, parts: Iterable[Part], budget: int = 0) -> list[TranscriptExcerpt]:
