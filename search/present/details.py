@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.exporter import encodable
+from ...archiver.formats.json_values import is_media_label
 from ...archiver.formats.resume_commands import resume_line
 from ...archiver.lines import heading_of, one_line, plan_in
 from ...archiver.reading.exchanges import read_written_lines
@@ -195,9 +196,9 @@ def exchange_observation(exchange: Exchange) -> Observation:
 
 
 def _title_of(text: str) -> str:
-    """Return the beginning of a prompt or an answer as a title, cut at a clause if possible."""
-    whole = one_line(text)
-    return whole if len(whole) <= TITLE_MAX else shorten(whole, TITLE_MAX) or one_line(text, TITLE_MAX)
+    """Return the beginning of a prompt or an answer without pictures as a title, cut at a clause if possible."""
+    whole = one_line("\n".join(row for row in text.split("\n") if not is_media_label(row))) or one_line(text)
+    return whole if len(whole) <= TITLE_MAX else shorten(whole, TITLE_MAX) or one_line(whole, TITLE_MAX)
 
 
 def _chunk_title(stored: StoredChunk) -> str:

@@ -122,7 +122,12 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ("search_facts", lambda: RENDERER.search(results(*HITS[:2]), facts=True)),
         ("search_conversations", lambda: RENDERER.search(results(*HITS[:2], query=SEVERAL))),
         ("search_none", lambda: RENDERER.search(results())),
-        ("search_weak", lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation((hit(1),))))),
+        (
+            "search_weak",
+            lambda: RENDERER.search(
+                replace(results(), explanation=ZeroResultExplanation((replace(hit(1), short_session_id="0b6f"),)))
+            ),
+        ),
         (
             "search_reword",
             lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation((hit(1),), reword=True))),

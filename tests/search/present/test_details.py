@@ -28,6 +28,8 @@ from ..history import History, Said, learned
         ),
         ("Implement the following plan: mend it", "Implement the following plan: mend it"),
         ("# Kettles\n\nThey leak.", "# Kettles They leak."),
+        ("[image/png, 7 KB]\nCould it be the kettle?", "Could it be the kettle?"),
+        ("[image/png, 7 KB]", "[image/png, 7 KB]"),
         ("word " * 40, "word " * 17 + "word…"),
     ],
 )
