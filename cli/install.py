@@ -22,7 +22,7 @@ import click
 from msgspec import Struct
 
 from .. import agents
-from ..agents.clients.client_setup import ConfigChange, apply, plan, plan_removal, snippet
+from ..agents.clients.client_setup import ConfigChange, apply, plan, plan_removal, same_start, snippet
 from ..agents.clients.client_table import CLIENTS, Client, ServerEntry, docker_server, find_client, own_server
 from ..agents.clients.companion_files import SKILL_FILES, CompanionFile, hook_file, plan_file, plan_file_removal
 from ..agents.clients.hook_setup import HOOK_CLIENTS, has_claude_plugin, hooks_text, plan_hooks, plan_hooks_removal
@@ -279,7 +279,7 @@ def _of(client: Client, text: str, name: str, title: str = "") -> _Text:
 
 
 _ROW: Final = 160
-"""Maximum characters of a row of a diff."""
+"""Maximum characters of a row of a diff that is shown completely."""
 _SERVICE: Final = "service"
 _TEXTS: Final = ("generic", "docker")
 """Arguments for which the command prints text to copy, instead of changing a file."""
@@ -496,8 +496,21 @@ def _diff(change: ConfigChange) -> list[str]:
         sign = "-" if change.after is None else "+"
         return [f"{sign} {len(content.splitlines())} lines"]
     redactor = Redactor(secrets.token_bytes(32))
-    rows = (redactor.redact(clean(row[: 10 * _ROW])).text for row in change.diff)
-    return [row if len(row) <= _ROW else f"{row[: _ROW - 1]}…" for row in rows]
+    return [redactor.redact(clean(row[: 10 * _ROW])).text for row in _changed_parts(change.diff)]
+
+
+def _changed_parts(diff: Sequence[str]) -> Sequence[str]:
+    """Return the rows of a diff. If one long row replaces another one, only the changed part is kept.
+
+    A file without line breaks is one row, and the entry to approve is in its middle.
+    """
+    if len(diff) != 2 or max(map(len, diff)) <= _ROW:
+        return diff
+    old, new = (row[1:] for row in diff)
+    start = same_start(old, new)
+    end = same_start(old[start:][::-1], new[start:][::-1])
+    parts = (("-", old[start : len(old) - end]), ("+", new[start : len(new) - end]))
+    return [f"{sign}…{part}…" for sign, part in parts if part]
 
 
 def _answer(steps: Sequence[_Step], service: _ServiceStep | None, *, remove: bool, yes: bool) -> tuple[bool, bool]:

@@ -196,9 +196,19 @@ def test_secrets_beside_the_entry_are_not_shown(cursor: Path) -> None:
     shown, reply = install("cursor"), answer("cursor")
 
     assert key not in shown.stdout + json.dumps(reply)
-    assert any(row.startswith("-") for row in reply["clients"][0]["diff"])
+    assert any(row.startswith("+") for row in reply["clients"][0]["diff"])
     install("cursor", "--yes")
     assert key in cursor.read_text()
+
+
+def test_the_entry_in_a_file_of_one_row_is_shown_whole(cursor: Path) -> None:
+    """Of a file without line breaks, only the entry to approve is shown, and it is not cut."""
+    cursor.write_text(json.dumps({"theme": "dark " * 60, "mcpServers": {"a": {"command": "x"}}, "end": "e" * 200}))
+    page = install("cursor").stdout
+
+    assert re.search(r'\+….*"palaver": \{.*"args": \[.*"mcp"\]', page)
+    assert "dark" not in page
+    assert "eee" not in page
 
 
 def test_a_client_that_rewrites_its_file_is_connected(cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:

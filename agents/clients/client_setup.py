@@ -157,9 +157,9 @@ class ConfigChange(Struct, frozen=True):
     def diff(self) -> list[str]:
         """Changed rows, each after `-` or `+`. Unchanged rows are omitted, because they can contain API keys."""
         old, new = ((content or b"").decode().splitlines() for content in (self.before, self.after))
-        start = _same_rows(old, new)
+        start = same_start(old, new)
         old, new = old[start:][::-1], new[start:][::-1]
-        end = _same_rows(old, new)
+        end = same_start(old, new)
         rows = list(difflib.unified_diff(old[end:][::-1], new[end:][::-1], lineterm="", n=0))[2:]
         return [row for row in rows if not row.startswith("@@")]
 
@@ -287,8 +287,11 @@ def _yaml_removal(client: Client) -> ConfigChange:
     return ConfigChange(client, client.path, "absent", before, before)
 
 
-def _same_rows(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return the number of equal rows at the start. The caller skips them, because difflib is slow for large files."""
+def same_start(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return the number of equal rows, or characters of two rows, at the start.
+
+    `diff` skips these rows, because difflib is slow for large files.
+    """
     rows = enumerate(zip(old, new, strict=False))
     return next((index for index, (one, other) in rows if one != other), min(len(old), len(new)))
 
