@@ -87,8 +87,8 @@ def build_card(
     labelled[NoteLabel.OUTCOME] = [each for each in labelled[NoteLabel.OUTCOME] if each not in (*causes, *pitfalls)]
     told = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
     only = [text for part in parts for text in (part.title, part.narrative, *part.facts)] if len(parts) == 1 else []
-    repeats = only and all(any(repeats(text, stated) for stated in only) for text in told)
-    if not title or repeats or not (told or parts):
+    is_repeated = only and all(any(repeats(text, stated) for stated in only) for text in told)
+    if not title or is_repeated or not (told or parts):
         return None
     facts = [(f"{label}: {text}", evidence) for label, stated in labelled.items() for text, evidence in stated]
     if failed := failed_end([note for note in notes if note.label is NoteLabel.OPEN]):
