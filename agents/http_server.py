@@ -5,41 +5,28 @@ Three checks protect the archive from web pages and other users:
 - The server listens on the loopback address only.
 - The headers Host and Origin must name this address, so a page that rebinds its DNS name is refused.
 - Every request needs the bearer token, which is stored in a file.
-
-A connection is closed if the headers of a request stay incomplete for too long. Without this limit, a program on this
-machine could keep any number of connections open without a token.
 """
 
-import asyncio
 import fcntl
 import hmac
 import os
 import secrets
 import stat
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import suppress
 from errno import EINVAL
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
-import h11
 from mcp.server.transport_security import TransportSecuritySettings
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..core.errors import ConfigInvalid
 from ..core.home import Home
 from ..core.resources import sync
-from .loopback_server import ADDRESS, listening, serve_app
+from .loopback_server import ADDRESS, VIEWER_PATH, App, Message, Receive, Send, listening, serve_app
 from .server import build, log_to_stderr
 from .toolset import ServedTools, ServerConfig
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-VIEWER_PATH: Final = "/view"
-"""Path of the viewer, which has a gate of its own."""
 _BYTES: Final = 32
 _SHORTEST: Final = 32
 """Minimum number of characters of a token in the file. A shorter one is replaced."""
@@ -185,40 +172,3 @@ def _with_viewer(tools: App, viewer: App) -> App:
         await (viewer if is_page else tools)(scope, receive, send)
 
     return serve
-
-
-HEADER_SECONDS: Final = 10.0
-"""Maximum seconds for the headers of a request. The body has no limit, because it needs a token."""
-
-
-class TimedProtocol(H11Protocol):
-    """Protocol of one connection."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the time limit of the first request."""
-        super().connection_made(cast("asyncio.Transport", transport))
-        self._start()
-
-    def data_received(self, data: bytes) -> None:
-        """Process data. Start the time limit of a request with its first byte, and stop it with its last header."""
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._start()
-        else:
-            self._stop()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time limit."""
-        self._stop()
-        super().connection_lost(exc)
-
-    def _start(self) -> None:
-        if self._timer is None:
-            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

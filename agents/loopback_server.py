@@ -1,17 +1,30 @@
-"""HTTP server on the loopback address, which MCP clients and the viewer use."""
+"""HTTP server on the loopback address, which MCP clients and the viewer use.
 
+A connection is closed if the headers of a request stay incomplete for too long. Without this limit, a program on this
+machine could keep any number of connections open without a token.
+"""
+
+import asyncio
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from contextlib import contextmanager
 from errno import EADDRINUSE
-from typing import Final
+from typing import Any, Final, cast
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..core.errors import InvalidInput
-from .http_server import App, TimedProtocol
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 ADDRESS: Final = "127.0.0.1"
+VIEWER_PATH: Final = "/view"
+"""Path of the viewer, which has a gate of its own."""
 
 
 def listening(port: int, command: str) -> socket.socket:
@@ -53,3 +66,40 @@ class _HttpServer(uvicorn.Server):
     def capture_signals(self) -> Generator[None]:
         """Install no signal handlers."""
         yield
+
+
+HEADER_SECONDS: Final = 10.0
+"""Maximum seconds for the headers of a request. The body has no limit, because it needs a token."""
+
+
+class TimedProtocol(H11Protocol):
+    """Protocol of one connection."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the time limit of the first request."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._start()
+
+    def data_received(self, data: bytes) -> None:
+        """Process data. Start the time limit of a request with its first byte, and stop it with its last header."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._start()
+        else:
+            self._stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time limit."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _start(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from palaver.agents.http_server import App, Message
+from palaver.agents.loopback_server import App, Message
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.home import Home

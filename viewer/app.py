@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from ..agents.http_server import App
+from ..agents.loopback_server import App
 from ..observe.archive import Archive
 from .gate import BASE, Access, Gate
 from .pages import FOLDER, Pages, failed, not_found

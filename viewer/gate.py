@@ -13,7 +13,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs, quote
 
-from ..agents.http_server import VIEWER_PATH, App, Message, Receive, Send
+from ..agents.loopback_server import VIEWER_PATH, App, Message, Receive, Send
 
 BASE: Final = VIEWER_PATH
 """Path below which all pages are served."""

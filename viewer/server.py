@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from ..agents.http_server import App
-from ..agents.loopback_server import ADDRESS, listening, serve_app
+from ..agents.loopback_server import ADDRESS, App, listening, serve_app
 from ..observe.archive import Archive
 from .app import viewer_app
 from .gate import Access

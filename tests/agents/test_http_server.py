@@ -26,7 +26,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged
 from mcp_types import ResourceListChangedNotification, TextContent
 
-from palaver.agents.http_server import BearerGate, Message, load_token
+from palaver.agents.http_server import BearerGate, load_token
+from palaver.agents.loopback_server import Message
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import ConfigInvalid
 from palaver.core.home import Home

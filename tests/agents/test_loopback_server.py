@@ -7,8 +7,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from palaver.agents import http_server
-from palaver.agents.http_server import Message, Receive, Send, TimedProtocol
+from palaver.agents import loopback_server
+from palaver.agents.loopback_server import Message, Receive, Send, TimedProtocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SLOW = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n12"
@@ -56,6 +56,6 @@ def test_only_incomplete_headers_are_limited(
     monkeypatch: pytest.MonkeyPatch, pieces: tuple[bytes, ...], closed: bool
 ) -> None:
     """The limit begins with the connection or the first byte of a request. Bodies and pauses are not limited."""
-    monkeypatch.setattr(http_server, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(loopback_server, "HEADER_SECONDS", 0.2)
     reply = asyncio.run(received(*pieces, pause=0.02))
     assert (reply is not None) is closed
