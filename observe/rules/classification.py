@@ -36,16 +36,22 @@ from .statements import Heading
 
 _PREFIX = re.compile(r"(\w+)(?:\([^)]{0,40}\))?!?:\s")
 _PREFIXES = {
-    prefix: kind
-    for kind, prefixes in {
-        ObservationType.FEATURE: "feat feature",
-        ObservationType.BUG_FIX: "fix bugfix hotfix",
-        ObservationType.REFACTOR: "refactor perf style",
-        ObservationType.TEST: "test tests",
-        ObservationType.CONFIG: "build ci chore config",
-        ObservationType.GENERAL: "docs doc",
-    }.items()
-    for prefix in prefixes.split()
+    "feat": ObservationType.FEATURE,
+    "feature": ObservationType.FEATURE,
+    "fix": ObservationType.BUG_FIX,
+    "bugfix": ObservationType.BUG_FIX,
+    "hotfix": ObservationType.BUG_FIX,
+    "refactor": ObservationType.REFACTOR,
+    "perf": ObservationType.REFACTOR,
+    "style": ObservationType.REFACTOR,
+    "test": ObservationType.TEST,
+    "tests": ObservationType.TEST,
+    "build": ObservationType.CONFIG,
+    "ci": ObservationType.CONFIG,
+    "chore": ObservationType.CONFIG,
+    "config": ObservationType.CONFIG,
+    "docs": ObservationType.GENERAL,
+    "doc": ObservationType.GENERAL,
 }
 _VERBS = {
     kind: phrases(f"classification.{kind.name.lower()}")
@@ -61,24 +67,35 @@ _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, Observ
 _COMPLAINT = phrases("classification.complaint")
 _REPAIR = phrases("classification.repair")
 _DIAGNOSIS = phrases("classification.diagnosis")
-_FILES = {
-    ObservationType.TEST: re.compile(
-        r"(?:^|/)(?:tests?|__tests__|spec|e2e|fixtures)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$|_test\.\w+$",
-        re.IGNORECASE,
+_FILES = (
+    (
+        ObservationType.TEST,
+        7,
+        re.compile(
+            r"(?:^|/)(?:tests?|__tests__|spec|e2e|fixtures)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$|_test\.\w+$",
+            re.IGNORECASE,
+        ),
     ),
-    ObservationType.CONFIG: re.compile(
-        r"""(?:^|/)(?:package(?:-lock)?\.json|[tj]sconfig[^/]*\.json|biome\.jsonc?|settings(?:\.local)?\.json|\.mcp\.json
+    (
+        ObservationType.CONFIG,
+        7,
+        re.compile(
+            r"""(?:^|/)(?:package(?:-lock)?\.json|[tj]sconfig[^/]*\.json|biome\.jsonc?|settings(?:\.local)?\.json|\.mcp\.json
             |[^/]+\.(?:toml|ya?ml|ini|cfg|conf|plist|lock|env|properties)|[^/]+\.config\.\w+|\.?\w+rc(?:\.\w+)?|\.env[^/]*
             |\.git(?:ignore|attributes)|\.husky/[^/]+|Dockerfile[^/]*|Makefile|justfile|CMakeLists\.txt|requirements[^/]*\.txt
             |go\.(?:mod|sum)|\.(?:github|husky|vscode|idea|circleci|entire)/.*\.json)$""",
-        re.IGNORECASE | re.VERBOSE,
+            re.IGNORECASE | re.VERBOSE,
+        ),
     ),
-    ObservationType.GENERAL: re.compile(
-        r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|\.(?:mdx?|rst|adoc)$|(?:^|/)docs?/.*\.txt$",
-        re.IGNORECASE,
+    (
+        ObservationType.GENERAL,
+        7,
+        re.compile(
+            r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|\.(?:mdx?|rst|adoc)$|(?:^|/)docs?/.*\.txt$",
+            re.IGNORECASE,
+        ),
     ),
-}
-"""Patterns for the files of types. An observation has the type if all its changed files match."""
+)
 
 
 class TypeSignals(Struct, frozen=True):
@@ -125,9 +142,9 @@ def _weigh_title(title: str, weights: Counter[ObservationType], *, changed: bool
 
 
 def _weigh_files(writes: Sequence[str], weights: Counter[ObservationType]) -> None:
-    for kind, pattern in _FILES.items():
-        if writes and all(map(pattern.search, writes)):
-            weights[kind] += _SPECIFIC[kind]
+    for kind, weight, pattern in _FILES:
+        if writes and all(pattern.search(path) for path in writes):
+            weights[kind] += weight
 
 
 CONCEPTS_MAX = 8
@@ -142,7 +159,13 @@ _PLACE = re.compile(r"https?://\S+|(?<![\w`])(?:~|\.{1,2})?(?:/?[\w.@-]+/){2,}[\
 """Pattern for URLs and paths, whose parts do not count as names."""
 _NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |.*\([^)]*$|[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
 _FILE_ENDING = re.compile(r"\.[a-z]{1,5}$")
-_COMMON = phrases("concepts.common")
+_COMMON = frozenset(
+    "true false null none undefined string number boolean object array const let var return this self any void int str"
+    " get post put delete patch when found classname changelog changelog.md readme readme.md claude claude.md todo main"
+    " index git and not the all api url json html css using key keys value values name names app origin branch commit"
+    " head read write edit file files path test tests type types error errors data code list item items result results"
+    " v1 v2 v3 src lib entry cli".split()
+)
 
 
 def concepts(texts: Sequence[str], files: Iterable[str]) -> tuple[str, ...]:
@@ -171,7 +194,7 @@ def _names(text: str) -> Iterable[tuple[str, int]]:
     for pattern, value in ((_SPAN, 3), (_QUOTED, 2), (_IDENTIFIER, 2), (_PROPER, 1)):
         for match in pattern.finditer(text if pattern is _SPAN else bare):
             name = _tidy(match.group(1) if pattern.groups else match.group())
-            if name and not (_COMMON.match(name) or _NOT_A_NAME.match(name)):
+            if name and name.lower() not in _COMMON and not _NOT_A_NAME.match(name):
                 yield name, value
 
 
@@ -198,9 +221,12 @@ class TouchedFiles(Struct, frozen=True):
     read: tuple[str, ...]
     modified: tuple[str, ...]
 
-    def read_and_named(self, text: str) -> tuple[str, ...]:
-        """Return the files that were only read, and whose name occurs in a text."""
-        return tuple(path for path in self.read if file_name(path) in text)
+    def named_in(self, text: str) -> "TouchedFiles":
+        """Return the files whose name occurs in a text."""
+        return TouchedFiles(
+            tuple(path for path in self.read if file_name(path) in text),
+            tuple(path for path in self.modified if file_name(path) in text),
+        )
 
 
 def touched_files(exchange: Exchange, session: Session) -> TouchedFiles:
@@ -224,11 +250,6 @@ def relative_path(path: str, roots: Iterable[str]) -> str:
 def file_name(path: str) -> str:
     """Return the last part of a path, which can contain slashes or backslashes."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def files_title(paths: Sequence[str]) -> str:
-    """Return the title of an exchange whose text does not say what it changed in these files, or an empty string."""
-    return f"Changed {' and '.join(map(file_name, paths[:2]))}" if paths else ""
 
 
 def is_changelog(path: str) -> bool:

@@ -52,8 +52,10 @@ class HandoffNote(Struct, frozen=True):
     @property
     def attributed(self) -> str:
         """Text of the note with its source."""
-        return self.text + (
-            f" (from the agent's {self.source}, line {self.evidence.start_line})" if self.source else ""
+        return (
+            f"{self.text} (from the agent's {self.source}, line {self.evidence.start_line})"
+            if self.source
+            else self.text
         )
 
 

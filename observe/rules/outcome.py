@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
-from ...core.text import TITLE_MAX, headline, sentences, truncate, without_opener
+from ...core.text import headline, sentences, truncate, without_opener
 from .classification import (
     MODIFIED_MAX,
     READ_MAX,
@@ -17,12 +17,9 @@ from .classification import (
     classify,
     concepts,
     file_name,
-    files_title,
     is_changelog,
 )
 from .exchange_analysis import (
-    FACTS_CHARACTERS,
-    FACTS_MAX,
     MINOR,
     ExchangeAnalysis,
     accepted_commits,
@@ -32,10 +29,10 @@ from .exchange_analysis import (
     observed_at,
     select,
 )
-from .prompt_parts import POINTS, is_specific, stands_alone
+from .prompt_parts import stands_alone
 from .salience import CAUSE, CHANGED, FINDING, RULE, salience
-from .statements import Statement, is_filler, is_guess, names_cause, quote_of
-from .titles import SUBORDINATE, answer_title, best_answer, best_result, bottom_line, is_aside, stated_items
+from .statements import Statement, is_diagnosis, is_filler, is_guess, quote_of
+from .titles import answer_title, best_answer, best_result, bottom_line, is_aside
 
 _WORD = re.compile(r"\w{4,}")
 _STEM = 5
@@ -47,10 +44,7 @@ Of 82 exchanges that only commit, 60 reach it. Below it, the commit subject says
 
 
 def committed_work(exchange: Exchange, observation: Observation, earlier: Sequence[Observation]) -> int | None:
-    """Return the index in `earlier` of the work that an exchange belongs to, or None if it did other work.
-
-    An exchange that only edits a changelog belongs to the last change, and one that does not say what it changed to the
-    last change of the same files.
+    """Return the index in `earlier` of the work that an exchange only commits, or None if it did other work.
 
     Args:
         exchange: Exchange that may only run `git commit`.
@@ -58,14 +52,10 @@ def committed_work(exchange: Exchange, observation: Observation, earlier: Sequen
         earlier: Observations of earlier exchanges of the session. On a tie, the first one wins.
     """
     commits = accepted_commits(exchange)
-    files = set(observation.files_modified)
-    if files and not commits and all(map(is_changelog, exchange.writes)):
-        return max((place for place, work in enumerate(earlier) if work.files_modified), default=None)
-    if observation.title == files_title(observation.files_modified):
-        return max((place for place, work in enumerate(earlier) if files & {*work.files_modified}), default=None)
     cited = {proof.start_line for proof in observation.evidence}
-    only = len({commit.subject for commit in commits}) == 1 and all(map(is_changelog, exchange.writes))
-    if not only or commits[-1].line not in cited:
+    if len({commit.subject for commit in commits}) != 1 or commits[-1].line not in cited:
+        return None
+    if not all(map(is_changelog, exchange.writes)):
         return None
     words = _stems(commits[-1].subject)
     shared = {
@@ -106,19 +96,24 @@ def extract_outcome(exchange: Exchange, analysis: ExchangeAnalysis, files: Touch
     """
     approved = analysis.plan is not None and analysis.plan.approved
     changed = bool(files.modified or analysis.accepted_commits) or _reports_change(analysis)
-    if not (changed or approved):
+    if not (changed or approved) or _is_changelog(files, analysis):
         return None
-    title = outcome_title(analysis) or files_title(files.modified)
+    title = outcome_title(analysis)
     if not title:
         return None
     lead = _lead_statements(analysis)
     facts = _facts(analysis, lead) or select(analysis.request.reasons, count=_STEPS, least=_REASON)
-    proofs = (*evidence(facts), *_request_evidence(analysis), *_commit_evidence(analysis))
+    proofs = (
+        *evidence(facts),
+        *_request_evidence(analysis),
+        *evidence([each for each in lead if each not in facts]),
+        *_commit_evidence(analysis),
+    )
     return Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
         subtitle=subtitle(analysis, lead, title),
-        narrative=narrative(_narrative_parts(analysis, files)),
+        narrative=narrative(_narrative_parts(analysis, lead, files)),
         facts=tuple(fact.text for fact in facts),
         concepts=concepts([title, analysis.request.text, *(each.raw for each in (*lead, *facts))], files.modified),
         files_read=files.read[:READ_MAX],
@@ -131,7 +126,7 @@ def extract_outcome(exchange: Exchange, analysis: ExchangeAnalysis, files: Touch
 def outcome_title(analysis: ExchangeAnalysis) -> str:
     """Return what changed: the main commit, the plan, the stated result, or an order that was carried out.
 
-    Without any of them, it is the request. The title is empty if no text names the subject.
+    The title is empty if none of them can be understood by a reader who was not there.
     """
     commit = most_telling(analysis.accepted_commits)
     if commit and not MINOR.match(commit.subject) and (subject := headline(commit.subject)):
@@ -147,14 +142,7 @@ def outcome_title(analysis: ExchangeAnalysis) -> str:
     if ordered or commit:
         return headline(request.title if ordered else commit.subject if commit else "")
     answer = best_answer(analysis)
-    if answer and (title := answer_title(answer, analysis)):
-        return title
-    if item := next(stated_items(analysis), None):
-        return item.text
-    ending = " (interrupted)" if analysis.interrupted else ""
-    asked = headline(request.title, TITLE_MAX - len(ending))
-    clear = request.human and is_specific(asked) and not (POINTS.search(asked) or SUBORDINATE.match(asked))
-    return f"{asked}{ending}" if clear and not asked.endswith("?") else ""
+    return answer_title(answer, analysis) if answer else ""
 
 
 def _reports_change(analysis: ExchangeAnalysis) -> bool:
@@ -186,17 +174,16 @@ def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
 
 
 def _facts(analysis: ExchangeAnalysis, lead: Sequence[Statement]) -> list[Statement]:
-    """Return the lead, the results of an exchange and the findings made while working, or else its plan's steps.
+    """Return the results of an exchange with the findings made while working, or else its lead or its plan's steps.
 
     A diagnosis in the conclusion replaces earlier ones.
     """
-    diagnosed = any(names_cause(each) for each in analysis.conclusion)
-    remarks = [each for each in remarks_of(analysis) if not (diagnosed and names_cause(each))]
+    diagnosed = any(is_diagnosis(each) for each in analysis.conclusion)
+    remarks = [each for each in remarks_of(analysis) if not (diagnosed and is_diagnosis(each))]
     candidates = (*_conclusion_statements(analysis), *remarks)
-    room = FACTS_CHARACTERS - sum(len(each.text) for each in lead)
-    others = [each for each in candidates if each not in lead and not is_filler(each)]
-    facts = [*lead, *select(others, count=FACTS_MAX - len(lead), characters=room)]
-    return facts or (select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else [])
+    facts = select(each for each in candidates if each not in lead and not is_filler(each))
+    steps = select(analysis.plan.steps, count=_STEPS, least=2) if analysis.plan else []
+    return facts or list(lead) or steps
 
 
 def remarks_of(analysis: ExchangeAnalysis) -> list[Statement]:
@@ -209,10 +196,17 @@ def remarks_of(analysis: ExchangeAnalysis) -> list[Statement]:
     return select(sure, count=_REMARKS, least=_REMARK_SALIENCE)
 
 
+def _is_changelog(files: TouchedFiles, analysis: ExchangeAnalysis) -> bool:
+    """Return whether an exchange only recorded earlier work in a changelog."""
+    only = bool(files.modified) and all(map(is_changelog, files.modified))
+    own = [commit for commit in analysis.accepted_commits if "changelog" not in commit.subject.lower()]
+    return only and not (own or analysis.request.plan)
+
+
 def subtitle(analysis: ExchangeAnalysis, lead: Sequence[Statement], title: str) -> str:
     """Return the request, or else a sentence about the result if the title already states the request."""
     request = analysis.request
-    parts = (without_opener(request.text[start:end]) for start, end in sentences(request.text))
+    parts = [without_opener(request.text[start:end]) for start, end in sentences(request.text)]
     first = next((part for part in parts if len(part) > 15), "")
     if not request.routine and not request.plan and first and headline(first) != title:
         return truncate(first, 160)
@@ -220,13 +214,14 @@ def subtitle(analysis: ExchangeAnalysis, lead: Sequence[Statement], title: str) 
     return truncate(from_lead or (first if request.plan else ""), 160)
 
 
-def _narrative_parts(analysis: ExchangeAnalysis, files: TouchedFiles) -> Iterator[str]:
+def _narrative_parts(analysis: ExchangeAnalysis, lead: Sequence[Statement], files: TouchedFiles) -> Iterator[str]:
     request = analysis.request
     if request.plan:
         yield f"Plan: {truncate(request.title, 140)}"
         yield f"The plan begins: “{truncate(request.text, 260)}”"
     else:
         yield asked(analysis)
+    yield from (each.text for each in lead)
     if files.modified:
         more = len(files.modified) - 4
         yield f"Changed {', '.join(map(file_name, files.modified[:4]))}" + (f" and {more} more" if more > 0 else "")

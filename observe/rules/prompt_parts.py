@@ -289,7 +289,7 @@ def mask_quotations(line: str) -> str:
 
 TOKENS_MAX = 480
 """Maximum tokens of an observation, with its heading and evidence, that the detail view shows in full."""
-_FACTS_MANY, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 6, 8, 5, 4
+_FACTS_MANY, _FACTS_MIN, _MODIFIED_MIN, _CONCEPTS_MIN, _STEP = 6, 3, 8, 5, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 400, 250
 """Maximum characters of the narrative, after an early step and after a late step of trimming."""
 
@@ -323,6 +323,8 @@ def _smaller(whole: Observation) -> Observation:
         return _without_least_fact(whole)
     if len(whole.narrative) > _NARRATIVE_MIN:
         return replace(whole, narrative=truncate(whole.narrative, _NARRATIVE_MIN))
+    if len(whole.facts) > _FACTS_MIN:
+        return _without_least_fact(whole)
     if len(whole.facts) > 1:
         return _without_least_fact(whole)
     return replace(whole, files_modified=whole.files_modified[: max(1, len(whole.files_modified) - 1)])
@@ -365,7 +367,13 @@ _LOG_LINE = re.compile(
     re.VERBOSE,
 )
 _INLINE_LOG = re.compile(r"\s*(?:\[\d\d:\d\d|\[[A-Z]\w{3,20}\] |\bat \S+ \().*")
-_ROUTINE = phrases("user_request.routine")
+_ROUTINE = frozenset(
+    "a again ahead all and as assistant can change changelog changelogmd changes clear comit commi commit continue do"
+    " done everything exit file files finish fine go good great hello help hi hpush it its just keep lgtm message md"
+    " merge my nice no now ok okay on open perfect please pls pr proceed pull push pushed quit ready recent release"
+    " request resume run start sure test tests thank thanks that the then this to try update version warmup well work"
+    " works yep yes you your".split()
+)
 _COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
 """Pattern for a slash command. A request may follow it."""
 _ACTION = phrases("user_request.action")
@@ -391,12 +399,20 @@ _WISH = phrases("user_request.wish")
 
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_VAGUE = phrases("user_request.vague")
+_VAGUE = frozenset(
+    """about again all also and any apply are ask asked bad before believe but can change changes check chceck confirm
+    could create current did does doing done dont draft edit else ever every everything feel first fix fucking fuck
+    get give going happens hell help here how implement into issue issues its just know let like line link list look
+    looks make maybe mean meant more need needs new next not now off one other please problem recommend recommended
+    remember review same seems see shit should sleep some someelse something still sure take task tell test that the
+    them then there these they thing things think this those thought try update use used using very want was way well
+    were what when where which who why will with work works would write yes you your""".split()
+)
 """Words that do not describe the subject of a request."""
 
 
-POINTS = re.compile(r"\b(?:this|that(?! \w+s\b)|these|those|it|them|there|same|above)\b", re.IGNORECASE)
-"""Pattern for words that point to an earlier message. In `a segment that shows`, `that` does not."""
+_POINTS = re.compile(r"\b(?:this|that|these|those|it|them|there|same|above)\b", re.IGNORECASE)
+"""Pattern for words that point to an earlier message."""
 
 
 class UserRequest(Struct, frozen=True):
@@ -524,13 +540,13 @@ def is_specific(title: str, words: int = 2) -> bool:
 
     A name of code replaces all words but one.
     """
-    telling = {word for word in _WORD.findall(title.lower()) if not (_VAGUE.match(word) or _ROUTINE.match(word))}
+    telling = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
     return len(telling) >= words or (len(telling) > 0 and NAMED.search(title) is not None)
 
 
 def stands_alone(order: str) -> bool:
     """Return whether an order can be understood without the conversation: `add retries to the uploader`."""
-    return is_specific(order) and POINTS.search(order) is None
+    return is_specific(order) and _POINTS.search(order) is None
 
 
 def _fit(statements: list[Statement]) -> str:
@@ -551,4 +567,4 @@ def _statements_of(turn: Turn, text: str) -> list[Statement]:
 def is_routine(text: str) -> bool:
     """Return whether a request has no subject, as in `commit this and push`, `continue`, `ok thanks`."""
     words = [re.sub(r"\W", "", word).lower() for word in _COMMAND.sub("", text).split()]
-    return all(_ROUTINE.match(word) or word.startswith("http") or not word for word in words)
+    return all(word in _ROUTINE or word.startswith("http") or not word for word in words)

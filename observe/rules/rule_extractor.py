@@ -17,7 +17,7 @@ from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.text import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .. import rules
-from .classification import TouchedFiles, TypeSignals, classify, concepts, files_title, touched_files
+from .classification import TouchedFiles, TypeSignals, classify, concepts, touched_files
 from .exchange_analysis import (
     TELLING,
     ExchangeAnalysis,
@@ -193,7 +193,7 @@ def _concludes(turn: Turn) -> bool:
 
 def _left(turn: Turn) -> Iterator[HandoffNote]:
     """Yield a note for each sentence of a reply about unfinished work or next steps."""
-    for stated in (each for each in statements(turn) if not is_status(each.text)):
+    for stated in statements(turn):
         if len(stated.text) not in _LENGTHS or stated.text.endswith("?") or _OTHERS.search(stated.text):
             continue
         if announced := _NEXT.match(stated.text):
@@ -215,7 +215,7 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
     if analysis.plan and analysis.plan.title and not analysis.plan.approved:
         text = f"The plan “{analysis.plan.title}” was proposed, and not carried out in this session"
         yield _open(text, analysis.plan.line, analysis.plan.title)
-    elif analysis.interrupted and title and not analysis.request.routine:
+    elif analysis.interrupted and title:
         yield _open(f"The user interrupted the work on “{title}”", analysis.request.line, analysis.request.quote)
     if analysis.left_failing:
         command = analysis.left_failing
@@ -276,7 +276,7 @@ def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: Touch
         return None
     if REVIEW.match(request.title):
         return _review(exchange, analysis, files)
-    if not (request.looks or "?" in request.whole or _ASKS.match(request.title)):
+    if not (request.looks or request.title.endswith("?") or _ASKS.match(request.title)):
         return None
     answer = best_answer(analysis)
     if answer is None or not (title := answer_title(answer, analysis)):
@@ -289,13 +289,15 @@ def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: Touch
 
 def _review(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:
     """Return the findings of a review that name a file and its defect, under the verdict of the review."""
-    findings = select(filter(_is_finding, analysis.conclusion), count=_FACTS)
+    findings = [each for each in analysis.conclusion if _is_finding(each)]
     answer = best_answer(analysis)
-    verdict = answer.text if answer else headline(findings[0].text) if findings else ""
+    if not findings or answer is None:
+        return None
     number = _PULL_REQUEST.search(analysis.request.whole)
-    labelled = f"Review{f' of PR #{number[1] or number[2]}' if number else ''}: {verdict}"
-    title = labelled if len(labelled) <= TITLE_MAX and not REVIEW.match(verdict) else verdict
-    return _observation(exchange, analysis, files, title, findings) if findings and verdict else None
+    about = f" of PR #{number[1] or number[2]}" if number else ""
+    title = shorten(f"Review{about}: {answer.text}", TITLE_MAX)
+    kept = select(findings, count=_FACTS)
+    return _observation(exchange, analysis, files, title, kept) if title and kept else None
 
 
 def _is_finding(statement: Statement) -> bool:
@@ -316,7 +318,7 @@ def _observation(
         narrative=narrative([asked(analysis), *(fact.text for fact in facts[:1])]),
         facts=tuple(fact.text for fact in facts),
         concepts=concepts([title, request.text, *(fact.raw for fact in facts)], ()),
-        files_read=files.read_and_named(words),
+        files_read=files.named_in(words).read,
         evidence=evidence([*facts, *([quoted] if request.quote else [])]),
         at=observed_at(exchange),
     )
@@ -344,9 +346,8 @@ def _extract(exchange: Exchange, session: Session) -> Iterator[Observation]:
     analysis = analyze_exchange(exchange)
     files = touched_files(exchange, session)
     result = extract_outcome(exchange, analysis, files) or extract_verdict(exchange, analysis, files)
-    notes = list(extract_notes(exchange, files))
-    if result is not None and not (notes and result.title == files_title(files.modified)):
+    if result is not None:
         yield result
     yield from extract_decisions(exchange, analysis)
     yield from extract_repairs(exchange, session)
-    yield from notes
+    yield from extract_notes(exchange, files)

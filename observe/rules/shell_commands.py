@@ -300,10 +300,6 @@ _RUN: Final = {
 }  # fmt: skip
 
 
-_FAILED = "Failed: "
-"""Label of the fact that contains the command that failed."""
-
-
 class Repair(Struct, frozen=True):
     """Failed command and the command that worked.
 
@@ -320,11 +316,6 @@ class Repair(Struct, frozen=True):
     error: str
     before: bool = False
     folder: str = ""
-
-
-def is_repair(observation: Observation) -> bool:
-    """Return whether an observation is about a command that failed and another one that worked."""
-    return any(fact.startswith(_FAILED) for fact in observation.facts[1:2])
 
 
 def extract_repairs(exchange: Exchange, session: Session) -> Iterator[Observation]:
@@ -510,7 +501,7 @@ def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observ
         title=_title(repair, failed, worked, place),
         facts=(
             f"{'Repaired by' if repair.before else 'Worked'}: {worked}{place}",
-            f"{_FAILED}{failed}",
+            f"Failed: {failed}",
             *(() if fixes else (f"Error: {repair.error}",)),
         ),
         concepts=concepts([f"`{failed}` `{worked}`"], ()),

@@ -312,7 +312,6 @@ _DIAGNOSIS = phrases("filler.diagnosis")
 """Pattern for statements that name a cause. A cause in the conclusion replaces causes that were named while working."""
 
 
-_CAUSE_HEADING = re.compile(r"\W*(?:the )?(?:root cause|cause|problem|result|diagnosis)\W*\Z", re.IGNORECASE)
 _PITFALL = phrases("filler.pitfall")
 """Pattern for statements that warn, or state a rule."""
 
@@ -321,15 +320,14 @@ _POSSIBILITIES = phrases("filler.possibilities")
 """Pattern for the introduction of a list whose items exclude each other."""
 
 
-def names_cause(statement: Statement) -> bool:
-    """Return whether a sentence itself names a cause, or follows a heading such as `Root cause`."""
-    headed = not statement.listed and _CAUSE_HEADING.match(statement.heading) is not None
-    return headed or _DIAGNOSIS.search(statement.raw) is not None
+def is_diagnosis(statement: Statement) -> bool:
+    """Return whether a statement, or the heading above it, names a cause."""
+    return _DIAGNOSIS.search(f"{statement.heading}: {statement.text}") is not None
 
 
-def is_root_cause(statement: Statement) -> bool:
-    """Return whether a sentence, or the heading above it, calls itself the root cause."""
-    return "root cause" in f"{statement.heading} {statement.raw}".lower()
+def names_cause(text: str) -> bool:
+    """Return whether a sentence itself names a cause."""
+    return _DIAGNOSIS.search(text) is not None
 
 
 def is_pitfall(statement: Statement) -> bool:
@@ -339,9 +337,10 @@ def is_pitfall(statement: Statement) -> bool:
 
 def is_filler(statement: Statement) -> bool:
     """Return whether a statement reports only files, commits, imports, the progress of an agent, or a possibility."""
+    text = statement.text
     if _POSSIBILITIES.search(statement.topic):
         return True
-    return any(pattern.search(statement.text) for pattern in (_BOOKKEEPING, _LABEL, _PROGRESS))
+    return any(pattern.search(text) for pattern in (_BOOKKEEPING, _LABEL, _PROGRESS))
 
 
 def is_guess(statement: Statement) -> bool:
@@ -350,6 +349,7 @@ def is_guess(statement: Statement) -> bool:
     A remark is not worth keeping if it is about the agent's own mistake or the working tree, or if it depends on the
     sentence before it.
     """
+    text = statement.text
     if needs_context(statement.raw) or HOUSEKEEPING.search(statement.raw):
         return True
-    return _UNSURE_START.match(statement.text) is not None or _UNSURE.search(statement.text) is not None
+    return _UNSURE_START.match(text) is not None or _UNSURE.search(text) is not None

@@ -51,8 +51,6 @@ _COMMITTED: Final = re.compile(
     r"(?:,?\s(?:and\s)?(?:all|the)\s(?:tests|suites|checks)\s(?:are\s)?(?:green|pass(?:ing)?))?\.?$"
 )
 """Pattern for the hash of a commit at the end of a sentence, and for the result of checks after it."""
-_CLAUSE: Final = re.compile(r"(?:,? so|,? and| —| –|;| only)\s")
-"""Pattern for words between the clauses of a sentence that can state a reason and a change."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 ASIDE: Final = phrases("title_candidates.aside")
 """Pattern for the beginning of a sentence that is not part of the result."""
@@ -92,11 +90,6 @@ def bottom_line(text: str) -> str:
     return _COMMITTED.sub("", text)
 
 
-def states_change(text: str) -> bool:
-    """Return whether a text states a change, after an introduction or a label."""
-    return any(map(CHANGED.match, (text, bottom_line(text), text.partition(": ")[2])))
-
-
 def is_aside(statement: Statement) -> bool:
     """Return whether a sentence is a question, gives advice, or is about routine work."""
     return "?" in statement.text or (HOUSEKEEPING.search(statement.raw) or ASIDE.match(statement.text)) is not None
@@ -115,20 +108,12 @@ def _candidates(analysis: ExchangeAnalysis) -> Iterator[TitleCandidate]:
     above = ["", *(each.heading for each in analysis.conclusion)]
     opening = {each.raw for each, heading in zip(analysis.conclusion, above, strict=False) if each.heading != heading}
     for place, each in enumerate(_telling(analysis.conclusion)):
-        text = _line(bottom_line(each.text), code_spans(each.raw))
+        text = headline(bottom_line(each.text), code=code_spans(each.raw))
         opens = each.raw in opening
         yield TitleCandidate(text, Source.ANSWER, place, each.raw, each.listed, each.heading, each.topic, opens)
     for place, (text, heading) in enumerate(stated_headings(analysis.headings)[:_HEADINGS]):
         stated = headline(without_advice(bottom_line(text)), code=code_spans(heading.raw))
         yield TitleCandidate(stated, Source.HEADING, place, heading.raw, leads=heading.leads)
-
-
-def _line(text: str, code: Sequence[str]) -> str:
-    """Return a sentence as a title. A long one that begins with a reason is replaced by its clause with the change."""
-    if len(text) > TITLE_MAX and not CHANGED.match(text):
-        clauses = map(bottom_line, _CLAUSE.split(text)[1:])
-        text = next((each for each in clauses if len(each) <= TITLE_MAX and CHANGED.match(each)), text)
-    return headline(text, code=code)
 
 
 def _telling(statements: Sequence[Statement]) -> list[Statement]:
@@ -141,18 +126,35 @@ _DEPENDENT: Final = phrases("titles.dependent")
 """Pattern for the beginning of a sentence that continues the previous one or describes circumstances."""
 _NO_SUBJECT: Final = phrases("titles.no_subject")
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
-GENERIC: Final = phrases("titles.generic")
+GENERIC: Final = re.compile(
+    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
+    |learnings|plan|request)\b(?:\sare\b|\sin\b|$)
+    |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
+    |\bissues\sfrom\b|^checked\s(?:all|the)\b|^(?:updated?|add(?:ed)?)\s(?:the\s)?(?:docs?|documentation|tests?|todo)$""",
+    re.IGNORECASE | re.VERBOSE,
+)
 """Pattern for words of a title that names no specific result."""
 _REMARK: Final = phrases("titles.remark")
 """Pattern for the beginning of a remark that is not part of the result."""
-SUBORDINATE: Final = phrases("titles.subordinate")
-"""Pattern for the beginning of a subordinate clause."""
-_VERB: Final = re.compile(r"['’]s\b|\b(?:is|are|was|were|has|have|now|\w{3,}ed)\b")
-"""Pattern for a verb of a clause. Only frequent forms are recognised."""
+_SUBORDINATE: Final = phrases("titles.subordinate")
+_UNCHANGED: Final = phrases("titles.unchanged")
+_DONE: Final = re.compile(r"\W*(?:done|fixed|implemented|shipped)\s[—–-]\s", re.IGNORECASE)
+_HASH: Final = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,40}\b")
+_INTENDED: Final = phrases("titles.intended")
 REVIEW: Final = phrases("titles.review")
 """Pattern for a request to review something."""
+_OVERVIEW: Final = re.compile(
+    r"\W*(?:overview|summary|scope|context|background|purpose|what (?:this|it|the|is|changed))", re.IGNORECASE
+)
+"""Pattern for headings above the description of reviewed code."""
+_DESCRIBES: Final = phrases("titles.describes")
+"""Pattern for the beginning of a sentence that describes reviewed code."""
 _ACTIVITY: Final = phrases("titles.activity")
 """Pattern for the beginning of a sentence about the work that led to the result."""
+_HEDGED: Final = re.compile(
+    r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
+    re.IGNORECASE,
+)
 _RESULT_HEADING: Final = re.compile(
     rf"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:{RESULT_WORDS}|fix|outcome|problem|issue|bug
     |decision|recommendation|bottom\ line|tl;?dr|diagnosis|finding|why
@@ -166,6 +168,8 @@ _RESULT_LABEL: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern for a label that precedes the result on its line, as in `**Root cause**: …`."""
+_RECOMMENDATION: Final = phrases("titles.recommendation")
+_YES_NO: Final = re.compile(r"\W*(?:yes|no|correct|confirmed)\b(?=[\W])(?!\ (?:need|problem|change))", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WORD: Final = re.compile(r"\w{4,}")
@@ -175,11 +179,15 @@ _DETAILED: Final = 125
 
 WEIGHTS: Final = {
     "verdict": 0.60,
+    "recommendation": 0.50,
     "heading of the answer": 0.40,
+    "reported as done": 0.40,
     "on the request": 0.38,
+    "much on the request": 0.36,
     "first of the answer": 0.30,
     "result heading": 0.30,
     "change": 0.22,
+    "yes or no": 0.20,
     "detailed": 0.20,
     "heading": 0.20,
     "answer to a question": 0.19,
@@ -187,19 +195,24 @@ WEIGHTS: Final = {
     "cause": 0.17,
     "long": 0.12,
     "medium": -0.10,
+    "hedged": -0.20,
     "later in the answer": -0.23,
     "dependent": -0.24,
     "activity": -0.30,
     "cut in a quotation": -0.30,
+    "introduction": -0.30,
     "aside": -0.36,
     "unspecific": -0.37,
     "listed": -0.46,
     "no subject": -0.50,
     "beside the results": -0.50,
     "incomplete": -0.50,
+    "intention": -0.50,
+    "unchanged": -0.50,
     "first person": -0.51,
     "short": -0.56,
     "generic": -0.80,
+    "description": -0.80,
     "remark": -0.90,
 }
 """Weight of each property of a candidate. Fitted weights below 0.1 are omitted."""
@@ -215,11 +228,13 @@ _UNCLEAR: Final = frozenset(
         "aside",
         "activity",
         "incomplete",
+        "intention",
         "generic",
         "remark",
         "beside the results",
         "cut in a quotation",
         "unspecific",
+        "introduction",
     }
 )
 """Properties of a line that a reader who was not there does not understand, or that states no result."""
@@ -230,6 +245,8 @@ _ANSWERS: Final = frozenset(
         "verdict",
         "result heading",
         "cause",
+        "recommendation",
+        "yes or no",
         "on the request",
         "two names",
         "first of the answer",
@@ -251,14 +268,6 @@ def best_result(analysis: ExchangeAnalysis) -> tuple[TitleCandidate | None, floa
     changes = [pair for pair in clear if "change" in pair[2]]
     rating, line, _ = max(changes or clear or stated, key=lambda pair: pair[0], default=(0.0, None, None))
     return line, rating if clear else 0.0
-
-
-def stated_items(analysis: ExchangeAnalysis) -> Iterator[TitleCandidate]:
-    """Yield the lines of the answer that state a change or a cause, although a list or a remark contains them."""
-    for candidate in title_candidates(analysis):
-        properties = set(features(candidate, analysis))
-        if {"change", "cause"} & properties and not properties & (_UNCLEAR - _ADDRESSED):
-            yield candidate
 
 
 def best_answer(analysis: ExchangeAnalysis) -> TitleCandidate | None:
@@ -290,11 +299,6 @@ def answer_title(answer: TitleCandidate, analysis: ExchangeAnalysis) -> str:
     return f"{question} → {short}" if len(short) >= _SHORT_MIN else ""
 
 
-def is_clear(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
-    """Return whether the whole sentence of a line can be understood without the conversation."""
-    return not (_UNCLEAR - {"incomplete", "dependent"}).intersection(features(candidate, analysis))
-
-
 def _is_self_contained(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
     """Return whether a line can be understood without the conversation, and states a result."""
     return not _UNCLEAR.intersection(features(candidate, analysis))
@@ -321,7 +325,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
     yield from _place(candidate, analysis)
     yield next((name for most, name in _LENGTH if len(text) < most), "long")
     for name, holds in (
-        ("change", states_change(text)),
+        ("change", CHANGED.match(text)),
         ("cause", CAUSE.search(candidate.raw)),
         ("two names", len(NAMED.findall(candidate.raw)) > 1),
         ("dependent", needs_context(text) or _DEPENDENT.match(text)),
@@ -331,14 +335,21 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("detailed", stated and len(candidate.raw) >= _DETAILED),
         ("no subject", _NO_SUBJECT.match(text)),
         ("result heading", _RESULT_HEADING.match(_heading_of(candidate))),
+        ("recommendation", stated and _RECOMMENDATION.match(strip_markdown(candidate.raw))),
+        ("yes or no", stated and _YES_NO.match(candidate.raw)),
         ("activity", _ACTIVITY.match(text)),
+        ("hedged", _HEDGED.search(candidate.raw)),
         ("generic", GENERIC.search(text)),
         ("incomplete", _is_incomplete(candidate)),
+        ("unchanged", stated and _UNCHANGED.search(text)),
+        ("intention", _INTENDED.search(candidate.raw)),
         ("remark", stated and _REMARK.match(strip_markdown(candidate.raw))),
+        ("description", stated and _describes(candidate, analysis)),
         ("cut in a quotation", text.count('"') % 2 or text.count("`") % 2 or text.count("“") != text.count("”")),
         ("beside the results", stated and is_beside(candidate.topic)),
         ("listed", candidate.listed and not _is_labelled(candidate)),
         ("on the request", shared > 1),
+        ("much on the request", shared > 3),
     ):
         if holds:
             yield name
@@ -349,6 +360,8 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
     if candidate.source is Source.HEADING:
         if candidate.leads:
             yield "heading of the answer"
+        elif candidate.raw.endswith((":", ":**")) and not CHANGED.match(candidate.text):
+            yield "introduction"
         if VERDICT.match(candidate.raw):
             yield "verdict"
         return
@@ -356,6 +369,8 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
         yield "later in the answer"
     elif not candidate.listed:
         yield "first of the answer"
+        if _DONE.match(candidate.raw) and len(candidate.text) > _LENGTH[0][0] and not _HASH.search(candidate.text):
+            yield "reported as done"
     if analysis.request.title.endswith("?") or analysis.request.looks:
         yield "answer to a question"
 
@@ -366,9 +381,7 @@ def _is_incomplete(candidate: TitleCandidate) -> bool:
     if opens_list or is_open_ended(candidate.text):
         return True
     whole = candidate.text[-20:] in strip_markdown(candidate.raw)[-30:]
-    main_clause = candidate.text.rpartition(", ")[2]
-    states = _VERB.search(main_clause) is not None and not SUBORDINATE.match(main_clause)
-    return not (whole or states) and SUBORDINATE.match(candidate.text) is not None
+    return not whole and _SUBORDINATE.match(candidate.text) is not None
 
 
 def _is_labelled(candidate: TitleCandidate) -> bool:
@@ -381,6 +394,13 @@ def _heading_of(candidate: TitleCandidate) -> str:
     if candidate.source is Source.HEADING or _is_labelled(candidate):
         return candidate.raw
     return candidate.heading if candidate.opens else ""
+
+
+def _describes(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> bool:
+    """Return whether a sentence of a review describes what was reviewed, instead of a finding or a verdict."""
+    if not REVIEW.match(analysis.request.title):
+        return False
+    return bool(_OVERVIEW.match(strip_markdown(candidate.heading)) or _DESCRIBES.match(candidate.text))
 
 
 def _shared(text: str, other: str) -> int:

@@ -36,20 +36,6 @@ def test_changelog_may_be_written() -> None:
     assert place_of_work(script.ran(COMMIT, DONE), work()) == 0
 
 
-def test_changelog_records_the_last_work() -> None:
-    """An exchange that only edits a changelog belongs to the last change before it."""
-    script = Script().asked("update the changelog").edited("CHANGELOG.md").said("The changelog names `Discount` now.")
-
-    assert place_of_work(script, work(), work("Sorted the menu", "menu.py")) == 1
-
-
-def test_unnamed_work_belongs_to_the_same_files() -> None:
-    """An exchange whose text does not say what changed belongs to the last change of the same files."""
-    script = Script().asked("ok, and now the other one").edited("src/page.py")
-
-    assert place_of_work(script, work(), work("Sorted the menu", "menu.py")) == 0
-
-
 @pytest.mark.parametrize(
     ("script", "earlier"),
     [
