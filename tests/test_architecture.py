@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from .cases import for_each
+
 ROOT = Path(__file__).parents[1]
 ENTRY = ROOT / "src" / "palaver"
 FOLDERS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "tests"}
@@ -181,13 +183,14 @@ def local_imports(name: str) -> Iterator[str]:
                 pass
 
 
-@pytest.mark.parametrize("name", INSIDE)
-def test_inside_imports_are_relative(name: str) -> None:
+def test_inside_imports_are_relative() -> None:
     """Modules in root folders import each other relatively, so each class has one identity."""
-    assert (FOLDERS | {"palaver"}).intersection(absolute_imports(name)) == set()
+    ours = FOLDERS | {"palaver"}
+
+    assert {name: absolute for name in INSIDE if (absolute := ours.intersection(absolute_imports(name)))} == {}
 
 
-@pytest.mark.parametrize("name", INSIDE)
+@for_each("name", INSIDE)
 def test_imports_go_one_way(name: str) -> None:
     """Root folders import only those before them. Templates import core only."""
     folder = Path(name).parts[0]

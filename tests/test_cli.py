@@ -31,6 +31,7 @@ from palaver.core.tokens import count
 
 from . import demo
 from .archiver.formats.claude_code.claude_lines import jsonl, user
+from .cases import for_each
 from .commands import EVERY, LEAVES, PLAIN, unmarked
 from .upgrade import outdate
 
@@ -119,7 +120,7 @@ def test_help_loads_no_command() -> None:
     assert set(done.stderr.split()) == known
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@for_each("words", EVERY, label=" ".join)
 def test_each_command_has_a_help_text(words: tuple[str, ...]) -> None:
     """Every command has a help text, and every runnable command except those in `PLAIN` accepts `--json`."""
     shown = palaver(*words, "--help")
@@ -132,7 +133,7 @@ def test_each_command_has_a_help_text(words: tuple[str, ...]) -> None:
 EXPLAINED_BY_THEIR_VALUES = {"mode"}
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@for_each("words", EVERY, label=" ".join)
 def test_each_option_has_a_help_text(words: tuple[str, ...]) -> None:
     """Every option has a help text, except options whose values are self-explanatory."""
     options = [each for each in EVERY[words].params if isinstance(each, click.Option)]
@@ -694,7 +695,7 @@ REFUSED = [
 
 
 @pytest.mark.usefixtures("archived")
-@pytest.mark.parametrize(("message", "arguments"), REFUSED, ids=[" ".join(case[1][:4]) for case in REFUSED])
+@for_each("message, arguments", REFUSED)
 def test_a_usage_error_has_a_message_and_a_remedy(message: str, arguments: list[str]) -> None:
     """A usage error is printed on standard error with exit status 2 and an empty standard output."""
     result = palaver(*arguments)

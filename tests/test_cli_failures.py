@@ -16,6 +16,7 @@ from palaver.cli.output import failure_of, report_failure
 from palaver.core import errors
 from palaver.core.home import Home
 
+from .cases import for_each
 from .commands import EVERY, LEAVES, PLAIN
 
 ARGUMENTS = {
@@ -63,7 +64,7 @@ def failure(result: Result) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@for_each("words", EVERY, label=" ".join)
 def test_a_usage_error_is_printed_as_json(words: tuple[str, ...]) -> None:
     """Every command rejects an unknown option with status 2, in JSON if `--json` is given."""
     plain, as_json = palaver(*words, "--nonsense"), palaver(*words, "--nonsense", "--json")
@@ -127,7 +128,7 @@ def test_external_errors_have_the_same_json_form(
     assert (found["kind"], found["message"]) == (kind, message)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in COMMANDS if len(name) > 2))
+@for_each("name", sorted(name for name in COMMANDS if len(name) > 2))
 def test_a_mistyped_command_gets_a_suggestion(name: str) -> None:
     """A command name with one letter missing gets a suggestion."""
     mistyped = name[:1] + name[2:]

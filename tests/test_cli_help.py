@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main
 
+from .cases import for_each
 from .commands import EVERY
 
 
@@ -16,7 +17,7 @@ def palaver(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments, prog_name="palaver")
 
 
-@pytest.mark.parametrize("words", [(), *EVERY], ids=lambda words: " ".join(words) or "palaver")
+@for_each("words", [(), *EVERY], label=lambda words: " ".join(words) or "palaver")
 def test_help_can_be_asked_for_in_three_ways(words: tuple[str, ...]) -> None:
     """`-h`, `--help` and `palaver help COMMAND` print the same help."""
     long, short, asked = palaver(*words, "--help"), palaver(*words, "-h"), palaver("help", *words)
@@ -34,8 +35,8 @@ def test_help_on_an_unknown_command_is_a_usage_error() -> None:
     assert "No such command 'serach'. Did you mean `palaver search`?" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("typed", "suggested"),
+@for_each(
+    "typed, suggested",
     [
         ("serach", ". Did you mean `palaver search`?"),
         ("continue", ". Did you mean `palaver resume`?"),

@@ -15,6 +15,8 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.search.query.tokenizer import check_projects, unknown_project
 
+from .cases import for_each
+
 COMMANDS = (
     ("search", "sqlite"),
     ("search", "sqlite", "--by", "session"),
@@ -56,7 +58,7 @@ def answer(*arguments: str, code: int = 0) -> Any:
     return json.loads(palaver(*arguments, "--json", code=code).stdout)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 @pytest.mark.usefixtures("archived")
 def test_an_unknown_project_is_the_same_error_in_every_command(command: tuple[str, ...]) -> None:
     """The error names the project, similar projects and the command that lists all."""

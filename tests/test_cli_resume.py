@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from .archiver.formats.container_files import database
 from .archiver.formats.copilot import test_copilot as copilot
 from .archiver.formats.gemini import test_gemini as gemini
 from .archiver.formats.opencode import test_opencode as opencode
+from .cases import for_each
 
 SESSION = "5a1e0c9b-0000-4000-8000-000000000001"
 AGENT = '#!/bin/sh\nprintf "%s\\0" "$(basename "$0")" "$PWD" "$@" > "$STARTED"\n'
@@ -446,8 +448,10 @@ def test_each_agent_has_its_own_option(agent: str, native_id: str, path: str, ar
     assert command.arguments_with("-x {id}")[-1] == "-x {id}"
 
 
-@pytest.mark.parametrize("agent", COMMANDS)
-@pytest.mark.parametrize("native_id", ["--help", "", f"{SESSION}\n", f"{SESSION} -p", "$(reboot)", "../x", "ses_;ls"])
+@for_each(
+    "agent, native_id",
+    product(COMMANDS, ["--help", "", f"{SESSION}\n", f"{SESSION} -p", "$(reboot)", "../x", "ses_;ls"]),
+)
 def test_an_invalid_id_reaches_no_agent(agent: str, native_id: str) -> None:
     """An ID that an agent cannot have made is refused, whatever a transcript says."""
     assert not COMMANDS[agent].can_resume(Session(agent, native_id), Path("/chats/store.db/x"))

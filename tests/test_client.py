@@ -16,6 +16,8 @@ from palaver import AsyncClient
 from palaver.agents.rag import RAG, RagContext
 from palaver.core.errors import DocumentOutsideRoots, InvalidInput, ServerReadOnly
 
+from .cases import for_each
+
 PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 HEAVY = {"mcp", "numpy", "onnxruntime", "pydantic", "tantivy", "usearch"}
 
@@ -37,7 +39,7 @@ def test_unknown_names_are_missing() -> None:
         getattr(palaver, "Client")  # noqa: B009 - a plain access is a type error
 
 
-@pytest.mark.parametrize("tool", RAG.tools, ids=lambda tool: tool.name)
+@for_each("tool", RAG.tools, label=lambda tool: tool.name)
 def test_methods_have_the_parameters_of_the_tools(tool: Any) -> None:
     """Each tool of the toolset is a documented method with the same parameters and defaults."""
     method = getattr(AsyncClient, tool.name)

@@ -5,10 +5,11 @@ import shlex
 from pathlib import Path
 
 import click
-import pytest
 
 from palaver.cli import main
 from palaver.core.config import Config
+
+from .cases import for_each
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -43,7 +44,7 @@ def _has_option(command: click.Command, option: str) -> bool:
     return option in names | {"--help", "-h", "--version"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_each("page", PAGES, label=lambda page: page.name)
 def test_commands_exist(page: Path) -> None:
     """Each command and option on a page exists."""
     assert {command: parts for command in named_commands(page) if (parts := missing_parts(command))} == {}
@@ -56,14 +57,14 @@ def test_unknown_commands_are_detected() -> None:
     assert missing_parts("palaver memories show ID --json") == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_each("page", PAGES, label=lambda page: page.name)
 def test_links_point_to_files(page: Path) -> None:
     """Each relative link of a page points to an existing file."""
     linked = _LINK.findall(page.read_text("utf-8"))
     assert [name for name in linked if not (page.parent / name).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_each("page", PAGES, label=lambda page: page.name)
 def test_links_point_to_sections(page: Path) -> None:
     """Each link of a page to a section names an existing heading."""
     linked = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)]+)\)", page.read_text("utf-8"))

@@ -18,6 +18,7 @@ from palaver.cli.commands import SECTIONS
 from palaver.core.home import DEMO, Home
 
 from . import demo
+from .cases import for_each
 from .commands import EVERY
 
 README = Path(__file__).parents[1] / "README.md"
@@ -99,7 +100,7 @@ def test_readme_shows_real_output(
     assert _SECONDS.sub("? s", today) == _SECONDS.sub("? s", text)
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@for_each("words", EVERY, label=" ".join)
 def test_readme_names_every_command(words: tuple[str, ...]) -> None:
     """README.md mentions every command."""
     assert re.search(rf"\b{' '.join(('palaver', *words))}\b", " ".join(README.read_text("utf-8").split()))
@@ -157,7 +158,7 @@ def test_readme_quotes_the_benchmarks(kind: str) -> None:
     assert claimed == [ours, *others][: len(claimed)]
 
 
-@pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
+@for_each("known", all_formats(), label=lambda known: known.agent)
 def test_readme_names_every_agent(known: TranscriptFormat) -> None:
     """README.md lists every supported agent."""
     assert f"`{known.agent}`" in README.read_text("utf-8")

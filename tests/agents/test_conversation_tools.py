@@ -25,6 +25,7 @@ from palaver.core.observation import ObservationType
 from palaver.core.query import Filters, Mode
 from palaver.templates.render import Renderer
 
+from ..cases import for_each
 from ..templates.samples import transcript
 from .fake_layers import DATES, FakeLayers
 
@@ -196,8 +197,8 @@ def test_facts_are_shown_on_request() -> None:
     assert "**Facts:**" not in call("search", query="auth").text
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
+@for_each(
+    "name, arguments, message",
     [
         ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
         ("search", {"query": 7}, "Query must be string or array. Use string or string[]"),
@@ -274,8 +275,8 @@ def test_read_accepts_an_id(arguments: dict[str, Any], lines: tuple[int, int | N
     assert layers.read_lines == [(PATH, *lines)]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
+@for_each(
+    "name, arguments, message",
     [
         ("search", {}, "query is required"),
         ("search", {"query": "ab", "mode": "fuzzy"}, "mode must be 'vector', 'text' or 'both'"),

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from ..cases import for_each
 from ..shared import SHARED
 from .fabric import page as fabric
 from .historian import page as historian
@@ -154,7 +155,7 @@ def rag_json(section: str, title: str) -> Fields:
     return cast("Fields", json.loads(found[1]))
 
 
-@pytest.mark.parametrize("name", rag.PARAMETERS)
+@for_each("name", rag.PARAMETERS)
 def test_rag_s_parameters_are_those_of_the_specification(name: str) -> None:
     """The text of each parameter equals that of the specification, in the same order."""
     [schema] = re.findall(r"\*\*Input Schema:\*\*\n```json\n(.*?)```", RAG[name], re.DOTALL)
@@ -179,7 +180,7 @@ def test_rag_s_errors_are_those_of_the_specification(name: str) -> None:
     assert '"type": "ValidationError|StorageError|ReadOnlyError|SecurityError"' in page
 
 
-@pytest.mark.parametrize("place", fabric.PARAMETERS)
+@for_each("place", fabric.PARAMETERS)
 def test_fabric_s_parameters_are_those_of_the_specification(place: str) -> None:
     """Names, types and required parameters equal the rows of the specification, in the same order."""
     page = (SPEC / "5-context-fabric.md").read_text("utf-8")

@@ -22,6 +22,8 @@ from palaver.core.conversation import (
 )
 from palaver.core.errors import InvalidDate
 
+from ..cases import for_each
+
 DAY = 86_400_000
 
 
@@ -88,7 +90,7 @@ def test_day_contains_all_its_instants(day: date) -> None:
 
 
 @pytest.mark.parametrize("function", [day_start, day_end])
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

@@ -9,6 +9,8 @@ import pytest
 from palaver.core import errors
 from palaver.core.errors import InvalidInput, PalaverError, SourceUnreadable, StoreError, StoreMissing
 
+from ..cases import for_each
+
 LEAVES: list[PalaverError] = [
     errors.QueryTooLong(20_000, 10_000),
     errors.QueryTooShort(),
@@ -71,7 +73,7 @@ def test_all_errors_derive_from_palaver_error() -> None:
     assert set(classes) == set(defined().values())
 
 
-@pytest.mark.parametrize("error", LEAVES, ids=lambda error: type(error).__name__)
+@for_each("error", LEAVES, label=lambda error: type(error).__name__)
 def test_errors_have_a_message_and_a_hint(error: PalaverError) -> None:
     """Every error has a message and a hint."""
     assert str(error).strip()

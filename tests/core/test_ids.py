@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from palaver.core import ids
 
+from ..cases import for_each
+
 kinds = st.sampled_from(sorted(ids.PREFIXES))
 
 
@@ -22,7 +24,7 @@ def test_kinds_have_different_prefixes() -> None:
     assert (ids.show("observation", 1042), ids.show("exchange", 7)) == ("obs-1042", "ex-7")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["", "-", "obs-", "obs-x", "obs-1.5", "obs-１２", "obs-²", "obs- 1", "obs-+1", "obs-1\0", "obs-" + "9" * 19]
 )
 def test_other_text_has_no_key(text: str) -> None:

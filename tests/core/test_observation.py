@@ -7,8 +7,10 @@ import pytest
 from palaver.core.errors import UnknownType
 from palaver.core.observation import _ALIASES, Evidence, Observation, ObservationType
 
+from ..cases import for_each
 
-@pytest.mark.parametrize("kind", ObservationType)
+
+@for_each("kind", ObservationType)
 def test_spelling_variants_of_a_type_are_accepted(kind: ObservationType) -> None:
     """Case, spaces and underscores in a type make no difference."""
     for name in (kind, kind.upper(), f" {kind} ", kind.replace("-", "_"), kind.replace("-", " ").title()):

@@ -2,13 +2,13 @@
 
 import time
 
-import pytest
-
 from palaver.core.query import fits, is_pattern
 
+from ..cases import for_each
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "covered"),
+
+@for_each(
+    "pattern, path, covered",
     [
         ("*.ts", "/w/app/src/auth.ts", True),
         ("*.ts", "/w/app/src/auth.tsx", False),

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from palaver.core.text import headline, sentences, strip_markdown, truncate, without_opener
 
+from ..cases import for_each
+
 
 def test_markdown_becomes_plain() -> None:
     """Emphasis, links, backquotes and decoration are removed, but code keeps its asterisks."""
@@ -45,8 +47,8 @@ def test_sentences_contain_the_whole_line(line: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "limit", "expected"),
+@for_each(
+    "text, limit, expected",
     [
         ("short", 10, "short"),
         ("Add a cart with totals and with taxes", 30, "Add a cart with totals"),

@@ -10,12 +10,14 @@ from palaver.core.conversation import day_end, day_start
 from palaver.core.errors import InvalidDate, InvalidInput
 from palaver.core.time_expressions import between, date_range, end_of, start_of
 
+from ..cases import for_each
+
 TODAY = date(2026, 3, 31)
 """Date used as today: a Tuesday, and the last day of its month."""
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
+@for_each(
+    "text, first, last",
     [
         ("2026-03-01", "2026-03-01", "2026-03-01"),
         ("2026-02", "2026-02-01", "2026-02-28"),
@@ -92,7 +94,7 @@ def test_ambiguous_expressions_are_refused_with_a_hint(text: str, hint: str) -> 
         assert hint in refused.value.hint
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "", "soon", "feb 30", "2026-02-30", "99999999 years ago", "0000", "in 3 days", "٣", "next week", "3 march 26",

@@ -1,11 +1,12 @@
 """Tests of core/tokens.py."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core import tokens
 from palaver.core.tokens import count
+
+from ..cases import for_each
 
 # text, o200k_base count, count of Anthropic's published tokenizer
 KNOWN = [
@@ -32,7 +33,7 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "o200k", "anthropic"), KNOWN)
+@for_each("text, o200k, anthropic", KNOWN)
 def test_estimate_is_close_to_the_larger_real_count(text: str, o200k: int, anthropic: int) -> None:
     """An estimate is at most 10 % below and 20 % above the larger real count."""
     real = max(o200k, anthropic)

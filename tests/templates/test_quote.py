@@ -1,11 +1,15 @@
 """Tests of templates/quote.py."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.tokens import count
 from palaver.templates.quote import block, brief, clean, code, inert, line, marked, text_around
+
+from ..cases import for_each
 
 SURROGATES = st.text(st.characters(codec=None), max_size=60)
 
@@ -60,8 +64,7 @@ TOOL_SYNTAX = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", TOOL_SYNTAX)
-@pytest.mark.parametrize("around", ["{}", "so: {} yes", "`{}`", "```\n{}\n```", "a`b{}", "``{}`"])
+@for_each("text, around", product(TOOL_SYNTAX, ["{}", "so: {} yes", "`{}`", "```\n{}\n```", "a`b{}", "``{}`"]))
 def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str) -> None:
     """Tool syntax and role tags are also escaped in code."""
     for shown in (line(around.format(text)), block(around.format(text)), inert(around.format(text)), code(text)):
@@ -104,10 +107,13 @@ def test_markup_in_prose_is_escaped() -> None:
     assert line("x <<IMG SRC=//evil.example>") == "x <&lt;IMG SRC=//evil.example>"
 
 
-@pytest.mark.parametrize(
-    "text", ["![a](https://evil.example/?q=1)", "![a](//evil.example)", "![a]( http://evil.example)", "![a][b]"]
+@for_each(
+    "text, around",
+    product(
+        ["![a](https://evil.example/?q=1)", "![a](//evil.example)", "![a]( http://evil.example)", "![a][b]"],
+        ["{}", "\\{}", "```\n{}\n```", "`{}`"],
+    ),
 )
-@pytest.mark.parametrize("around", ["{}", "\\{}", "```\n{}\n```", "`{}`"])
 def test_remote_images_become_links(text: str, around: str) -> None:
     """Remote images become links."""
     assert "![" not in block(around.format(text))

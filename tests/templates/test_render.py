@@ -43,6 +43,7 @@ from palaver.core.results import (
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 
+from ..cases import for_each
 from .samples import CLOSE, NOON, OPEN, detail, hit, renderer, results, transcript
 
 Golden = Callable[[str, str], None]
@@ -515,7 +516,7 @@ def skeleton(reply: str) -> list[str]:
     return layout
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@for_each("text", HOSTILE)
 def test_stored_text_cannot_break_the_layout(text: str) -> None:
     """A page has the same layout for any stored text."""
     for expected, reply in zip(everything(""), everything(text), strict=True):

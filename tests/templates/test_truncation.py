@@ -29,6 +29,7 @@ from palaver.templates.json_output import details_json, results_json, timeline_j
 from palaver.templates.render import Renderer
 from palaver.templates.truncation import MIN_BUDGET, fit_rows, largest_fitting
 
+from ..cases import for_each
 from .samples import detail, exchange, hit, results, transcript
 
 LONG = "words that go on and on " * 3_000
@@ -228,7 +229,7 @@ def test_every_page_keeps_to_the_budget() -> None:
     )
 
 
-@pytest.mark.parametrize("budget", range(40, 130, 5))
+@for_each("budget", range(40, 130, 5))
 def test_truncated_page_closes_every_quoted_block(budget: int) -> None:
     """A truncated page closes every block of quoted text that it opens."""
     quote = "<recalled>\n" + "a row of words\n" * 10 + "</recalled>\n"

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from palaver.agents.ask.citation_check import NO_SOURCE, NOT_READ, ids_in, mark_claims, unwrapped
 from palaver.core.results import CitedSource
 
+from ...cases import for_each
+
 KNOWN = (
     CitedSource("obs-7", path="claude-code/x.jsonl", start_line=1, end_line=2),
     CitedSource(label="claude-code/x.jsonl", path="claude-code/x.jsonl", start_line=12, end_line=14),
@@ -24,7 +26,7 @@ def marked(text: str) -> str:
     return mark_claims(text, KNOWN, is_read).text
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "The cache was cold after each start. [obs-7]",
@@ -47,8 +49,8 @@ def test_supported_claims_and_layout_are_not_marked(text: str) -> None:
     assert marked(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         ("The cache was cold after start.", f"The cache was cold after start. {NO_SOURCE}"),
         (

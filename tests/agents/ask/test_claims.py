@@ -1,11 +1,12 @@
 """Claims are complete sentences with exact lines."""
 
-import pytest
 from msgspec.structs import replace
 
 from palaver.agents.ask.citation_check import claims_of, is_statement, sentences_of
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.results import Detail
+
+from ...cases import for_each
 
 DETAIL = Detail(
     "obs-1",
@@ -58,8 +59,8 @@ def test_code_blocks_are_no_sentences() -> None:
     assert [*sentences_of(text)] == ["The fix is in the store module.", "Use one connection for each thread"]
 
 
-@pytest.mark.parametrize(
-    ("text", "states"),
+@for_each(
+    "text, states",
     [
         ("I'll run the tests of the importer now.", False),
         ("Now let me check the configuration of the server.", False),

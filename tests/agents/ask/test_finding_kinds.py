@@ -7,11 +7,12 @@ from palaver.agents.ask.findings import kind_of
 from palaver.core.observation import ObservationType
 from palaver.core.results import FindingKind
 
+from ...cases import for_each
 from .test_claims import DETAIL
 
 
-@pytest.mark.parametrize(
-    ("declared", "title", "text", "kind"),
+@for_each(
+    "declared, title, text, kind",
     [
         ("decision", "Use SQLite", "", FindingKind.DECISION),
         ("bug-fix", "Clock is late", "", FindingKind.FIX),

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from palaver.agents.fabric import FABRIC
 from palaver.agents.toolset import ServedTools
 
+from ...cases import for_each
 from .page import PARAMETERS, schema_of
 
 TOOLS = {tool.name: tool for tool in FABRIC.tools}
@@ -28,7 +28,7 @@ def test_the_toolset_has_the_tools_of_the_specification_in_order() -> None:
     assert len(TOOLS) == 12
 
 
-@pytest.mark.parametrize("place", PARAMETERS)
+@for_each("place", PARAMETERS)
 def test_every_parameter_is_that_of_the_specification(place: str) -> None:
     """Names, types, defaults and required parameters are those of the specification, also within objects."""
     schema = schema_at(place)

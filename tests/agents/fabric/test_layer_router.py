@@ -1,12 +1,12 @@
 """Tests for agents/fabric/layer_tools.py."""
 
-import pytest
-
 from palaver.agents.fabric.layer_tools import Layer, route
 
+from ...cases import for_each
 
-@pytest.mark.parametrize(
-    ("memory_type", "tags", "layer", "ttl", "expected"),
+
+@for_each(
+    "memory_type, tags, layer, ttl, expected",
     [
         ("code_pattern", ["temp"], 2, 60.0, (2, "requested layer", 1.0)),
         ("code_pattern", ["Global", "TEMP"], None, None, (1, "tag temp", 0.95)),

@@ -1,10 +1,10 @@
 """Tests of the schemas of the rag tools against their specification."""
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from palaver.agents.rag import RAG
 
+from ...cases import for_each
 from .page import PARAMETERS, schema_of
 
 TOOLS = {tool.name: tool for tool in RAG.tools}
@@ -16,7 +16,7 @@ def test_the_toolset_has_the_tools_of_the_specification_in_order() -> None:
     assert len(TOOLS) == 10
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@for_each("name", PARAMETERS)
 def test_every_parameter_is_that_of_the_specification(name: str) -> None:
     """Names, types, defaults, limits and required parameters are those of the specification."""
     schema = TOOLS[name].schema

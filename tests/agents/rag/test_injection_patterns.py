@@ -6,9 +6,11 @@ import pytest
 
 from palaver.agents.rag.level_classifier import SuspectedInjection, refuse_injection, risks
 
+from ...cases import for_each
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+
+@for_each(
+    "text, kind",
     [
         ("Robert'; DROP TABLE students; --", "SQL injection"),
         ("1 UNION ALL SELECT password FROM users", "SQL injection"),

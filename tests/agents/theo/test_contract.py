@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from palaver.agents.theo import THEO
 
+from ...cases import for_each
 from .page import FILTERS, PARAMETERS
 
 TOOLS = {tool.name: tool for tool in THEO.tools}
@@ -27,7 +26,7 @@ def test_the_toolset_has_the_tools_of_the_specification_in_order() -> None:
     assert len(PARAMETERS) == 28
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@for_each("name", PARAMETERS)
 def test_every_parameter_is_that_of_the_specification(name: str) -> None:
     """Names, types, required parameters, defaults and enumerations are exactly those of the specification."""
     schema = TOOLS[name].schema

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from palaver.archiver import lines as module
 from palaver.archiver.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
 
+from ...cases import for_each
 from ...shared import SHARED
 
 SUITE = SHARED / "hostile" / "jsontestsuite.tar.gz"
@@ -134,8 +135,8 @@ def test_an_oversized_line_is_not_kept_in_memory() -> None:
     assert peak < 4 * limit
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
+@for_each(
+    "data, expected",
     [
         (b"", Reason.BLANK),
         (b"  \t", Reason.BLANK),
@@ -160,8 +161,8 @@ def test_a_line_without_a_record_has_a_named_reason(data: bytes, expected: Reaso
     assert decode(data) is expected
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
+@for_each(
+    "data, expected",
     [
         (b'{"a": 1}{"b": 2}', [{"a": 1}, {"b": 2}]),
         (b'{"a": 1} \t{"b": 2} {"c": 3}', [{"a": 1}, {"b": 2}, {"c": 3}]),

@@ -6,8 +6,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 from palaver.archiver import formats
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.registry import AGENTS, all_formats
@@ -16,6 +14,7 @@ from palaver.archiver.lines import Reason
 from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.home import Own
 
+from ...cases import for_each
 from .examples import records
 from .reading import changed_by_resuming, events, jsonl, unaccounted
 
@@ -56,7 +55,7 @@ def test_every_reason_is_listed() -> None:
     assert reasons() == {*SkipReason, *Reason, *Own, "unknown-type"}
 
 
-@pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
+@for_each("known", all_formats(), label=lambda known: known.agent)
 def test_readers_skip_for_listed_reasons_only(known: TranscriptFormat) -> None:
     """Every reason that a reader gives for a record of its example is on the page."""
     given = {event.reason for event in events(known, *records(known)) if isinstance(event, Skipped)}

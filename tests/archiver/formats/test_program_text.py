@@ -11,6 +11,7 @@ from palaver.archiver.lines import head, split
 from palaver.archiver.zstd_file import opened
 from palaver.core.conversation import Speaker, Turn
 
+from ...cases import for_each
 from ...shared import SAMPLES
 
 _TAG = re.compile(r"^\s*<([A-Za-z][\w:]*[-_][\w:-]*)(?=[\s>])[^<>]*>(?=.*</\1>)", re.MULTILINE | re.DOTALL)
@@ -28,7 +29,7 @@ WRITTEN_BY_USERS = {
 """Tags in the users' own slash commands."""
 
 
-@pytest.mark.parametrize("tag", sorted(TAGS))
+@for_each("tag", sorted(TAGS))
 def test_passages_of_the_program_are_separated(tag: str) -> None:
     """A passage can stand alone, or before and after what was typed. Only its content is left."""
     passage = f'<{tag} id="1">\nThe build ended.\n</{tag}>'

@@ -10,6 +10,7 @@ import pytest
 
 from palaver.archiver.redaction import Redactor
 
+from ...cases import for_each
 from ...shared import SAMPLES
 
 REDACTOR = Redactor(b"0123456789abcdef")
@@ -87,7 +88,7 @@ sshpass -p "$PASS1" ssh bob@staging.internal; cp -p Kq7vRr29 there
 """
 
 
-@pytest.mark.parametrize("line", PLAIN.strip().splitlines())
+@for_each("line", PLAIN.strip().splitlines())
 def test_plain_line_stays(line: str) -> None:
     """Prose, code and examples that only mention secrets stay unchanged."""
     assert REDACTOR.redact(line).text == line

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from palaver.archiver.lines import clip, trim
 from palaver.archiver.redaction.redactor import PLACEHOLDER, Unindexed, opt_out_in, redact_printed, redact_typed
 
+from ...cases import for_each
+
 
 @pytest.mark.parametrize(
     ("text", "shown", "open_"),
@@ -46,8 +48,8 @@ def test_hiding_twice_changes_nothing(text: str) -> None:
     assert redact_typed(shown)[0] == shown
 
 
-@pytest.mark.parametrize(
-    ("prompt", "asked"),
+@for_each(
+    "prompt, asked",
     [
         ("Please do not index this chat.", Unindexed.SESSION),
         ("DO NOT INDEX THIS CONVERSATION", Unindexed.SESSION),

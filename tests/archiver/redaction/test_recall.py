@@ -1,11 +1,13 @@
 """Secrets covered by the rules are found in the places where users and agents write them."""
 
 import random
+from itertools import product
 
 import pytest
 
 from palaver.archiver.redaction import Redactor
 
+from ...cases import for_each
 from .planted import (
     AROUND_ACCESS_KEYS,
     AROUND_JOINED,
@@ -28,8 +30,7 @@ REDACTOR = Redactor(b"0123456789abcdef")
 ROUNDS = range(5)
 
 
-@pytest.mark.parametrize("around", AROUND_TOKENS)
-@pytest.mark.parametrize("kind", TOKENS)
+@for_each("kind, around", product(TOKENS, AROUND_TOKENS))
 def test_tokens_are_found_by_form(kind: str, around: str) -> None:
     """A token of a known form is found in any context, with its kind."""
     for seed in ROUNDS:
@@ -40,7 +41,7 @@ def test_tokens_are_found_by_form(kind: str, around: str) -> None:
         assert {finding.kind for finding in done.findings} == {kind}
 
 
-@pytest.mark.parametrize("around", AROUND_PASSWORDS)
+@for_each("around", AROUND_PASSWORDS)
 def test_passwords_are_found_after_their_names(around: str) -> None:
     """A password is found after its name, in every notation of files, programs and commands."""
     for seed in ROUNDS:
@@ -49,7 +50,7 @@ def test_passwords_are_found_after_their_names(around: str) -> None:
         assert secret not in REDACTOR.redact(around.format(secret)).text
 
 
-@pytest.mark.parametrize("around", AROUND_MENTIONS)
+@for_each("around", AROUND_MENTIONS)
 def test_passwords_are_found_in_sentences(around: str) -> None:
     """A password is found after its name in sentences, commands and code, in several languages."""
     for seed in ROUNDS:
@@ -57,7 +58,7 @@ def test_passwords_are_found_in_sentences(around: str) -> None:
             assert secret not in REDACTOR.redact(around.format(secret)).text
 
 
-@pytest.mark.parametrize("around", AROUND_ACCESS_KEYS)
+@for_each("around", AROUND_ACCESS_KEYS)
 def test_keys_with_slashes_are_found(around: str) -> None:
     """A base64 key with slashes is found after its name, in every notation."""
     for seed in ROUNDS:
@@ -68,8 +69,7 @@ def test_keys_with_slashes_are_found(around: str) -> None:
         assert not [piece for piece in secret.split("/") if piece in done.text]
 
 
-@pytest.mark.parametrize("around", AROUND_JOINED)
-@pytest.mark.parametrize("sign", ["&", ";", ","])
+@for_each("around, sign", product(AROUND_JOINED, ["&", ";", ","]))
 def test_bare_passwords_are_redacted_completely(around: str, sign: str) -> None:
     """A password without quotes is redacted completely, even with characters that end other values."""
     for seed in ROUNDS:
@@ -79,7 +79,7 @@ def test_bare_passwords_are_redacted_completely(around: str, sign: str) -> None:
         assert done.text == around.format(REDACTOR.redact(f"password='{secret}'").findings[0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "around",
     [
         "Server=x;Password={};Database=y",
@@ -121,7 +121,7 @@ def test_password_beside_a_token() -> None:
     assert secret not in done.text
 
 
-@pytest.mark.parametrize("sign", "!#$%&()*+,-./:;<=>?@[]^_{|}~é密")
+@for_each("sign", "!#$%&()*+,-./:;<=>?@[]^_{|}~é密")
 def test_quoted_passwords_may_contain_any_character(sign: str) -> None:
     """A quoted password may contain any character except quotes, whitespace and backslashes."""
     for seed in ROUNDS:
@@ -131,7 +131,7 @@ def test_quoted_passwords_may_contain_any_character(sign: str) -> None:
         assert secret not in REDACTOR.redact(f'"password": "{secret}"').text
 
 
-@pytest.mark.parametrize("around", AROUND_KEYS)
+@for_each("around", AROUND_KEYS)
 def test_random_keys_are_found_after_their_names(around: str) -> None:
     """A random key is found after its name and in headers."""
     for seed in ROUNDS:
@@ -140,8 +140,7 @@ def test_random_keys_are_found_after_their_names(around: str) -> None:
         assert secret not in REDACTOR.redact(around.format(secret)).text
 
 
-@pytest.mark.parametrize("between", ["\n", "\\n", "\n     9→", '\\n" +\n  "', "\r\n    ", "\n> "], ids=repr)
-@pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut"])
+@for_each("between, whole", product(["\n", "\\n", "\n     9→", '\\n" +\n  "', "\r\n    ", "\n> "], [True, False]))
 def test_private_key(between: str, whole: bool) -> None:
     """Every full line of a private key is removed, even if lines are joined, numbered, quoted or truncated."""
     text = pem(random.Random(1), between)

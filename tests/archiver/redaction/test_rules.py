@@ -17,6 +17,7 @@ import pytest
 from palaver.archiver.redaction import VERSION, scanner
 from palaver.archiver.redaction.rules import Rule, rules
 
+from ...cases import for_each
 from .planted import HEX
 
 FINGERPRINT = "befeaf946465f1ab"
@@ -34,7 +35,7 @@ def test_changed_rules_have_a_new_version() -> None:
     assert (VERSION, hashlib.sha256(repr(rules()).encode()).hexdigest()[:16]) == ("8", FINGERPRINT)
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.kind)
+@for_each("rule", rules(), label=lambda rule: rule.kind)
 def test_rules_are_valid(rule: Rule) -> None:
     """Each rule has keywords, patterns that RE2 supports and a kind that fits into placeholders."""
     assert rule.keywords
@@ -125,10 +126,10 @@ def test_import_is_cheap() -> None:
     assert ran.stdout.split() == ["False", "0"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [*(ROOT / "archiver" / "redaction").glob("*.*"), *Path(__file__).parent.glob("*.py")],
-    ids=lambda path: path.name,
+    label=lambda path: path.name,
 )
 def test_no_scanner_finds_secrets_in_the_repository(path: Path) -> None:
     """The rules and their tests contain no text that a scanner reports as a token or a key."""

@@ -16,6 +16,8 @@ from palaver.archiver.store.database import Database, _wal_is_safe
 from palaver.core.conversation import Session
 from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreMissing
 
+from ...cases import for_each
+
 
 def test_opening_never_creates_an_archive(path: Path) -> None:
     """Opening a wrong path raises an error with a remedy and creates no archive."""
@@ -46,8 +48,8 @@ def test_commits_survive_a_power_loss(store: Store) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("version", "safe"),
+@for_each(
+    "version, safe",
     [
         ("3.7.0", False),
         ("3.40.1", False),

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from palaver.core.observation import Observation, ObservationType
 from palaver.observe.extraction.observation_writer import fingerprint, is_repetition
 
+from ...cases import for_each
+
 LONG = (
     "The import job reads the customers file in batches, checks every row against the schema, writes the valid rows"
     " and reports the broken rows with their position"
@@ -43,8 +45,8 @@ def test_grammar_does_not_matter(first: Observation, second: Observation) -> Non
     assert repeats(second, first)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
+@for_each(
+    "first, second",
     [
         (noted("Retry 3 times"), noted("Retry 5 times")),
         (noted("Make the button red"), noted("Make the button blue")),

@@ -7,6 +7,8 @@ import pytest
 
 from palaver.observe.extraction.preferences import Certainty, stated_sentences
 
+from ...cases import for_each
+
 EXAMPLES = json.loads(Path(__file__).with_name("preferences.json").read_text(encoding="utf-8"))
 """Prompts in eight languages. An empty preference means that nothing may be proposed."""
 
@@ -15,13 +17,13 @@ def preferences(prompt: str) -> list[str]:
     return [each.text for each in stated_sentences(prompt) if each.certainty >= Certainty.RULE]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each['language']}: {each['prompt'][:40]}")
+@for_each("example", EXAMPLES, label=lambda each: f"{each['language']}: {each['prompt'][:40]}")
 def test_examples(example: dict[str, str]) -> None:
     """The stated preference of an example is found, and no look-alike is."""
     assert preferences(example["prompt"]) == ([example["preference"]] if example["preference"] else [])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "prompt",
     [
         "never mind, we'll look at it later",

@@ -4,6 +4,8 @@ import pytest
 
 from palaver.observe.llm.grounding import SourceText
 
+from ...cases import for_each
+
 SOURCE = SourceText(
     [
         "The loader in src/app/cache.py reads config.toml; run `make test --force` with Python 3.11.2.",
@@ -52,13 +54,13 @@ INVENTED = (
 )
 
 
-@pytest.mark.parametrize("sentence", GROUNDED)
+@for_each("sentence", GROUNDED)
 def test_names_of_the_source_are_found(sentence: str) -> None:
     """Names are found without case, plural endings, separators of thousands and units."""
     assert SOURCE.contains_names_of(sentence)
 
 
-@pytest.mark.parametrize("sentence", INVENTED)
+@for_each("sentence", INVENTED)
 def test_invented_names_are_detected(sentence: str) -> None:
     """A product, path, file, number, version, option or identifier that the source lacks is detected."""
     assert not SOURCE.contains_names_of(sentence)

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from palaver.observe.mnemonics.mnemonics_folder import MemoryFile, YamlInvalid
 
+from ...cases import for_each
+
 AT, LATER = "2026-02-16T10:30:00.000Z", "2026-03-01T00:00:00.000Z"
 LINES = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), min_size=1, max_size=30)
 WORDS = LINES.map(lambda text: " ".join(text.split())).filter(bool)
@@ -55,8 +57,8 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
     assert MemoryFile.parse(f"---\n{before}---\nx\n").edited("y", LATER, "issue").front == after
 
 
-@pytest.mark.parametrize(
-    ("front", "message"),
+@for_each(
+    "front, message",
     [
         ("tags: [a", "invalid YAML in line 3: "),
         ("- a\n- b", "not a mapping of keys to values"),

@@ -1,9 +1,9 @@
 """Each kind of evidence has its documented weight."""
 
-import pytest
-
 from palaver.core.observation import ObservationType
 from palaver.observe.rules.classification import TypeSignals, classify, weigh_types
+
+from ...cases import for_each
 
 
 def signs(title: str = "", **more: object) -> TypeSignals:
@@ -11,8 +11,8 @@ def signs(title: str = "", **more: object) -> TypeSignals:
     return TypeSignals(titles=[title], **given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
+@for_each(
+    "title, expected",
     [
         ("feat(api): rework", ObservationType.FEATURE),
         ("fix!: rework", ObservationType.BUG_FIX),

@@ -6,6 +6,7 @@ from palaver.core.observation import Observation, ObservationType
 from palaver.observe.rules.rule_extractor import observe
 from palaver.observe.rules.shell_commands import extract_repairs, without_roots
 
+from ...cases import for_each
 from .exchange_script import CWD, Script, session
 
 NO_SCRIPT = 'Exit code 1\nnpm error Missing script: "test"\nnpm error\nnpm error To see a list of scripts, run:'
@@ -148,7 +149,7 @@ def test_command_that_the_error_names() -> None:
     assert only(script).title.startswith("Run `shopctl unlock` when `shopctl load` fails: ")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "script",
     [
         Script().ran("npm test", "1 failed", failed=True).edited("src/cart.ts").ran("npm test", "1 passed"),
@@ -167,7 +168,7 @@ def test_command_that_the_error_names() -> None:
         Script().ran("make a", "error", failed=True).ran("make install").ran("make build").ran("make a"),
         Script().ran("bun run test", "$ bun test src/\nerror: 1 failed", failed=True).ran("bun test src/"),
     ],
-    ids=lambda script: " ; ".join(turn.text for turn in script.turns if turn.kind == "call"),
+    label=lambda script: " ; ".join(turn.text for turn in script.turns if turn.kind == "call"),
 )
 def test_no_repair(script: Script) -> None:
     """Edits, plain retries, mistyped paths, skipped checks, stopped calls and unproven fixers yield no repair."""

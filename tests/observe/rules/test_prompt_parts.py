@@ -1,16 +1,16 @@
 """Each line of a prompt has the origin that its form and context show."""
 
-import pytest
-
 from palaver.observe.rules.prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
+
+from ...cases import for_each
 
 
 def origins(prompt: str) -> list[str]:
     return [part.origin.value for part in prompt_parts(prompt)]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "expected"),
+@for_each(
+    "prompt, expected",
     [
         ("Fix it\n```\nx = 1\n```\nthanks", ["typed", "code", "code", "code", "typed"]),
         ("What is this?\n\ndef f():\n    # always close\n    pass\n\nthanks", ["typed", *["code"] * 3, "typed"]),

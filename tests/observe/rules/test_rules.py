@@ -6,6 +6,7 @@ from palaver.core.conversation import Turn
 from palaver.core.observation import Observation, ObservationType
 from palaver.observe.rules.rule_extractor import observe
 
+from ...cases import for_each
 from .exchange_script import Script, session
 
 COMMIT = """git commit -m "$(cat <<'EOF'
@@ -373,7 +374,7 @@ def test_intentions_are_not_outcomes() -> None:
     assert "checkout" not in repr(found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "script",
     [
         Script().asked("hi").said("Hello! How can I help you today?"),

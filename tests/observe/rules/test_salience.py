@@ -4,8 +4,10 @@ import pytest
 
 from palaver.observe.rules.salience import CHANGED, is_noise, is_status, salience
 
+from ...cases import for_each
 
-@pytest.mark.parametrize(
+
+@for_each(
     "text",
     [
         "Let me check the tests first.",
@@ -42,8 +44,8 @@ def test_not_noise(text: str) -> None:
     assert not is_noise(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         ("All 212 tests pass and lint is clean.", True),
         ("Committed as `1a2b3c4`.", True),

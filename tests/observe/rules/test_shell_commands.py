@@ -4,6 +4,7 @@ import pytest
 
 from palaver.observe.rules.shell_commands import ShellRun, shell_runs
 
+from ...cases import for_each
 from .exchange_script import Script
 
 
@@ -12,8 +13,8 @@ def run(command: str, output: str = "", *, failed: bool = False) -> ShellRun:
     return found
 
 
-@pytest.mark.parametrize(
-    ("line", "command"),
+@for_each(
+    "line, command",
     [
         ("make test", "make test"),
         ("make test 2>&1 | tail -5  # Run the tests", "make test"),
@@ -51,8 +52,8 @@ def test_calls_without_a_result_and_other_tools_are_skipped() -> None:
     assert not list(shell_runs(script.turns))
 
 
-@pytest.mark.parametrize(
-    ("command", "task", "base"),
+@for_each(
+    "command, task, base",
     [
         ("bun run test --watch", "test", "bun run test"),
         ("bun run test:unit src/cart", "test", "bun run test:unit"),

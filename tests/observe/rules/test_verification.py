@@ -7,6 +7,7 @@ from palaver.core.conversation import Exchange, Origin
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe.rules.exchange_analysis import find_quote, verify
 
+from ...cases import for_each
 from .exchange_script import Script
 
 SAID = "The retry used a new key, so the bank saw two payments."
@@ -105,7 +106,7 @@ INSIDE = (
 )
 
 
-@pytest.mark.parametrize("tool", [*OUTSIDE, *INSIDE])
+@for_each("tool", [*OUTSIDE, *INSIDE])
 def test_external_tools_of_all_agents_are_known(tool: str) -> None:
     """The tools of every agent that fetch external text are recognised."""
     call, *rest = built(Script().ran("x", "text")).turns

@@ -13,6 +13,7 @@ from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
 from palaver.search.index.indexed_texts import OVERLAP, WINDOW, entries, entry_windows, texts, windows
 
+from ...cases import for_each
 from ..history import History, Said, learned
 
 
@@ -52,8 +53,8 @@ def test_windows_are_filled(second: int, count: int) -> None:
     assert len(list(made)) == count
 
 
-@pytest.mark.parametrize(
-    ("speaker", "kind", "failed", "found"),
+@for_each(
+    "speaker, kind, failed, found",
     [
         (Speaker.HUMAN, Kind.PROMPT, False, True),
         (Speaker.ASSISTANT, Kind.PROSE, False, True),

@@ -16,6 +16,7 @@ from palaver.search.index import text_index
 from palaver.search.index.text_index import TextEntry, TextIndex
 from palaver.search.query.tokenizer import path_label
 
+from ...cases import for_each
 from ..history import NO_FILTERS
 from ..query.test_tokenizer import HOSTILE
 
@@ -158,8 +159,8 @@ def test_a_query_cannot_name_a_field() -> None:
     assert found(made, "concept:secret") == [2]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
+@for_each(
+    "wanted, expected",
     [
         ("auth.ts", {0, 1, 2}),
         ("AUTH.TS", {0, 1, 2}),

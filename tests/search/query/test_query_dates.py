@@ -13,6 +13,7 @@ from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import Engine
 from palaver.templates.json_output import results_json
 
+from ...cases import for_each
 from ..history import History, Said
 
 TODAY = date(2026, 3, 31)
@@ -21,8 +22,8 @@ DAY = day_start("2026-02-18")
 WEEK = 7 * 86_400_000
 
 
-@pytest.mark.parametrize(
-    ("typed", "left", "expression", "first", "last"),
+@for_each(
+    "typed, left, expression, first, last",
     [
         ("what was decided on 18 february", "what was decided", "on 18 february", "2026-02-18", "2026-02-18"),
         ("On February 18th, 2026 we chose it", "we chose it", "On February 18th, 2026", "2026-02-18", "2026-02-18"),
@@ -57,7 +58,7 @@ def test_a_time_expression_is_extracted(typed: str, left: str, expression: str, 
     assert AnalyzedQuery.of(typed, dated=True).text == left
 
 
-@pytest.mark.parametrize(
+@for_each(
     "typed",
     [
         "yesterday", "bug yesterday", "18 february", '"what broke yesterday" was its title',

@@ -14,6 +14,7 @@ from palaver.archiver.formats.registry import recognise
 from palaver.archiver.lines import HEAD_BYTES, split, trim
 from palaver.core.conversation import Fact, Session, SessionKind, Skipped, Turn
 
+from ....cases import for_each
 from ....shared import SAMPLES
 from .claude_lines import PROMPT, SESSION, assistant, jsonl, notes, read, text, user
 
@@ -145,8 +146,8 @@ def test_an_unreadable_folder_is_skipped(
     assert "Permission denied" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("path", "root", "expected"),
+@for_each(
+    "path, root, expected",
     [
         ("/h/.claude/projects/-a/s.jsonl", "/h/.claude/projects", "-a/s.jsonl"),
         ("/h/.claude/projects/-a/s.jsonl", "/h/.claude", "-a/s.jsonl"),

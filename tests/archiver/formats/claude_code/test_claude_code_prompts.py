@@ -5,6 +5,7 @@ import pytest
 from palaver.archiver.formats.transcript_format import NOTICES
 from palaver.core.conversation import Kind, SessionKind, Speaker
 
+from ....cases import for_each
 from .claude_lines import HOST, HUMAN, INJECTED, PROMPT, author, result, text, turns, user
 
 
@@ -40,7 +41,7 @@ def test_quoted_tags_stay_a_prompt(content: str) -> None:
     assert author(content) == (HUMAN, PROMPT, content)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         "<local-command-stdout>Set model</local-command-stdout>",

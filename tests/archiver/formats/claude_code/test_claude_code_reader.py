@@ -3,12 +3,12 @@
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.core.conversation import Fact, Kind, Note, Skipped, Turn
 
+from ....cases import for_each
 from .claude_lines import (
     HOST,
     INJECTED,
@@ -174,8 +174,8 @@ def test_parallel_calls_are_not_a_rewind() -> None:
     assert notes(events, Fact.REWOUND) == []
 
 
-@pytest.mark.parametrize(
-    ("record", "reason"),
+@for_each(
+    "record, reason",
     [
         ({"type": "progress", "data": {"type": "bash_progress"}}, "progress"),
         ({"type": "progress", "data": {"type": "hook_progress", "hookEvent": "Stop"}}, "hook-progress"),
@@ -233,8 +233,8 @@ def test_two_records_on_one_line_are_both_read() -> None:
     assert [type(event) for event in events] == [Turn, Note]
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "expected"),
+@for_each(
+    "timestamp, expected",
     [
         ("2026-03-01T10:00:00.250Z", 1772359200250),
         ("2026-03-01T12:00:00.250+02:00", 1772359200250),

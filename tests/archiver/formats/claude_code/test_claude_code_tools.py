@@ -8,11 +8,12 @@ from palaver.archiver.formats.transcript_format import HINT
 from palaver.archiver.lines import trim
 from palaver.core.conversation import Kind, Speaker, Turn
 
+from ....cases import for_each
 from .claude_lines import HUMAN, INJECTED, assistant, result, text, tool, turns, user
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "expected"),
+@for_each(
+    "name, arguments, expected",
     [
         ("Bash", {"command": "make test", "description": "Run tests"}, "Bash: make test  # Run tests"),
         ("PowerShell", {"command": "dir"}, "PowerShell: dir"),

@@ -8,6 +8,7 @@ import pytest
 from palaver.archiver.lines import trim
 from palaver.core.conversation import Kind
 
+from ....cases import for_each
 from .codex_lines import CALL, PATCH, completed_item, event, item, summary, tool_call, tool_output, turns
 
 
@@ -53,8 +54,8 @@ def test_every_type_of_call_is_a_call(record: dict[str, Any], text: str) -> None
     assert summary(record) == [(Kind.CALL, text)]
 
 
-@pytest.mark.parametrize(
-    ("output", "text", "failed"),
+@for_each(
+    "output, text, failed",
     [
         ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nok", "ok", False),
         ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno", "Exit code 2\nno", True),
