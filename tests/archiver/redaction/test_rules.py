@@ -68,7 +68,7 @@ def example(parsed: Any, source: random.Random) -> str:
             case "NOT_LITERAL":
                 made += source.choice("xY7-")
             case "IN":
-                made += source.choice(fitting("".join(one_of(value))))
+                made += source.choice(fitting(tuple(value)))
             case "BRANCH":
                 made += example(source.choice(value[1]), source)
             case "SUBPATTERN":
@@ -83,9 +83,10 @@ def example(parsed: Any, source: random.Random) -> str:
 
 
 @cache
-def fitting(one_of: str) -> list[str]:
-    """Return the printable ASCII characters in a character set, or its first member."""
-    return [each for each in PRINTABLE if re.fullmatch(one_of, each)] or [one_of[1]]
+def fitting(members: tuple[Any, ...]) -> list[str]:
+    """Return the printable ASCII characters in a parsed character set, or its first member."""
+    pattern = "".join(one_of(members))
+    return [each for each in PRINTABLE if re.fullmatch(pattern, each)] or [pattern[1]]
 
 
 def one_of(members: Any) -> Iterator[str]:
@@ -103,7 +104,7 @@ def one_of(members: Any) -> Iterator[str]:
     yield "]"
 
 
-@pytest.mark.parametrize(("number", "rule"), NUMBERED, ids=[rule.kind for _, rule in NUMBERED])
+@for_each("number, rule", NUMBERED, label=lambda numbered: numbered[1].kind)
 @pytest.mark.filterwarnings("ignore:Possible nested set:FutureWarning")
 def test_keywords_miss_no_match(number: int, rule: Rule) -> None:
     """Every match of a rule contains one of its keywords."""
