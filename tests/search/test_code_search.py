@@ -1,6 +1,7 @@
 """Tests of code search: symbols by name, lines by exact text, and units by meaning."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from palaver.search.code_search import CodeSearch
 from palaver.search.document_library import DocumentLibrary
 from palaver.search.index.generation import Generations
 
+from ..cases import for_each
 from .fake_embedder import FakeEmbedder
 
 PYTHON = '''import os
@@ -160,8 +162,7 @@ def test_units_with_equal_names_and_signatures_are_two(tmp_path: Path) -> None:
         assert [(each.start_line, each.end_line) for each in code.symbols("heat").symbols] == [(4, 5), (7, 8)]
 
 
-@pytest.mark.parametrize("wanted", FILTERS)
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name, wanted", product(NAMES, FILTERS))
 def test_a_filter_never_adds_results(code: CodeSearch, name: str, wanted: DocumentFilter) -> None:
     """Every filtered symbol, line and unit is also found without the filter, which is then for all code."""
     lines = {(each.source_file, each.line) for each in code.lines(name, limit=50).lines}
