@@ -35,7 +35,7 @@ from ..templates.truncation import largest_fitting
 from .toolset import NOTICE, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, json_reply
 
 if TYPE_CHECKING:
-    from ..search.archive_search import ArchiveSearch
+    pass
 
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
@@ -251,15 +251,8 @@ def error_message(error: PalaverError) -> str:
     return brief(message, _ERROR)
 
 
-def _archive(config: ServerConfig) -> "ArchiveSearch":
-    """Open the archive. Raises `StoreMissing` if it does not exist."""
-    from ..search.archive_search import ArchiveSearch
-
-    return ArchiveSearch(config.home, config.model)
-
-
 def _open(config: ServerConfig) -> ConversationContext:
-    archive = _archive(config)
+    archive = config.archive.another().search
     here = archive.project_at(config.project)
     return ConversationContext(archive, config.renderer, here, lambda: [each.name for each in archive.projects()])
 
@@ -267,7 +260,7 @@ def _open(config: ServerConfig) -> ConversationContext:
 def _projects(config: ServerConfig) -> str:
     """Return a sentence with the projects of the latest sessions, of at most `_PROJECTS` tokens, or an empty text."""
     try:
-        with _archive(config) as archive:
+        with config.archive.another().search as archive:
             names = [brief(total.name, _NAME) for total in archive.projects() if total.name]
     except PalaverError:
         return ""  # the first call reports the problem, for example that nothing is archived yet

@@ -125,10 +125,8 @@ class HistorianContext:
     @cached_property
     def memories(self) -> ProjectMemories:
         """Memories of the project. Raises `ServerNotReady`."""
-        config = self.config
-        return open_component(
-            lambda: ProjectMemories.open(config.home, config.project, config.model, config.make_judge)
-        )
+        archive = self.config.archive.another()
+        return open_component(lambda: ProjectMemories.of(archive.memories, self.config.project))
 
     def reply(self, fields: HistorianReply) -> ToolReply:
         """Return a reply that also lists the memory files that could not be read."""

@@ -3,32 +3,35 @@
 UUIDs of memories. The toolsets rag and fabric show them instead of IDs such as `mem_7`, which they also accept.
 """
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ..archiver.store.session_table import plain_namespace
 from ..core import ids
+from ..core.conversation import Milliseconds, now
 from ..core.document import DocumentStats, IndexedDirectory
 from ..core.errors import InvalidInput, MemoryNotFound
 from ..core.memory import StoredMemory
-from ..observe.background.index_worker import BackgroundIndexer
 from ..observe.memory import MemoryCore
 from ..search.document_library import DocumentLibrary
 from .toolset import ServerConfig, open_component
+
+if TYPE_CHECKING:
+    from ..observe.background.index_worker import BackgroundIndexer
 
 
 class MemoryContext:
     """Memories and documents of one Palaver home."""
 
-    def __init__(self, config: ServerConfig) -> None:
-        self.config = config
+    def __init__(self, config: ServerConfig, clock: Callable[[], Milliseconds] = now) -> None:
+        self.config, self.archive = config, config.archive.another(clock)
 
-    @cached_property
+    @property
     def core(self) -> MemoryCore:
         """Memories of the home. Raises `ServerNotReady`."""
-        config = self.config
-        return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
+        return open_component(lambda: self.archive.memories)
 
     def namespace(self, named: str, *, claim: bool = False) -> str:
         """Return the namespace in the database for the namespace that a tool call names.
@@ -48,8 +51,7 @@ class MemoryContext:
     @cached_property
     def documents(self) -> DocumentLibrary:
         """Indexed documents. The first access starts embedding chunks without vectors. Raises `ServerNotReady`."""
-        config = self.config
-        documents = open_component(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
+        documents = open_component(lambda: self.archive.documents(self.config.roots))
         self.embed_waiting(documents.stats())
         return documents
 
@@ -60,13 +62,15 @@ class MemoryContext:
 
     def close(self) -> None:
         """Close the components that were opened."""
-        opened = [self.__dict__.pop(name) for name in ("core", "documents") if name in self.__dict__]
-        for component in opened:
-            component.close()
+        self.archive.close()
+        if "documents" in self.__dict__:
+            self.__dict__.pop("documents").close()
 
     @cached_property
-    def _background_indexer(self) -> BackgroundIndexer:
-        return BackgroundIndexer(self.config.home, self.config.model)
+    def _background_indexer(self) -> "BackgroundIndexer":
+        from ..observe.background.index_worker import BackgroundIndexer  # loads the ingest pipeline
+
+        return BackgroundIndexer(self.archive.home, self.archive.config.model)
 
 
 _VERSION: Final = 8 << 76

@@ -127,7 +127,7 @@ class ToolCalls:
     @cached_property
     def _tools(self) -> list[ListedTool]:
         """All tools as clients list them. Deriving the schemas of 28 tools takes 70 ms, so it is done once."""
-        online, read_only = self._config.make_judge is not None, self._config.home.read_only
+        online, read_only = self._config.archive.make_judge is not None, self._config.home.read_only
         return [
             _listed(name, tool, online=online, read_only=read_only) for name, (_, tool) in self._served.tools.items()
         ]

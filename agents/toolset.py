@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 import orjson
@@ -20,12 +20,10 @@ from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ..core.home import Home
 from ..core.tokens import count
+from ..observe.archive import Archive
 from ..templates.quote import brief, inert, line
 from ..templates.render import Renderer
 from ..templates.truncation import fit_json, json_cost
-
-if TYPE_CHECKING:
-    from ..observe.memory import JudgeFactory
 
 TOOLSETS: Final = {
     "conversation": ".conversation_tools",
@@ -42,21 +40,21 @@ Opened = TypeVar("Opened")
 class ServerConfig(Struct, frozen=True):
     """Configuration of a server.
 
-    Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` creates the
-    judge of contradictions. If it is None, rules judge them. If `background` is true, a separate process embeds indexed
-    documents. If `strict` is true, memories that look like an injection are refused. A read-only `home` refuses writes.
-    `program` is the command that runs Palaver.
+    Only documents below `roots` are indexed. `project` is the folder in which the agent works. If `background` is true,
+    a separate process embeds indexed documents. `program` is the command that runs Palaver.
     """
 
-    home: Home
-    model: str | None
+    archive: Archive
     renderer: Renderer
     roots: tuple[Path, ...] = ()
     project: Path = Path()
-    make_judge: "JudgeFactory | None" = None
     background: bool = False
-    strict: bool = False
     program: tuple[str, ...] = ("palaver",)
+
+    @property
+    def home(self) -> Home:
+        """Folder with the data. If it is read-only, tools that write are refused."""
+        return self.archive.home
 
 
 class ToolReply(Struct, frozen=True):

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.search.document_library import DocumentLibrary
+from palaver.observe.archive import Archive
 from palaver.search.index.generation import Generations
 
 from .speed.process import PALAVER, Place, compile_modules
@@ -59,7 +59,7 @@ def _row(tree: Path) -> list[str]:
         with Store.open(place.home / "palaver.db") as store:
             files = store.documents.files()
             before = store.changes.last()
-        with DocumentLibrary.open(Home(place.home), [tree]) as documents:
+        with Archive(Home(place.home)).documents([tree]) as documents:
             again = took(lambda: documents.index_directory(tree, documents.namespace_of(tree))).wall
         with Store.open(place.home / "palaver.db") as store:
             changes = store.changes.last() - before

@@ -33,6 +33,7 @@ from palaver.core.home import Home, root_of
 from palaver.core.reports import HookEvent
 from palaver.core.results import Hit
 from palaver.core.tokens import count
+from palaver.observe.archive import Archive
 from palaver.observe.commands.known_fixes import command_cost, file_cost, latest_sessions
 from palaver.observe.memory.session_context import FILES_TITLE
 from palaver.observe.pipeline import Pipeline
@@ -139,8 +140,9 @@ def _replay_session(store: Store, home: Home, prompt: Prompt, judge: BearingJudg
     number, session = next(each for each in store.sessions.all().items() if each[1].native_id == prompt.session)
     exchanges = exchanges_of(store, number)
     drawn = random.Random(f"{_SEED} {prompt.session}")
-    with Store.open(home.database) as archive:
-        place = HookPlace(home, Config(), archive, prompt.namespace, root_of(Path(session.cwd)), at=session.started)
+    with Archive(home, Config()) as opened:
+        archive = opened.store
+        place = HookPlace(opened, prompt.namespace, root_of(Path(session.cwd)), at=session.started)
         sessions = latest_sessions(archive, prompt.namespace)
         lines = _Lines(archive, sessions, judge, drawn, session)
         answer = session_text(HookCall(HookEvent.SESSION_START, "SessionStart", prompt.session, session.cwd), place)

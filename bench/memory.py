@@ -22,6 +22,7 @@ from palaver.archiver.store.change_log import TOKEN_BYTES, Embedding
 from palaver.core.conversation import now
 from palaver.core.home import Home
 from palaver.core.memory import Edge, Memory, MemoryFilter, Relation
+from palaver.observe.archive import Archive
 from palaver.observe.memory import MemoryCore
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
@@ -72,7 +73,7 @@ def measures(home: Home, count: int) -> Iterator[Row]:
         started = time.perf_counter()
         Indexer(store, Generations(home.index), load()).publish()
         print(f"published in {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         yield from _measured(core, chance)
     yield from _contexts(home, chance)
 
@@ -106,7 +107,7 @@ def _contexts(home: Home, chance: random.Random) -> Iterator[Row]:
     """Yield the measures of the `fabric` tools that agents call at the start of a session."""
     project = home.root.parent / "p1"
     project.mkdir()
-    fabric = FabricContext(ServerConfig(home, None, Renderer(), (project,), project))
+    fabric = FabricContext(ServerConfig(Archive(home), Renderer(), (project,), project))
     fabric.core.projects.claim(project)
     tools = {tool.name: tool for tool in FABRIC.tools}
     session = {"sessionId": "bench"}

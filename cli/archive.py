@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ..archiver.ingest.parser_pool import ParserPool
-from ..core.config import Config
 from ..core.errors import InvalidInput, PalaverError
 from ..core.home import DEMO, DEMO_FOLDER, Home
 from ..core.reports import Report, Unsearched
+from ..observe.archive import Archive
 from ..templates.json_output import to_json
 from .demo import is_demo_selected, refuse_demo
 from .output import as_json, not_empty, print_json, print_message, print_page, progress_bars, renderer
@@ -75,11 +75,9 @@ def up(*, as_json: bool) -> None:
 
 def _is_empty(home: Home) -> bool:
     """Return whether a home contains no transcripts yet."""
-    from ..archiver.store import Store
-
     if home.is_new:
         return True
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         return not store.sources.totals()[0]
 
 
@@ -88,9 +86,7 @@ def _suggested_query(home: Home) -> str:
 
     Words of two clauses would be a query that nobody means. The result is empty if there is no such title.
     """
-    from ..archiver.store import Store
-
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
     for session in sessions:
         words: list[str] = _WORD.findall(_CLAUSE_END.split(session.title, maxsplit=1)[0])
@@ -103,7 +99,7 @@ def _usable_model(home: Home) -> str:
     """Return a coding agent or a local server that could write session cards, if no model is configured."""
     from .model import suggestion
 
-    return suggestion(home, Config.read(home.config))
+    return suggestion(home, Archive(home).config)
 
 
 @click.command()
@@ -138,9 +134,9 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
 
 def _announce_wait(home: Home) -> None:
     """Print a message if another process is ingesting, because this process then waits."""
-    from ..archiver.store import ARCHIVER, Store
+    from ..archiver.store import ARCHIVER
 
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         holder = store.leases.holder(ARCHIVER)
     if holder is not None:
         print_message(f"Waiting up to {_WAIT:.0f} s for another process that is ingesting ({holder.who}).")
@@ -167,10 +163,7 @@ def _archive(
 
     `listing` is True to list the omitted files, or None if the command has no such option.
     """
-    from ..observe.pipeline import Pipeline
-
-    config = Config.read(home.config)
-    with Pipeline(home, config.model, config.exclude, pool=pool) as pipeline, progress_bars() as reporter:
+    with Archive(home).pipeline(pool) as pipeline, progress_bars() as reporter:
 
         def announce(report: Report) -> None:
             if report.ingested.changed and not as_json:

@@ -10,12 +10,12 @@ import click
 from ..agents.ask.agent_definition import LoopLimits
 from ..agents.ask.extractive_answer import extractive_answer
 from ..core.config import Config
-from ..core.home import Home
 from ..core.query import Filters
+from ..observe.archive import Archive
 from ..templates.json_output import to_json, with_tokens
+from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_message, print_page, renderer
 from .project_option import only_projects, places_of
-from .search import open_layers
 
 _LIMITS: Final = LoopLimits()
 
@@ -82,20 +82,19 @@ def ask(
     """
     places = [place for project in projects for place in places_of(project)]
     filters = Filters.parse(after=after, before=before, projects=places)
-    home = Home.find()
-    with open_layers(home) as layers:
-        here = "" if anywhere or places else layers.project_at(Path.cwd())
+    with Archive.find() as archive:
+        refuse_demo_only(archive.home, "search WORDS")
+        here = "" if anywhere or places else archive.search.project_at(Path.cwd())
         page, words = renderer(), " ".join(question)
-        config = Config.read(home.config)
-        if no_model or not _may_use_model(config, max_cost):
-            answer = extractive_answer(layers, page, words, filters, here, also=also)
+        if no_model or not _may_use_model(archive.config, max_cost):
+            answer = extractive_answer(archive.search, page, words, filters, here, also=also)
         else:
             from ..agents.ask.question_asker import QuestionAsker  # slow: it loads the providers
 
             # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = LoopLimits(max_turns, max_tokens, timeout, max_cost)
-            asker = QuestionAsker(layers, home, config, page)
+            asker = QuestionAsker(archive, page)
             answer = asker.ask(words, filters, here, limits, also=also, report=print_message)
     if as_json:
         print_json(with_tokens(to_json(answer)))

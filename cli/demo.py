@@ -4,9 +4,10 @@ import os
 
 import click
 
-from ..archiver.store import Store
+from ..core.config import Config
 from ..core.errors import DemoOnly, PalaverError
 from ..core.home import DEMO, DEMO_FOLDER, Home
+from ..observe.archive import Archive
 from .program import command_of
 
 
@@ -21,9 +22,8 @@ def use_demo(*, load: bool) -> None:
     os.environ["PALAVER_HOME"] = str(home.root)
     if load and home.is_new:
         from ..archiver.ingest.transcripts import in_paths
-        from ..observe.pipeline import Pipeline
 
-        with Pipeline(home) as pipeline:
+        with Archive(home, Config()).pipeline() as pipeline:
             pipeline.run(in_paths([DEMO]))
 
 
@@ -52,7 +52,7 @@ def is_demo(home: Home) -> bool:
     if home.root.name != DEMO_FOLDER or not home.database.exists():
         return False
     try:
-        with Store.of(home) as store:
+        with Archive(home).store as store:
             names = {source.path.name for source in store.sources.all()}
     except PalaverError:
         return False  # The caller opens the database as well and reports the problem.

@@ -11,8 +11,8 @@ import click
 
 from .. import __version__
 from ..archiver.ingest.transcripts import of_this_user
-from ..core.config import Config
 from ..core.home import Home
+from ..observe.archive import Archive
 from ..observe.llm.configured_model import why_off
 from ..observe.upkeep.consistency import check_consistency, rebuild_from_archive, rebuild_index
 from ..observe.upkeep.health_check import HealthContext, diagnose
@@ -55,8 +55,8 @@ def fsck(*, repair: bool, as_json: bool) -> None:
 
     Exit status: 0 no problems left, 1 problems left, 2 usage error.
     """
-    home = Home.find()
-    config = Config.read(home.config)
+    archive = Archive.find()
+    home, config = archive.home, archive.config
     with progress_bars() as report:
         found = check_consistency(home, config.model, config.exclude, repair=repair, report=report)
     if as_json:
@@ -79,8 +79,8 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
 
     Exit status: 0 success, 1 some copies could not be read, 2 usage error.
     """
-    home = Home.find()
-    config = Config.read(home.config)
+    archive = Archive.find()
+    home, config = archive.home, archive.config
     with progress_bars() as report:
         if from_archive:
             result = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from ..archiver.store import Store
-from ..core.config import Config
 from ..core.document import DocumentStats, FailedFile, IndexedDirectory, IndexedFile
 from ..core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, InvalidInput, UnsupportedDocument
 from ..core.home import MNEMONICS, Home, root_of
 from ..core.reports import many
 from ..core.runtime import Reporter
+from ..observe.archive import Archive
 from ..observe.mnemonics import MnemonicsFolder, ProjectMemories
 from ..search.document_library import DocumentLibrary
 from ..templates.json_output import to_json
@@ -171,16 +170,15 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
 
 def _documents(targets: Sequence[Path]) -> DocumentLibrary:
     """Open the document library. Paths given on the command line may always be read."""
-    home = Home.find()
+    archive = Archive.find()
     if any(target.resolve().parent == target.resolve() for target in targets):
         raise InvalidInput("The root of the file system cannot be indexed", hint="Give a folder or a file.")
     roots = [target if target.is_dir() else target.absolute().resolve().parent for target in targets]
-    return DocumentLibrary.open(home, roots, Config.read(home.config).model)
+    return archive.documents(roots)
 
 
 def _open_existing() -> DocumentLibrary:
-    home = Home.find()
-    home.check()
+    Home.find().check()
     return _documents([])
 
 
@@ -203,9 +201,9 @@ def mnemonics() -> None:
 @as_json
 def list_allowed(*, as_json: bool) -> None:
     """List the allowed folders."""
-    home = Home.find()
-    home.check()
-    with Store.of(home) as store:
+    archive = Archive.find()
+    archive.home.check()
+    with archive.store as store:
         folders = store.mnemonics.allowed()
     if as_json:
         print_json({"allowed": folders})
@@ -221,7 +219,7 @@ def list_allowed(*, as_json: bool) -> None:
 @as_json
 def allow(path: str, *, yes: bool, as_json: bool) -> None:
     """Trust the current and future memory files of the project in PATH."""
-    home, folder = Home.find(), _folder_of(path)
+    archive, folder = Archive.find(), _folder_of(path)
     if not folder.path.is_dir():
         raise InvalidInput(f"No such folder: {folder.path}", hint="Give the path of a project that has memory files.")
     files = sorted(folder.scan().files)
@@ -235,11 +233,11 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
         raise InvalidInput("The confirmation requires a terminal", hint="Run the command at a terminal, or add --yes.")
     if not (yes or click.confirm("Trust these files? Sessions in this project will start with their content.")):
         return
-    home.make()
-    with Store.create(home.database) as store, store.transaction():
-        store.mnemonics.allow(str(folder.path))
-    with ProjectMemories.open(home, folder.project, Config.read(home.config).model) as project:
-        project.read_files()
+    archive.home.make()
+    with archive.memories as core:
+        with core.store.transaction():
+            core.store.mnemonics.allow(str(folder.path))
+        ProjectMemories.of(core, folder.project).read_files()
     if as_json:
         print_json({"allowed": [str(folder.path)]})
         return
@@ -251,11 +249,11 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
 @as_json
 def disallow(path: str, *, as_json: bool) -> None:
     """Stop trusting the memory files of the project in PATH."""
-    home = Home.find()
-    home.check()
+    archive = Archive.find()
+    archive.home.check()
     project = _folder_of(path)
     folder = str(project.path)
-    with Store.of(home) as store, store.transaction():
+    with archive.store as store, store.transaction():
         known = folder in store.mnemonics.allowed()
         store.mnemonics.disallow(folder)
     if not known:

@@ -17,6 +17,7 @@ from ..archiver.store import Source, Store
 from ..core.errors import InvalidInput, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.reports import Exported
+from ..observe.archive import Archive
 from ..search.archive_search import ArchiveSearch
 from ..search.present.transcript_reader import TranscriptPaths
 from ..templates.render import Renderer
@@ -66,7 +67,7 @@ def export(what: Sequence[str], *, everything: bool, redacted: bool, as_json: bo
     if to_output and as_json:
         raise click.UsageError("--json requires a FOLDER.")
     home = Home.find()
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         raw = RawArchive(home.archive)
         exporter = Exporter(store, raw)
         sources = store.sources.all() if everything else TranscriptPaths(store, raw).sources(what[0])
@@ -141,7 +142,7 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
     Every text is redacted before it is stored. Equal secrets have equal placeholders. After an update of the rules,
     `palaver archive` parses all transcripts again.
     """
-    with Store.of(Home.find()) as store:
+    with Archive.find().store as store:
         found = secrets_in(store)
     if as_json:
         print_json(found)

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import click
 
 from ..core import ids
-from ..core.config import Config
 from ..core.deletion import DeletionPreview, DeletionRequest, RestoreResult
-from ..core.home import Home
 from ..core.reports import many
 from ..core.time_expressions import between
-from ..observe.deletion.deleter import Deleter
+from ..observe.archive import Archive
 from ..observe.mnemonics import forget_with_files
 from ..templates.environment import undo_command
 from ..templates.json_output import to_json
@@ -112,7 +110,7 @@ def forget(
 
 def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> None:
     """Delete the content that `token` confirms. Without a token, show a preview and ask the user to confirm it."""
-    with _deleter() as deleter:
+    with Archive.find().deletions as deleter:
         if not token:
             with progress_bars() as reporter:
                 preview = deleter.preview(request, reporter)
@@ -169,7 +167,7 @@ def _confirmation(token: str) -> str:
 
 def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
     """Undo, erase or list past deletions."""
-    with _deleter() as deleter, progress_bars() as reporter:
+    with Archive.find().deletions as deleter, progress_bars() as reporter:
         restored = deleter.undo(undo, reporter) if undo is not None else RestoreResult()
         erased = deleter.erase(erase_now, reporter) if erase_now is not None else None
         deletions = deleter.history()
@@ -222,9 +220,3 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
     if protected:
         click.echo(f"Not forgotten: {', '.join(protected)} (golden rules or pinned). Add --force to forget them.")
         sys.exit(1)
-
-
-def _deleter() -> Deleter:
-    home = Home.find()
-    config = Config.read(home.config)
-    return Deleter(home, config.model, config.exclude)

@@ -16,6 +16,7 @@ from ..core.conversation import now
 from ..core.errors import InvalidInput, UnknownProject
 from ..core.home import Home
 from ..core.reports import SESSION_END, HookEvent, InjectionTotal
+from ..observe.archive import Archive
 from .output import as_json, print_json, print_page, renderer
 from .program import program_words
 
@@ -43,9 +44,9 @@ def status(*, as_json: bool) -> None:
     """Show which hooks are on, and what they injected in the last 30 days."""
     from ..agents.clients.hook_setup import hooked_agents
 
-    home = Home.find()
-    config = Config.read(home.config)
-    agents, totals = hooked_agents(), _totals(home)
+    archive = Archive.find()
+    config = archive.config
+    agents, totals = hooked_agents(), _totals(archive)
     if as_json:
         events = {event: event in config.hooks for event in _EVENTS}
         print_json({"events": events, "installed_in": agents, "hooks_off": config.hooks_off, "injections": totals})
@@ -137,7 +138,7 @@ def _reply(event: HookEvent, data: bytes, home: Home) -> str:
             from ..agents.hooks.hooks import prompt_text as select
         case HookEvent.TOOL:
             from ..agents.hooks.hooks import tool_text as select
-    text = answer(call, home, Config.read(home.config), select)
+    text = answer(call, Archive(home), select)
     return call.reply(text) if text else ""
 
 
@@ -155,24 +156,24 @@ def _record_end(home: Home, call: bytes) -> None:
     """Append the call of a hook to the queue of ended sessions, unless the hooks are off."""
     from ..archiver.ingest.transcripts import record_end
 
-    if home.has_database and not home.is_read_only and HookEvent.SESSION_START in Config.read(home.config).hooks:
+    if home.has_database and not home.is_read_only and HookEvent.SESSION_START in Archive(home).config.hooks:
         record_end(home, call)
 
 
 def _archive_ended(home: Home) -> None:
     """Archive the sessions in the queue, unless the background archiver does it."""
     from ..archiver.ingest.transcripts import ended_sessions, in_paths
-    from ..archiver.store import WATCHER, Store
-    from ..observe.pipeline import Pipeline
+    from ..archiver.store import WATCHER
 
     if home.is_read_only or not home.has_database:
         return
-    config = Config.read(home.config)
+    archive = Archive(home)
+    hooks = archive.config.hooks
     with ended_sessions(home) as paths:
-        with Store.of(home) as store:
+        with archive.store as store:
             watched = store.leases.holder(WATCHER) is not None
-        if paths and not watched and HookEvent.SESSION_START in config.hooks:
-            with Pipeline(home, config.model, config.exclude) as pipeline:
+        if paths and not watched and HookEvent.SESSION_START in hooks:
+            with archive.pipeline() as pipeline:
                 pipeline.run(in_paths(paths), patience=_LOCK_WAIT)
 
 
@@ -198,7 +199,7 @@ def _writable(events: Sequence[str], project: str | None) -> tuple[Home, Config]
         raise click.UsageError("--project concerns all hooks. Leave out the events.")
     home = Home.find()
     home.make()
-    return home, Config.read(home.config)
+    return home, Archive(home).config
 
 
 def _set(home: Home, chosen: set[str]) -> None:
@@ -221,7 +222,6 @@ def _check_project(home: Home, named: str) -> None:
     Raises:
         UnknownProject: It is neither a repository nor known to the archive.
     """
-    from ..archiver.store import Store
     from ..core.home import is_root
     from ..search.query.tokenizer import check_projects
 
@@ -229,17 +229,15 @@ def _check_project(home: Home, named: str) -> None:
         return
     if not home.has_database:
         raise UnknownProject(named)
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         check_projects(store, [named])
 
 
-def _totals(home: Home) -> list[InjectionTotal]:
+def _totals(archive: Archive) -> list[InjectionTotal]:
     """Return the totals of the injections in the last 30 days, by event."""
-    from ..archiver.store import Store
-
-    if not home.has_database:
+    if not archive.home.has_database:
         return []
-    with Store.of(home) as store:
+    with archive.store as store:
         return store.injections.totals(now() - _MONTH)
 
 

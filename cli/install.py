@@ -28,10 +28,10 @@ from ..agents.clients.companion_files import SKILL_FILES, CompanionFile, hook_fi
 from ..agents.clients.hook_setup import HOOK_CLIENTS, has_claude_plugin, hooks_text, plan_hooks, plan_hooks_removal
 from ..agents.toolset import find_toolset
 from ..archiver.redaction.redactor import Redactor
-from ..core.config import Config
 from ..core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from ..core.home import Home
 from ..core.resources import replacing
+from ..observe.archive import Archive
 from ..templates.environment import NAME, launchd_agent, systemd_unit
 from ..templates.quote import clean, line
 from .demo import is_demo
@@ -178,7 +178,7 @@ class Extra(Struct, frozen=True):
 
 def all_extras(home: Home) -> list[Extra]:
     """Return the hooks and files of all agents. Hooks run the program with this home."""
-    server, chosen = own_server(program_words(), home), Config.read(home.config).hooks
+    server, chosen = own_server(program_words(), home), Archive(home).config.hooks
     hooks = [
         Extra(
             each.client,

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from ..core.config import Config
-from ..core.home import Home
 from ..templates.render import JudgingPrompts, Renderer
 
 if TYPE_CHECKING:
     from ..archiver.store import Store
+    from ..observe.archive import Archive
     from ..observe.memory import Judge, JudgeFactory
 
 
-def judge_factory(home: Home, config: Config) -> "JudgeFactory | None":
+def judge_factory(archive: "Archive") -> "JudgeFactory | None":
     """Return the factory of the model judge. Return None if the model is turned off, or has no key or budget."""
+    config, templates = archive.config, archive.home.templates
     if not config.llm_judge:
         return None
     # Few users turn the judge on, and these imports load the memories and all providers.
@@ -23,6 +23,6 @@ def judge_factory(home: Home, config: Config) -> "JudgeFactory | None":
         return None
 
     def make_judge(store: "Store") -> "Judge":
-        return ModelJudge(store, config, JudgingPrompts(Renderer(home.templates)), provider_of(config, SECONDS))
+        return ModelJudge(store, config, JudgingPrompts(Renderer(templates)), provider_of(config, SECONDS))
 
     return make_judge

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from .. import __version__
 from ..agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from ..archiver.documents.document_folders import usual_roots
-from ..core.config import Config
 from ..core.home import Home
 from ..observe.archive import Archive
 from ..templates.render import Renderer
@@ -82,15 +81,14 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port:
 def _server_config(*, read_only: bool) -> ServerConfig:
     home = Home.find()
     home = replace(home, read_only=read_only or home.read_only)
-    config = Config.read(home.config)
+    archive = Archive(home)
+    if not home.read_only:
+        archive.make_judge = judge_factory(archive)
     return ServerConfig(
-        home,
-        config.model,
+        archive,
         Renderer(home.templates),
-        usual_roots(config.document_roots),
-        make_judge=None if home.read_only else judge_factory(home, config),
+        usual_roots(archive.config.document_roots),
         background=not home.read_only,
-        strict=config.strict_memories,
         program=tuple(program_words()),
     )
 

@@ -18,7 +18,6 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..archiver.reading.parsing import kinds_of
-from ..core.config import Config
 from ..core.conversation import Origin, now
 from ..core.errors import InvalidInput, PalaverError, StoreMissing, UnknownProject
 from ..core.home import Home
@@ -38,6 +37,7 @@ from ..core.memory import (
 from ..core.reports import many
 from ..core.text import similar_names
 from ..core.tokens import count
+from ..observe.archive import Archive
 from ..observe.extraction.preferences import EXCHANGE, PreferenceCandidate, keep, preference_candidates
 from ..observe.extraction.preferences import decline as decline_preference
 from ..observe.memory import MemoryCore, RecalledMemory, RememberResult, SessionContext, UndoneChange, contradicting
@@ -58,12 +58,12 @@ def memory_core(*, make: bool = False) -> MemoryCore:
     Raises:
         StoreMissing: No archive exists.
     """
-    home = Home.find()
+    archive = Archive.find()
     if not make:
-        refuse_demo_only(home, "memories list")
-        home.check()
-    config = Config.read(home.config)
-    return MemoryCore.open(home, config.model, judge_factory(home, config))
+        refuse_demo_only(archive.home, "memories list")
+        archive.home.check()
+    archive.make_judge = judge_factory(archive)
+    return archive.memories
 
 
 def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
@@ -230,9 +230,9 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     proposed again. At a terminal, the command shows each proposal with its source and asks for a decision:
     approve, decline, skip, quit, or ? for help.
     """
-    home = Home.find()
-    home.check()
-    with MemoryCore.open(home, Config.read(home.config).model) as core:
+    archive = Archive.find()
+    archive.home.check()
+    with archive.memories as core:
         proposals = _proposals(core)
         if approve or decline:
             _decide(proposals, approve, decline, as_json=as_json)

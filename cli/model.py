@@ -20,6 +20,7 @@ from ..core.errors import InvalidInput
 from ..core.home import Home
 from ..core.reports import Estimate, dollars, many
 from ..core.resources import replacing
+from ..observe.archive import Archive
 from ..observe.llm.agent_command import NO_TOOLS, installed_agents, known_agents
 from ..observe.llm.ledger import Budget
 from ..observe.llm.messages_api import ANTHROPIC
@@ -40,7 +41,7 @@ def model(ctx: click.Context, *, as_json: bool) -> None:
     """Show the embedding model, or change it with `use`."""
     if ctx.invoked_subcommand is not None:
         return
-    chosen = Config.read(Home.find().config).model
+    chosen = Archive.find().config.model
     if as_json:
         print_json({"model": chosen or DEFAULT_MODEL, "packaged": chosen is None})
     else:
@@ -60,7 +61,7 @@ def use_model(name: str, *, as_json: bool) -> None:
     chosen = None if name in {"packaged", DEFAULT_MODEL} else name
     dimension = load(chosen or DEFAULT_MODEL, download=True).dimension
     home.make()
-    replace(Config.read(home.config), model=chosen).write(home.config)
+    replace(Archive(home).config, model=chosen).write(home.config)
     if as_json:
         print_json({"model": chosen or DEFAULT_MODEL, "packaged": chosen is None, "dimension": dimension})
     else:

@@ -12,12 +12,13 @@ from ..core.errors import LeaseHeld
 from ..core.home import Home
 from ..core.reports import Extraction
 from ..core.runtime import Reporter, silent
+from ..observe.archive import Archive
 from ..observe.extraction.preferences import preference_candidates
 from ..observe.llm.configured_model import provider_of, why_off
 from ..observe.llm.model_extractor import ModelExtractor
 from ..observe.llm.model_settings import load_stats
 from ..observe.llm.provider import BudgetExhausted
-from ..observe.pipeline import Pipeline, observe_pending
+from ..observe.pipeline import observe_pending
 from ..templates.json_output import to_json
 from ..templates.quote import line
 from ..templates.render import ExtractionPrompts
@@ -66,9 +67,9 @@ def observe(
 
     # SIGTERM stops the run like Ctrl-C, so that no agent is left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    home = Home.find()
-    config = Config.read(home.config)
-    with Store.of(home) as store:
+    archive = Archive.find()
+    home, config = archive.home, archive.config
+    with archive.store as store:
         if preferences:
             _show_preferences(store, as_json=as_json)
         elif use is not None:
@@ -78,22 +79,23 @@ def observe(
         elif estimate:
             _show_estimate(store, config, exchanges=exchanges, as_json=as_json)
         else:
-            _run(home, store, config, exchanges=exchanges, publish=not only_quiet, as_json=as_json)
+            _run(archive, exchanges=exchanges, publish=not only_quiet, as_json=as_json)
 
 
 @click.command()
 @as_json
 def stats(*, as_json: bool) -> None:
     """Show the costs of language models, the remaining budgets, and the tokens of observations and transcripts."""
-    home = Home.find()
-    found = load_stats(home, Config.read(home.config))
+    archive = Archive.find()
+    found = load_stats(archive.home, archive.config)
     if as_json:
         print_json(found)
     else:
         print_page(renderer().render("stats", stats=found))
 
 
-def _run(home: Home, store: Store, config: Config, *, exchanges: bool, publish: bool, as_json: bool) -> None:
+def _run(archive: Archive, *, exchanges: bool, publish: bool, as_json: bool) -> None:
+    store, config = archive.store, archive.config
     off, result = why_off(config), Extraction()
     with progress_bars() as report:
         observed = observe_pending(store, partial(report, "Observing"))
@@ -102,7 +104,7 @@ def _run(home: Home, store: Store, config: Config, *, exchanges: bool, publish: 
             observed += observe_pending(store, silent)  # exchanges that an outdated finding left without observations
         # `palaver watch` publishes the results itself.
         if publish and (observed or result.asked):
-            _publish(home, config, report)
+            _publish(archive, report)
     if as_json:
         print_json({**to_json(result), "observed": observed, "off": off or None})
     else:
@@ -128,10 +130,10 @@ def _show_preferences(store: Store, *, as_json: bool) -> None:
         click.echo("No new preferences found. Run `palaver remember TEXT` to store a preference.")
 
 
-def _publish(home: Home, config: Config, report: Reporter) -> None:
+def _publish(archive: Archive, report: Reporter) -> None:
     """Embed and index new observations, unless another process is already doing so."""
     try:
-        with Pipeline(home, config.model, config.exclude) as pipeline:
+        with archive.pipeline() as pipeline:
             pipeline.run((), report)
     except LeaseHeld:
         return

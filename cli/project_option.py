@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..archiver.store import Store
 from ..core.errors import InvalidInput
 from ..core.home import Home
 from ..core.memory import MemoryFilter, MemoryState, project_namespace
+from ..observe.archive import Archive
 from ..search.query.tokenizer import check_projects, project_at
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def places_of(project: str) -> list[str]:
     whole, home = folder.resolve(), Home.find()
     if not home.has_database:
         return [str(whole)]
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         archived, namespace = project_at(store, whole) or str(whole), store.projects.namespace(whole)
         return [archived, namespace] if store.documents.uses(namespace) else [archived]
 

@@ -18,7 +18,6 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.config import Config
 from ..core.document import DocumentFilter
 from ..core.errors import InvalidLineRange
 from ..core.home import Home
@@ -26,6 +25,7 @@ from ..core.memory import project_namespace
 from ..core.query import CONTEXT_MAX, PER_SESSION, Filters, Query
 from ..core.reports import many
 from ..core.text import similar_names
+from ..observe.archive import Archive
 from ..observe.commands.known_fixes import closest_passages, known_fixes
 from ..observe.commands.project_commands import known_tasks, project_commands
 from ..search.archive_search import ArchiveSearch
@@ -257,7 +257,7 @@ def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: 
 
 def _is_empty() -> bool:
     """Return whether the archive is empty, for example after a first run on a full disk."""
-    with Store.of(Home.find()) as store:
+    with Archive.find().store as store:
         return not (store.changes.last() or store.sources.totals()[0])
 
 
@@ -378,9 +378,9 @@ def open_layers(home: Home | None = None) -> ArchiveSearch:
     Raises:
         DemoOnly: Only demo data is archived.
     """
-    home = home or Home.find()
-    refuse_demo_only(home, "search WORDS")
-    return ArchiveSearch(home, Config.read(home.config).model)
+    archive = Archive(home or Home.find())
+    refuse_demo_only(archive.home, "search WORDS")
+    return archive.search
 
 
 def secrets_sentence(secrets: dict[str, int], remedy: str) -> str:
@@ -431,12 +431,10 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
     if not text:
         raise click.UsageError("--in output requires WORDS.")
     refuse_others(_OUTPUT_USABLE, "--in output")
-    home = Home.find()
-    refuse_demo_only(home, "search WORDS")
     named: dict[str, Any] = {name: options[name] for name in _OUTPUT_FILTERS}
     named["projects"] = [*map(archived_as, options["projects"])]
     filters = Filters.parse(**named)
-    with ArchiveSearch(home, Config.read(home.config).model) as layers:
+    with open_layers() as layers:
         found = layers.find_output(text, filters, limit=options["limit"], context=context, seconds=_SECONDS)
     if as_json:
         print_json(output_json(found, budget=budget))
@@ -468,7 +466,7 @@ def print_symbols(name: str, options: Mapping[str, Any], *, budget: int, as_json
     refuse_others(_CODE_USABLE | {"symbol"}, "--symbol")
     wanted = _code_filter(options)
     home = Home.find()
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         code = CodeSearch.of_home(store, home)
         found = code.symbols(redacted(name, home), wanted, limit=options["limit"])
     if as_json:
@@ -489,7 +487,7 @@ def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, bud
     refuse_others(_CODE_USABLE | {"query", "place", "context"}, "--in code")
     wanted = _code_filter(options)
     home = Home.find()
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         code = CodeSearch.of_home(store, home)
         found = code.lines(redacted(text, home), wanted, limit=options["limit"], context=context)
     if as_json:
@@ -554,12 +552,11 @@ def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: boo
         DemoOnly: Only demo data is archived.
         UnknownProject: A project is unknown.
     """
-    home = Home.find()
-    refuse_demo_only(home, "fix ERROR")
-    with Store.of(home) as store, ArchiveSearch(home, Config.read(home.config).model) as layers:
-        names = _known(store, projects)
-        fixes = known_fixes(layers, store, error, names)
-        passages = None if fixes else closest_passages(layers, error, names)
+    with Archive.find() as archive:
+        refuse_demo_only(archive.home, "fix ERROR")
+        names = _known(archive.store, projects)
+        fixes = known_fixes(archive.search, archive.store, error, names)
+        passages = None if fixes else closest_passages(archive.search, error, names)
     shown, near = fixes[:limit], passages.hits if passages else ()
     if as_json:
         nearest = [{"id": hit.id, "title": hit.title} for hit in near]
@@ -579,7 +576,7 @@ def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: b
     """
     home = Home.find()
     refuse_demo_only(home, "how TASK")
-    with Store.of(home) as store:
+    with Archive(home).store as store:
         names = _known(store, projects)
         commands = project_commands(store, task, names)
         tasks = [] if commands else known_tasks(store, names)

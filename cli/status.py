@@ -2,8 +2,7 @@
 
 import click
 
-from ..core.config import Config
-from ..core.home import Home
+from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import status_of
 from .demo import refuse_demo_only
 from .output import as_json, print_json, print_page, renderer
@@ -13,9 +12,9 @@ from .output import as_json, print_json, print_page, renderer
 @as_json
 def status(*, as_json: bool) -> None:
     """Show the contents of the archive, the state of the index, and the number of parsed and skipped lines."""
-    home = Home.find()
-    refuse_demo_only(home, "status")
-    found = status_of(home, Config.read(home.config).model)
+    archive = Archive.find()
+    refuse_demo_only(archive.home, "status")
+    found = status_of(archive.home, archive.config.model)
     if as_json:
         print_json(found)
     else:

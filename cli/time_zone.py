@@ -2,10 +2,9 @@
 
 from datetime import UTC
 
-from ..core.config import Config
 from ..core.conversation import use_time_zone
 from ..core.errors import ConfigInvalid
-from ..core.home import Home
+from ..observe.archive import Archive
 
 
 def use_utc() -> None:
@@ -19,6 +18,6 @@ def use_configured_zone() -> None:
     Invalid settings are ignored here, because the command reports them.
     """
     try:
-        use_time_zone(Config.read(Home.find().config).display_zone)
+        use_time_zone(Archive.find().config.display_zone)
     except ConfigInvalid:
         use_time_zone(None)

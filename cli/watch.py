@@ -17,6 +17,7 @@ from ..core.config import Config
 from ..core.conversation import now
 from ..core.errors import ConfigInvalid, LeaseHeld, PalaverError
 from ..core.home import Home
+from ..observe.archive import Archive
 from ..observe.background.background_archiver import BackgroundArchiver
 from ..observe.llm.configured_model import why_off
 from .demo import refuse_demo
@@ -107,7 +108,7 @@ def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, objec
 
 def _settings(home: Home) -> Callable[[], Config]:
     """Return a function that reads the settings. If they are invalid, it returns the last valid settings."""
-    state, last = _state(home.config), Config.read(home.config)
+    state, last = _state(home.config), Archive(home).config
 
     def read() -> Config:
         nonlocal state, last
@@ -115,7 +116,7 @@ def _settings(home: Home) -> Callable[[], Config]:
         if current != state:
             state = current
             try:
-                found = Config.read(home.config)
+                found = Archive(home).config
                 Exclusion(found.exclude)
             except ConfigInvalid as problem:
                 print_message(str(problem), f"{problem.hint} Until then, the previous settings apply.")

@@ -1,4 +1,4 @@
-"""Front door of one home: search, memories, documents and deletions, each opened on first use."""
+"""Front door of one home: settings, database, search, memories, documents, deletions and code traces."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..core.config import Config
+from ..core.conversation import Milliseconds, now
+from ..core.home import Home
 from ..core.resources import Closing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ..archiver.ingest.parser_pool import ParserPool
     from ..archiver.store import Store
-    from ..core.home import Home
     from ..search.archive_search import ArchiveSearch
     from ..search.document_library import DocumentLibrary
     from .deletion.deleter import Deleter
@@ -22,30 +27,50 @@ if TYPE_CHECKING:
 
 
 class Archive(Closing):
-    """Archive of one home, for one thread. Components are imported and opened on first use.
+    """Archive of one home, for one thread. Settings and components are imported and opened on first use.
 
-    `close` closes them. Later uses open them again.
+    `close` closes the components. Later uses open them again.
     """
 
-    def __init__(self, home: Home, config: Config | None = None, make_judge: JudgeFactory | None = None) -> None:
-        """Prepare an archive.
+    def __init__(
+        self,
+        home: Home,
+        config: Config | None = None,
+        make_judge: JudgeFactory | None = None,
+        clock: Callable[[], Milliseconds] = now,
+    ) -> None:
+        """Prepare an archive without access to the disk.
 
         Args:
             home: Folder with the data.
             config: Settings. By default, they are read from the home.
             make_judge: Factory of the model that judges contradictions of memories. By default, rules judge.
+            clock: Time for memories.
         """
-        self.home, self._make_judge = home, make_judge
-        self.config = Config.read(home.config) if config is None else config
+        self.home, self.make_judge, self._clock = home, make_judge, clock
+        if config is not None:
+            self.config = config
 
-    def another(self) -> Archive:
-        """Return another archive of the same home, for another thread."""
-        return Archive(self.home, self.config, self._make_judge)
+    @classmethod
+    def find(cls) -> Archive:
+        """Return the archive of `Home.find()`."""
+        return cls(Home.find())
 
-    @property
+    def another(self, clock: Callable[[], Milliseconds] = now) -> Archive:
+        """Return another archive of the same home and settings, for another thread or owner."""
+        return Archive(self.home, self.config, self.make_judge, clock)
+
+    @cached_property
+    def config(self) -> Config:
+        """Settings of the home. Raises `ConfigInvalid`."""
+        return Config.read(self.home.config)
+
+    @cached_property
     def store(self) -> Store:
         """Database. Raises `StoreMissing` if nothing was archived."""
-        return self.search.store
+        from ..archiver.store import Store
+
+        return Store.of(self.home)
 
     @cached_property
     def search(self) -> ArchiveSearch:
@@ -59,7 +84,7 @@ class Archive(Closing):
         """Memories. The first use creates the home if it is missing."""
         from .memory import MemoryCore
 
-        return MemoryCore.open(self.home, self.config.model, self._make_judge)
+        return MemoryCore.open(self._new_store(), self.config.model, self.make_judge, self._clock)
 
     @cached_property
     def review(self) -> MemoryReview:
@@ -67,14 +92,6 @@ class Archive(Closing):
         from .memory_review import MemoryReview
 
         return MemoryReview(self.memories)
-
-    @cached_property
-    def documents(self) -> DocumentLibrary:
-        """Indexed documents. The first use creates the home if it is missing."""
-        from ..archiver.documents.document_folders import usual_roots
-        from ..search.document_library import DocumentLibrary
-
-        return DocumentLibrary.open(self.home, usual_roots(self.config.document_roots), self.config.model)
 
     @cached_property
     def deletions(self) -> Deleter:
@@ -85,22 +102,41 @@ class Archive(Closing):
 
     @cached_property
     def traces(self) -> CodeTraces:
-        """Lines of code that agents wrote. Raises `StoreMissing` if nothing was archived."""
+        """Lines of code that agents wrote. The first use creates the home if it is missing."""
         from .traces.attribution import CodeTraces
 
-        return CodeTraces.open(self.home)
+        return CodeTraces(self._new_store())
 
-    def pipeline(self) -> Pipeline:
-        """Return a new ingest pipeline, which the caller closes."""
+    def documents(self, roots: Sequence[Path]) -> DocumentLibrary:
+        """Open the indexed documents, and create the home if it is missing. The caller closes them.
+
+        Only files below `roots` (`usual_roots` for agents) can be indexed. Files in the home cannot be indexed.
+        """
+        from ..search.document_library import DocumentLibrary
+
+        return DocumentLibrary.open(self._new_store(), roots, self.config.model)
+
+    def pipeline(self, pool: ParserPool | None = None) -> Pipeline:
+        """Open the ingest pipeline, and create the home if it is missing. The caller closes it.
+
+        `pool` parses files and may already be running.
+        """
         from .pipeline import Pipeline
 
-        return Pipeline(self.home, self.config.model, self.config.exclude)
+        return Pipeline(self.home, self.config.model, self.config.exclude, pool=pool)
 
     def close(self) -> None:
         """Close the components that are open."""
         opened = vars(self)
         opened.pop("review", None)
-        for name in ("search", "memories", "documents", "deletions", "traces"):
+        for name in ("store", "search", "memories", "deletions", "traces"):
             component: Closing | None = opened.pop(name, None)
             if component is not None:
                 component.close()
+
+    def _new_store(self) -> Store:
+        """Open the database for a component that closes it, and create the home if it is missing."""
+        from ..archiver.store import Store
+
+        self.home.prepare()
+        return Store.create(self.home.database, read_only=self.home.read_only)

@@ -27,7 +27,6 @@ from ..core.document import (
     checked_namespace,
 )
 from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable, PalaverError
-from ..core.home import Home
 from ..core.query import Mode
 from ..core.resources import Closing
 from ..core.runtime import Progress, Reporter, never, silent, stage
@@ -61,14 +60,13 @@ class DocumentLibrary(Closing):
         self._close = ExitStack()
 
     @classmethod
-    def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
-        """Open the documents of a Palaver home, and create the home if it is missing. Close the library after use.
+    def open(cls, store: Store, roots: Sequence[Path], model: str | None = None) -> Self:
+        """Open the documents in a store, which `close` closes.
 
-        Only files below `roots` (`usual_roots` for agents) can be indexed. Files in the Palaver home cannot be indexed.
+        Only files below `roots` can be indexed. Files in the home of the store cannot be indexed.
         """
-        home.prepare()
+        home = store.home
         allowed = DocumentRoots(roots, without=(home.root,))
-        store = Store.create(home.database, read_only=home.read_only)
         embedder = load(model or DEFAULT_MODEL)
         generations = Generations(home.index, read_only=home.read_only)
         documents = cls(store, generations, embedder, Redactor(home.key()), allowed)

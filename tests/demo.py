@@ -8,7 +8,7 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.conversation import Origin
 from palaver.core.home import DEMO, Home
 from palaver.core.memory import Memory
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
 
 HOUR = 1_772_000_000
@@ -33,7 +33,7 @@ def archived(root: Path) -> Home:
 def remembering(root: Path) -> Home:
     """Return a home with the sample data and a decision in each of two projects, to use SQLite."""
     home = archived(root)
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         for project in ("tide-clock", "seed-library"):
             core.remember(Memory("Use SQLite", "decision", namespace=f"project:{project}", origin=Origin.HUMAN))
     return home

@@ -622,7 +622,7 @@ def test_a_search_imports_only_its_own_libraries() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert json.loads(done.stdout)["searched"] == ["text", "vector"]
-    loaded, unneeded = set(done.stderr.split()), {"anthropic", "mcp", "rich", "watchfiles", "palaver.observe"}
+    loaded, unneeded = set(done.stderr.split()), {"anthropic", "mcp", "rich", "watchfiles", "palaver.observe.memory"}
     assert (loaded & unneeded, "palaver.search.rank.engine" in loaded) == (set(), True)
 
 

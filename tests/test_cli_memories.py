@@ -16,6 +16,7 @@ from palaver.cli import main
 from palaver.core.conversation import Origin, Session
 from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryRevision
+from palaver.observe.archive import Archive
 from palaver.observe.memory import MemoryCore
 
 from .observe.llm.server import FakeProvider, Sent, message
@@ -36,7 +37,7 @@ def answer(*arguments: str) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def core(home: Path) -> Iterator[MemoryCore]:
     """Return the memory core, opened as by another process."""
-    with MemoryCore.open(Home(home / "palaver")) as opened:
+    with Archive(Home(home / "palaver")).memories as opened:
         yield opened
 
 

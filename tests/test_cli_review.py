@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from palaver.cli import main
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 
 from .archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 
@@ -49,7 +49,7 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
     folder.mkdir(parents=True)
     (folder / f"{SESSION}.jsonl").write_bytes(jsonl(lines))
     palaver("archive", str(tmp_path / "projects"))
-    with MemoryCore.open(Home(home / "palaver")) as core:
+    with Archive(Home(home / "palaver")).memories as core:
         memory = core.remember(Memory("Retry uploads twice", "pattern", source="theo")).stored
         for number in range(8):
             core.feedback.outcome(memory.id, success=True, session_id=f"invented-{number}")

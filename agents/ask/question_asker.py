@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ...archiver.store import Store
 from ...core.config import Config
 from ...core.errors import PalaverError, StoreReadOnly
 from ...core.home import Home
@@ -17,6 +16,7 @@ from ...core.query import Filters
 from ...core.reports import many
 from ...core.results import AnswerReceipt, CitedAnswer, CitedSession, CitedSource
 from ...core.runtime import never, silent
+from ...observe.archive import Archive
 from ...observe.llm.configured_model import provider_of, why_off
 from ...observe.llm.ledger import BookedCalls
 from ...observe.llm.provider import BudgetExhausted, ExtractionError, ModelRefused, ToolProvider, UserMessage
@@ -29,6 +29,7 @@ from .scoped_index import ScopedIndex
 from .tool_loop import ArchiveTools, LoopStopped, ModelReply, OpenProvider, ProgressLine, ToolLoop
 
 if TYPE_CHECKING:
+    from ...archiver.store import Store
     from ...search.archive_search import ArchiveSearch
 
 REASON: Final = "asking"
@@ -175,8 +176,8 @@ class QuestionAsker:
     `page` is the renderer that counts the tokens of each answer.
     """
 
-    def __init__(self, archive: "ArchiveSearch", home: Home, config: Config, page: Renderer) -> None:
-        self._archive, self._home, self._config, self._page = archive, home, config, page
+    def __init__(self, archive: Archive, page: Renderer) -> None:
+        self._archive, self._page = archive, page
 
     def ask(
         self,
@@ -190,9 +191,9 @@ class QuestionAsker:
         should_stop: Callable[[], bool] = never,
     ) -> CitedAnswer:
         """Return an answer by the language model or else by rules. See `Dispatcher.answer` for the arguments."""
-        rules = partial(extractive_answer, self._archive, self._page, question, filters, here, also=also)
-        config, off = _within_cost(self._config, limits.cost)
-        if self._home.is_read_only:  # The ledger of costs cannot be written.
+        rules = partial(extractive_answer, self._archive.search, self._page, question, filters, here, also=also)
+        config, off = _within_cost(self._archive.config, limits.cost)
+        if self._archive.home.is_read_only:  # The ledger of costs cannot be written.
             off = "the archive is read-only"
         elif off and limits.cost is None:
             return rules()
@@ -204,9 +205,9 @@ class QuestionAsker:
         def open_provider(seconds: float) -> ToolProvider:
             return provider_of(config, seconds)()
 
-        with Store.of(self._home) as store:
-            dispatcher = Dispatcher(self._archive, store, self._home, config, open_provider, limits, self._page)
-            return dispatcher.answer(question, rules, filters, here, report=report, should_stop=should_stop)
+        archive = self._archive
+        dispatcher = Dispatcher(archive.search, archive.store, archive.home, config, open_provider, limits, self._page)
+        return dispatcher.answer(question, rules, filters, here, report=report, should_stop=should_stop)
 
 
 def _within_cost(config: Config, cost: float | None) -> tuple[Config, str]:

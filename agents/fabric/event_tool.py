@@ -262,7 +262,7 @@ def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
     )
     memories = [each.stored for each in candidates if _is_similar(this, each)]
     try:
-        fixes = known_fixes(fabric.archive, fabric.core.store, query)
+        fixes = known_fixes(fabric.search, fabric.core.store, query)
     except InvalidInput:  # The error is too short to search for.
         fixes = []
     fixes = [fix for fix in fixes if _resembles(this, ErrorSignature.of(fix.error))]

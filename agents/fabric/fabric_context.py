@@ -1,7 +1,6 @@
 """Context and shared parameters of the fabric tools: memories and documents in the namespaces of three layers."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -12,7 +11,7 @@ from ...core.conversation import Milliseconds, now
 from ...core.errors import InvalidInput, MemoryNotFound
 from ...core.home import identity_of, root_of
 from ...core.memory import MemoryFilter, StoredMemory, project_namespace, session_namespace
-from ...observe.memory import GLOBAL_NAMESPACES, MemoryCore
+from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.archive_search import ArchiveSearch
 from ..memory_context import MemoryContext, find_by_uuid
 from ..toolset import BUDGET, WHOLE, ServerConfig, ToolReply, WholeNumber, data_reply, open_component
@@ -32,7 +31,7 @@ class FabricContext(MemoryContext):
     """
 
     def __init__(self, config: ServerConfig, clock: Callable[[], Milliseconds] = now) -> None:
-        super().__init__(config)
+        super().__init__(config, clock)
         self.clock = clock
         self.decayed_at: Milliseconds = 0
         """Time at which this server last archived unused memories, or 0."""
@@ -40,22 +39,10 @@ class FabricContext(MemoryContext):
         """Projects whose code this server has indexed."""
         self._session = ""
 
-    @cached_property
-    def core(self) -> MemoryCore:
-        """Memories of the home. Raises `ServerNotReady`."""
-        config = self.config
-        return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge, self.clock))
-
-    @cached_property
-    def archive(self) -> ArchiveSearch:
+    @property
+    def search(self) -> ArchiveSearch:
         """Search in archived conversations. Raises `ServerNotReady`."""
-        return open_component(lambda: ArchiveSearch(self.config.home, self.config.model))
-
-    def close(self) -> None:
-        """Close the components that were opened."""
-        if "archive" in self.__dict__:
-            self.__dict__.pop("archive").close()
-        super().close()
+        return open_component(lambda: self.archive.search)
 
     def enter(self, session_id: str) -> None:
         """Remember the session ID of a call, for the following calls without one."""

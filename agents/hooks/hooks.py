@@ -23,17 +23,16 @@ from msgspec import Struct
 from ...archiver.formats.gemini import split_added
 from ...archiver.formats.json_values import first_string, mapping, string
 from ...archiver.store import Store
-from ...core.config import Config
 from ...core.conversation import Milliseconds, Origin, now
-from ...core.home import Home, is_in_project, main_worktree, root_of
+from ...core.home import is_in_project, main_worktree, root_of
 from ...core.query import HitKind, Query
 from ...core.reports import HookEvent, Injection
 from ...core.results import DigestLine, DigestSection, Hit
 from ...core.tokens import count
+from ...observe.archive import Archive
 from ...observe.commands.known_fixes import FAILED_SHARE_MIN, SIMILARITY_MIN, command_cost, file_cost, latest_sessions
-from ...observe.memory import MemoryCore, SessionContext
+from ...observe.memory import SessionContext
 from ...observe.memory.session_context import last_session
-from ...search.archive_search import ArchiveSearch
 from ...templates.render import Renderer
 
 INPUT_MAX: Final = 1 << 20
@@ -138,9 +137,7 @@ class HookPlace(Struct, frozen=True):
         at: Time of the call. None means the current time.
     """
 
-    home: Home
-    config: Config
-    store: Store
+    archive: Archive
     namespace: str
     root: Path
     shown: frozenset[str] = frozenset()
@@ -155,9 +152,7 @@ class Selector(Protocol):
         ...
 
 
-def answer(
-    call: HookCall, home: Home, config: Config, select: Selector, clock: Callable[[], Milliseconds] = now
-) -> str:
+def answer(call: HookCall, archive: Archive, select: Selector, clock: Callable[[], Milliseconds] = now) -> str:
     """Return the text that the hook injects, and record it in the archive. The text is empty if nothing is relevant.
 
     The text is also empty if no archive exists, the event is not in `hooks`, or the project is in `hooks_off`. In
@@ -166,17 +161,18 @@ def answer(
     Raises:
         PalaverError: The archive cannot be read or written.
     """
-    if call.event not in config.hooks or not home.has_database:
+    if call.event not in archive.config.hooks or not archive.home.has_database:
         return ""
-    with Store.of(home) as store:
+    with archive:
+        store = archive.store
         namespace = store.projects.namespace(Path(call.cwd))
-        if _is_off(store, config.hooks_off, call.cwd, namespace):
+        if _is_off(store, archive.config.hooks_off, call.cwd, namespace):
             return ""
         earlier = store.injections.of_session(call.session_id) if call.session_id else []
         if call.event is HookEvent.SESSION_START and call.source == "resume" and earlier:
             return ""  # The transcript of the session already contains the text.
         root = root_of(Path(call.cwd))
-        found = select(call, HookPlace(home, config, store, namespace, root, _shown(earlier), clock()))
+        found = select(call, HookPlace(archive, namespace, root, _shown(earlier), clock()))
         if not found.text or count(found.text) > BUDGETS[call.event]:
             return ""
         if not store.is_read_only:
@@ -188,7 +184,7 @@ def answer(
 
 def quoted(place: HookPlace, lead: str, lines: Sequence[QuotedLine], budget: int) -> HookAnswer:
     """Return the sentence `lead` and as many of the first lines as the budget allows, between quotation markers."""
-    renderer = Renderer(place.home.templates, at_shell=True)
+    renderer = Renderer(place.archive.home.templates, at_shell=True)
     for number in range(len(lines), 0, -1):
         text = renderer.fill("hook_lines", lead=lead, lines=lines[:number], line_tokens=_LINE_TOKENS)
         if count(text) <= budget:
@@ -230,19 +226,18 @@ def relevant_hits(call: HookCall, place: HookPlace) -> list[Hit]:
     text = " ".join(_OPERATORS.sub(" ", call.prompt).split())
     if len(text.split()) < _WORDS_MIN or text.startswith("/"):
         return []
-    with ArchiveSearch(place.home, place.config.model) as search:
-        project = search.project_at(place.root)
-        if not project:
-            return []
-        query = Query.parse(
-            text,
-            limit=2 * _HITS,
-            weak=True,
-            projects=[project],
-            kinds=[HitKind.OBSERVATION],
-            origins=[Origin.HUMAN, Origin.ASSISTANT],
-        )
-        hits = search.find(query, snippets=False).hits
+    project = place.archive.search.project_at(place.root)
+    if not project:
+        return []
+    query = Query.parse(
+        text,
+        limit=2 * _HITS,
+        weak=True,
+        projects=[project],
+        kinds=[HitKind.OBSERVATION],
+        origins=[Origin.HUMAN, Origin.ASSISTANT],
+    )
+    hits = place.archive.search.find(query, snippets=False).hits
     return [hit for hit in hits if hit.session_id != call.session_id and hit.id not in place.shown]
 
 
@@ -257,8 +252,8 @@ def session_text(call: HookCall, place: HookPlace) -> HookAnswer:
     The calling session is not the last session. After a compaction it can be in the archive, but its card is already
     in the agent's context.
     """
-    renderer, text = Renderer(place.home.templates, at_shell=True), ""
-    last = last_session(place.store, place.namespace, Path(call.cwd), call.session_id, place.at)
+    renderer, text = Renderer(place.archive.home.templates, at_shell=True), ""
+    last = last_session(place.archive.store, place.namespace, Path(call.cwd), call.session_id, place.at)
 
     def cost(chosen: SessionContext) -> int:
         nonlocal text
@@ -266,8 +261,7 @@ def session_text(call: HookCall, place: HookPlace) -> HookAnswer:
         text = renderer.memory_context(sections, chosen.left_out, chosen.contradictions, _digest(last))
         return sum(count(stored.memory.content) for _, memories in sections for stored in memories)
 
-    with MemoryCore.open(place.home, place.config.model) as core:
-        chosen = core.contexts.select(cost, place.namespace, budget=_RULES, past=False)
+    chosen = place.archive.memories.contexts.select(cost, place.namespace, budget=_RULES, past=False)
     if chosen.is_empty and last is None:
         return HookAnswer()
     memories = (stored.id for section in chosen.sections for stored in section.memories)
@@ -287,11 +281,11 @@ def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
     Each line is shown once per session.
     """
     root = str(place.root)
-    sessions = latest_sessions(place.store, place.namespace) if call.command or call.file else []
+    sessions = latest_sessions(place.archive.store, place.namespace) if call.command or call.file else []
     if call.command:
-        found, least = command_cost(place.store, sessions, call.command, root), SIMILARITY_MIN
+        found, least = command_cost(place.archive.store, sessions, call.command, root), SIMILARITY_MIN
     elif call.file:
-        found, least = file_cost(place.store, sessions, call.file, root), FAILED_SHARE_MIN
+        found, least = file_cost(place.archive.store, sessions, call.file, root), FAILED_SHARE_MIN
     else:
         return HookAnswer()
     if found is None or found.strength < least or found.id in place.shown:

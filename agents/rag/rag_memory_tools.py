@@ -92,7 +92,7 @@ class RagContext(MemoryContext):
 
     def refuse_injection(self, *texts: str) -> None:
         """In strict mode, raise `SuspectedInjection` if one of the texts looks like an injection."""
-        if self.config.strict:
+        if self.archive.config.strict_memories:
             for text in texts:
                 refuse_injection(text)
 

@@ -4,7 +4,6 @@ The context opens memories, documents and code traces on first use. Graph tools 
 edges. Validation tools record applications and outcomes of memories, and report contradictions and memory health.
 """
 
-from functools import cached_property
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -101,10 +100,10 @@ class TheoContext(MemoryContext):
         super().__init__(config)
         self.backfilled_to: dict[str | None, int] = {}
 
-    @cached_property
+    @property
     def traces(self) -> CodeTraces:
         """Code traces. Raises `ServerNotReady`."""
-        return open_component(lambda: CodeTraces.open(self.config.home))
+        return open_component(lambda: self.archive.traces)
 
 
 def memory_relate(

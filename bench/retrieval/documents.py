@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from palaver.archiver.store import Store
-from palaver.search.document_library import DocumentLibrary
+from palaver.observe.archive import Archive
 
 from .bench_home import BenchHome
 from .corpus import Corpus, Ranked, Searcher
@@ -18,7 +18,7 @@ class OurDocuments(Searcher):
         self._bench_home = BenchHome(corpus, kept)
         self.home, root = self._bench_home.home, self._bench_home.root
         self._items = {f"{number:06}{corpus.suffix}": passage.item for number, passage in enumerate(corpus.passages)}
-        self._documents = DocumentLibrary.open(self.home, [root])
+        self._documents = Archive(self.home).documents([root])
         if not self._bench_home.known:
             (root / "files").mkdir()
             for name, passage in zip(self._items, corpus.passages, strict=True):

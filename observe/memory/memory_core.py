@@ -10,7 +10,6 @@ from ...archiver.redaction import Redactor
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds, now
 from ...core.errors import InvalidInput
-from ...core.home import Home
 from ...core.memory import (
     STORED,
     Category,
@@ -110,15 +109,15 @@ class MemoryCore(Closing):
     @classmethod
     def open(
         cls,
-        home: Home,
+        store: Store,
         model: str | None = None,
         make_judge: JudgeFactory | None = None,
         clock: Callable[[], Milliseconds] = now,
     ) -> Self:
-        """Open the memories of this home as a context manager, and create its archive if it is missing."""
-        home.prepare()
+        """Open the memories in a store as a context manager, which also closes the store."""
+        home = store.home
         with ExitStack() as resources:
-            store = resources.enter_context(Store.create(home.database, read_only=home.read_only))
+            resources.enter_context(store)
             judge = make_judge(store) if make_judge is not None else None
             if judge is not None:
                 resources.callback(judge.close)
@@ -129,7 +128,7 @@ class MemoryCore(Closing):
         return core
 
     def close(self) -> None:
-        """Close the judge and the store that `open` opened."""
+        """Close the judge and the store that were passed to `open`."""
         self._resources.close()
 
     def get(self, memory_id: str, *, forgotten: bool = True) -> StoredMemory:

@@ -19,12 +19,12 @@ from ...archiver.redaction import Redactor
 from ...archiver.store import MirroredFile, Store
 from ...core.conversation import Origin, now, show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MemoryProtected, MnemonicsUnusable, PalaverError
-from ...core.home import MNEMONICS, Home, root_of
+from ...core.home import MNEMONICS, root_of
 from ...core.memory import Edge, Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
 from ...core.reports import many
 from ...core.resources import Closing
 from ...core.text import readable
-from ..memory import GLOBAL_NAMESPACES, JudgeFactory, MemoryCore, RecalledMemory, near_the_best
+from ..memory import GLOBAL_NAMESPACES, MemoryCore, RecalledMemory, near_the_best
 from .mnemonics_folder import (
     FALLBACK,
     TYPES_FILE,
@@ -440,11 +440,9 @@ class ProjectMemories(Closing):
         self._core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
 
     @classmethod
-    def open(cls, home: Home, start: Path, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
-        """Open the memories of the project that contains this folder, as a context manager."""
-        home.prepare()
-        core = MemoryCore.open(home, model, make_judge)
-        return cls(core, Redactor(home.key()), MnemonicsFolder(root_of(start)))
+    def of(cls, core: MemoryCore, start: Path) -> Self:
+        """Return the memories of the project that contains this folder, as a context manager that closes `core`."""
+        return cls(core, Redactor(core.store.home.key()), MnemonicsFolder(root_of(start)))
 
     def close(self) -> None:
         """Close the memories."""

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import Struct
@@ -20,7 +20,6 @@ from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store import Edit, Store
 from ...core.conversation import Milliseconds, show_instant
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
-from ...core.home import Home
 from ...core.resources import Closing
 from .blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
 
@@ -276,14 +275,9 @@ class Attributed(Struct, frozen=True):
 class CodeTraces(Closing):
     """Traces of the code that agents wrote, read from git and the archive."""
 
-    def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._raw = store, raw
-
-    @classmethod
-    def open(cls, home: Home) -> Self:
-        """Open the traces of a home, and create the home if it is missing."""
-        home.prepare()
-        return cls(Store.create(home.database, read_only=home.read_only), RawArchive(home.archive))
+    def __init__(self, store: Store) -> None:
+        """Read the traces in a store, which `close` closes."""
+        self._store, self._raw = store, RawArchive(store.home.archive)
 
     def of_file(self, path: Path, line: int | None = None) -> Attributed:
         """Return the authors of all lines of a file, or of one line (1-based).

@@ -23,9 +23,9 @@ from .agents.rag.rag_replies import (
 )
 from .agents.toolset import ServerConfig
 from .archiver.documents.document_folders import usual_roots
-from .core.config import Config
 from .core.conversation import use_time_zone
 from .core.home import Home, is_read_only_mode
+from .observe.archive import Archive
 from .templates.render import Renderer
 
 Result = TypeVar("Result")
@@ -53,19 +53,16 @@ class AsyncClient:
             read_only: True to change no byte of the home. PALAVER_READ_ONLY has the same effect.
         """
         root = Home.find().root if home is None else Path(home).expanduser().absolute()
-        place = Home(root, read_only=read_only or is_read_only_mode())
-        config = Config.read(place.config)
-        use_time_zone(config.display_zone)
+        archive = Archive(Home(root, read_only=read_only or is_read_only_mode()))
+        use_time_zone(archive.config.display_zone)
         folder = Path.cwd() if project is None else Path(project).expanduser().absolute()
         self._context = RagContext(
             ServerConfig(
-                place,
-                config.model,
-                Renderer(place.templates),
-                usual_roots((str(folder), *config.document_roots)),
+                archive,
+                Renderer(archive.home.templates),
+                usual_roots((str(folder), *archive.config.document_roots)),
                 folder,
-                background=not place.read_only,
-                strict=config.strict_memories,
+                background=not archive.home.read_only,
             ),
             budget=None,
         )

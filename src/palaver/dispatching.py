@@ -6,13 +6,12 @@ from typing import Final
 
 from .agents.ask.agent_definition import LoopLimits
 from .agents.ask.question_asker import QuestionAsker
-from .core.config import Config
 from .core.conversation import use_time_zone
 from .core.home import Home, is_read_only_mode
 from .core.query import Filters
 from .core.results import CitedAnswer
 from .core.runtime import never, silent
-from .search.archive_search import ArchiveSearch
+from .observe.archive import Archive
 from .templates.render import Renderer
 
 LIMITS: Final = LoopLimits()
@@ -60,12 +59,12 @@ def dispatch(
         ConfigInvalid: A setting is invalid, or the price of the model is unknown.
     """
     root = Home.find().root if home is None else Path(home).expanduser().absolute()
-    found = Home(root, read_only=is_read_only_mode())
-    config = Config.read(found.config)
-    use_time_zone(config.display_zone)
+    archive = Archive(Home(root, read_only=is_read_only_mode()))
+    use_time_zone(archive.config.display_zone)
     filters = Filters.parse(after=after, before=before, projects=projects)
     limits = LoopLimits(max_turns, max_tokens, timeout, max_cost)
-    with ArchiveSearch(found, config.model) as archive:
-        here = "" if projects else archive.project_at(Path.cwd() if project is None else Path(project).expanduser())
-        asker = QuestionAsker(archive, found, config, Renderer(found.templates))
+    with archive:
+        folder = Path.cwd() if project is None else Path(project).expanduser()
+        here = "" if projects else archive.search.project_at(folder)
+        asker = QuestionAsker(archive, Renderer(archive.home.templates))
         return asker.ask(question, filters, here, limits, report=report, should_stop=should_stop)

@@ -12,6 +12,7 @@ from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds
 from palaver.core.home import Home
 from palaver.core.query import IDS_MAX, Filters, Query
 from palaver.core.results import Detail, OutputMatches, Results, TranscriptExcerpt
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from ..templates.samples import detail, hit, results, transcript
@@ -82,7 +83,9 @@ def over(open_layers: Callable[[], FakeLayers]) -> tuple[ServedTools, ServerConf
     def opened(place: ServerConfig) -> ConversationContext:
         return ConversationContext(open_layers(), place.renderer)
 
-    return ServedTools.of([replace(CONVERSATION, open=opened)]), ServerConfig(Home(Path("/nowhere")), None, Renderer())
+    return ServedTools.of([replace(CONVERSATION, open=opened)]), ServerConfig(
+        Archive(Home(Path("/nowhere"))), Renderer()
+    )
 
 
 if __name__ == "__main__":

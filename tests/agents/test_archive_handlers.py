@@ -30,6 +30,7 @@ from palaver.agents.tool_calls import ToolContexts
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home
 from palaver.core.results import Hit
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from .. import demo
@@ -63,7 +64,7 @@ def in_process(home: Home, scenario: Scenario, era: str = ERAS[1], served: Serve
     """Run the scenario against a server in this process."""
 
     async def run() -> None:
-        server = build(served or ServedTools.of([CONVERSATION]), ServerConfig(home, None, Renderer()))
+        server = build(served or ServedTools.of([CONVERSATION]), ServerConfig(Archive(home), Renderer()))
         async with Client(server, mode=era) as client:
             await scenario(client)
 
@@ -276,7 +277,7 @@ def test_the_watch_sees_the_addresses_that_clients_see(archive: Home, monkeypatc
     monkeypatch.setattr("palaver.agents.resources.latest_sessions", with_duplicate)
 
     async def run() -> None:
-        handlers = ArchiveHandlers(CONVERSATION, ToolContexts(ServerConfig(archive, None, Renderer())))
+        handlers = ArchiveHandlers(CONVERSATION, ToolContexts(ServerConfig(Archive(archive), Renderer())))
         await handlers.list_resources(cast("Any", SimpleNamespace(protocol_version=ERAS[1])), None)
         assert isinstance(handlers.watch, Watch)
         seen.append(await handlers.watch.addresses())

@@ -24,7 +24,7 @@ from palaver.agents.theo import THEO
 from palaver.agents.toolset import ServedTools, ServerConfig, Toolset
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from .test_http_server import Served, serving
@@ -59,7 +59,7 @@ def connected(
 
     async def run() -> None:
         home = Home(folder / "palaver", read_only=read_only)
-        config = ServerConfig(home, None, Renderer(), (folder,), folder / "project")
+        config = ServerConfig(Archive(home), Renderer(), (folder,), folder / "project")
         context = toolset.open(config)  # stays open for a second connection
 
         def opened(_: ServerConfig) -> object:
@@ -74,13 +74,13 @@ def connected(
 
 def stored(folder: Path, *contents: str) -> list[str]:
     """Store memories and return their IDs."""
-    with MemoryCore.open(Home(folder / "palaver"), None) as core:
+    with Archive(Home(folder / "palaver")).memories as core:
         return [core.remember(Memory(each, "decision")).stored.id for each in contents]
 
 
 def remaining(folder: Path) -> int:
     """Return the number of memories."""
-    with MemoryCore.open(Home(folder / "palaver"), None) as core:
+    with Archive(Home(folder / "palaver")).memories as core:
         return core.count()
 
 

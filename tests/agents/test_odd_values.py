@@ -9,6 +9,7 @@ from palaver.archiver.store import Store
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 from palaver.observe import pipeline
+from palaver.observe.archive import Archive
 from palaver.observe.memory import memory_core
 from palaver.search import archive_search, document_library
 from palaver.templates.render import Renderer
@@ -44,7 +45,7 @@ def test_every_tool_answers_odd_values(name: str, tmp_path: Path, monkeypatch: p
     home.make()
     Store.create(home.database).close()
     toolset = find_toolset(name)
-    context = toolset.open(ServerConfig(home, None, Renderer(), (work,), work))
+    context = toolset.open(ServerConfig(Archive(home), Renderer(), (work,), work))
 
     for tool in toolset.tools:
         for parameter in tool.schema.get("properties", {}):

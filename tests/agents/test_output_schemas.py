@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from palaver.agents.server import build
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from .. import demo
@@ -144,7 +145,7 @@ def test_every_reply_conforms_to_its_schema(name: str, tmp_path: Path, monkeypat
     project.mkdir()
     (project / "tide.py").write_text("def tide(readings):\n    return max(readings)\n")
     monkeypatch.setenv("HOME", str(tmp_path))
-    config = ServerConfig(home, None, Renderer(), (project,), project)
+    config = ServerConfig(Archive(home), Renderer(), (project,), project)
 
     async def run() -> None:
         async with Client(build(ServedTools.of([find_toolset(name)]), config), mode="2026-07-28") as client:
@@ -166,7 +167,7 @@ def test_every_reply_conforms_to_its_schema(name: str, tmp_path: Path, monkeypat
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_has_no_structured_content(name: str, tmp_path: Path) -> None:
     """The client of the TypeScript SDK refuses structured content that does not match, even that of an error."""
-    config = ServerConfig(demo.archived(tmp_path), None, Renderer(), (), tmp_path)
+    config = ServerConfig(Archive(demo.archived(tmp_path)), Renderer(), (), tmp_path)
 
     async def run() -> None:
         async with Client(build(ServedTools.of([find_toolset(name)]), config), mode="2026-07-28") as client:
@@ -200,7 +201,7 @@ def test_the_client_refuses_a_reply_that_does_not_conform(tmp_path: Path, monkey
     toolset = find_toolset("rag")
     [tool] = [each for each in toolset.tools if each.name == "get_memory_stats"]
     monkeypatch.setattr(type(tool), "output_schema", property(lambda _: {"type": "object", "required": ["missing"]}))
-    config = ServerConfig(demo.archived(tmp_path), None, Renderer(), (), tmp_path)
+    config = ServerConfig(Archive(demo.archived(tmp_path)), Renderer(), (), tmp_path)
 
     async def run() -> None:
         async with Client(build(ServedTools.of([toolset]), config), mode="2026-07-28") as client:

@@ -15,8 +15,7 @@ from palaver.agents.server import build
 from palaver.agents.toolset import TOOLSETS, Effect, ServedTools, ServerConfig, find_toolset
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.observe.memory import MemoryCore
-from palaver.search.document_library import DocumentLibrary
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from .. import demo
@@ -76,11 +75,11 @@ def config(tmp_path: Path) -> ServerConfig:
     notes.mkdir(parents=True)
     (notes / "edited-by-hand.md").write_text("The tide readings lie in SQLite\n")
     (project / "tide.py").write_text("def tide(): ...\n")
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         core.remember(Memory("The database keeps the tide readings in SQLite", "preference"))
-    with DocumentLibrary.open(home, [project]) as documents:
+    with Archive(home).documents([project]) as documents:
         documents.index_directory(project, "project:tide-clock", async_mode=False)
-    return ServerConfig(replace(home, read_only=True), None, Renderer(), (project,), project)
+    return ServerConfig(Archive(replace(home, read_only=True)), Renderer(), (project,), project)
 
 
 async def call(config: ServerConfig, *calls: tuple[str, dict[str, Any]]) -> dict[str, CallToolResult]:
@@ -147,7 +146,7 @@ def test_writes_are_refused_and_change_no_byte(config: ServerConfig) -> None:
 
 def test_changes_of_other_processes_are_visible(config: ServerConfig) -> None:
     """A read-only server finds memories that another process stores meanwhile, even before they are checkpointed."""
-    writer = MemoryCore.open(replace(config.home, read_only=False))
+    writer = Archive(replace(config.home, read_only=False)).memories
 
     async def run() -> None:
         served = ServedTools.of([find_toolset("rag")])
@@ -165,7 +164,7 @@ def test_changes_of_other_processes_are_visible(config: ServerConfig) -> None:
 
 def test_a_missing_home_is_not_created(tmp_path: Path) -> None:
     """A read-only server creates no home. Each tool reports that there is no archive."""
-    config = ServerConfig(Home(tmp_path / "palaver", read_only=True), None, Renderer(), (), tmp_path)
+    config = ServerConfig(Archive(Home(tmp_path / "palaver", read_only=True)), Renderer(), (), tmp_path)
     nothing = dict[str, Any]()
     results = anyio.run(call, config, ("rag_get_memory_stats", nothing), ("theo_memory_count", nothing))
 
@@ -174,5 +173,5 @@ def test_a_missing_home_is_not_created(tmp_path: Path) -> None:
 
 
 def _memories(config: ServerConfig, accesses: int | None = None) -> list[str]:
-    with MemoryCore.open(config.home) as core:
+    with Archive(config.home).memories as core:
         return [stored.id for stored in core.page() if accesses is None or stored.accesses == accesses]

@@ -42,7 +42,7 @@ UNLISTED = {
     "tokenizers",
     "usearch",
 }
-UNSEARCHED = {"palaver.observe", "palaver.search.document_library", "yaml"}
+UNSEARCHED = {"palaver.observe.memory", "palaver.observe.mnemonics", "palaver.search.document_library", "yaml"}
 Scenario = Callable[[Client], Coroutine[Any, Any, None]]
 
 

@@ -21,6 +21,7 @@ from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, Tool, To
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 from palaver.core.tokens import count
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from .. import demo
@@ -31,7 +32,7 @@ ERAS = ["legacy", "2026-07-28"]
 def config(folder: Path) -> ServerConfig:
     """Return the configuration of a server without an archive."""
     (folder / "project").mkdir(exist_ok=True)
-    return ServerConfig(Home(folder / "palaver"), None, Renderer(), (folder,), folder / "project")
+    return ServerConfig(Archive(Home(folder / "palaver")), Renderer(), (folder,), folder / "project")
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -128,7 +129,7 @@ def test_lists_say_how_long_they_are_valid(tmp_path: Path) -> None:
 
 def test_instructions_are_short(tmp_path: Path) -> None:
     """The instructions of each toolset have fewer than 200 tokens, with the names of projects too."""
-    place = replace(config(tmp_path), home=demo.archived(tmp_path / "demo"))
+    place = replace(config(tmp_path), archive=Archive(demo.archived(tmp_path / "demo")))
     for name in TOOLSETS:
         instructions = ServedTools.of([find_toolset(name)]).instructions_for(place)
         assert 20 < count(instructions) < 120

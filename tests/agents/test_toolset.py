@@ -16,6 +16,7 @@ from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.errors import InvalidInput, PalaverError, StoreBusy, UnknownIds
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.memory import Judge, JudgeFactory, RuleJudge
 from palaver.templates.render import Renderer
 
@@ -58,7 +59,7 @@ def test_tools_declare_whether_they_call_a_remote_model(tmp_path: Path, chosen: 
     """Only tools that compare memories are open-world, and only if the user configured a model."""
 
     async def run() -> None:
-        place = ServerConfig(Home(tmp_path), None, Renderer(), make_judge=chosen)
+        place = ServerConfig(Archive(Home(tmp_path), make_judge=chosen), Renderer())
         server = build(ServedTools.of([CONVERSATION, THEO, HISTORIAN], prefix=True), place)
         async with Client(server, mode="2026-07-28") as client:
             listed = (await client.list_tools()).tools
@@ -75,7 +76,7 @@ def test_each_toolset_keeps_its_replies_and_errors(tmp_path: Path) -> None:
     """Tools that are served together keep the reply and error formats of their toolset."""
 
     async def run() -> None:
-        place = ServerConfig(Home(tmp_path), None, Renderer())
+        place = ServerConfig(Archive(Home(tmp_path)), Renderer())
         server = build(ServedTools.of([CONVERSATION, THEO], prefix=True), place)
         async with Client(server, mode="2026-07-28") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}

@@ -15,6 +15,7 @@ from palaver.agents.resources import PROMPTS, WorkflowPrompt
 from palaver.agents.toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 _SECONDS = 3.5
@@ -89,7 +90,7 @@ FIXTURES = Toolset(
 def main(port: int) -> None:
     """Serve the tools and prompts until interrupted. Palaver's own prompts come with the toolset `conversation`."""
     PROMPTS.update({each.listed.name: each for each in PROMPTS_OF_THE_SUITE})
-    config = ServerConfig(Home.find(), None, Renderer(), project=Path.cwd())
+    config = ServerConfig(Archive(Home.find()), Renderer(), project=Path.cwd())
     serve_http(ServedTools.of([CONVERSATION, FIXTURES]), config, "0", port, lambda _address, _token: None)
 
 

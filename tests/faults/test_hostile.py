@@ -20,7 +20,8 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe import pipeline
-from palaver.observe.memory import MemoryCore, memory_core
+from palaver.observe.archive import Archive
+from palaver.observe.memory import memory_core
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
@@ -143,7 +144,7 @@ def test_every_string_as_a_query(hostile_home: Home, mode: str) -> None:
 
 def test_every_string_as_a_memory(tmp_path: Path) -> None:
     """Every string is stored byte for byte and found by its first word, or rejected as empty."""
-    with MemoryCore.open(Home(tmp_path / "home")) as core:
+    with Archive(Home(tmp_path / "home")).memories as core:
         for string in payloads.naughty():
             try:
                 done = core.remember(Memory(string, "fact", string[:80], tags=(string,)))

@@ -17,6 +17,7 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.observe import pipeline
+from palaver.observe.archive import Archive
 from palaver.observe.memory import memory_core
 from palaver.search import archive_search, document_library
 from palaver.templates.render import Renderer
@@ -51,7 +52,7 @@ class AgentFolder:
         (self.root / "secrets" / "more.md").write_text(SECRET)
         (self.work / "link.md").symlink_to(self.secret)
         (self.work / "folder").symlink_to(self.root / "secrets")
-        self.place = ServerConfig(self.home, None, Renderer(), (self.work,), self.work)
+        self.place = ServerConfig(Archive(self.home), Renderer(), (self.work,), self.work)
         self.before = self.outside()
 
     def outside(self) -> dict[Path, bytes]:

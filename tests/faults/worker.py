@@ -21,7 +21,8 @@ from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe import pipeline
 from palaver.observe import pipeline as observe_pending
-from palaver.observe.memory import MemoryCore, memory_core
+from palaver.observe.archive import Archive
+from palaver.observe.memory import memory_core
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import hits
@@ -73,7 +74,7 @@ def keep(root: str, acks: str) -> None:
 def remember(root: str, acks: str) -> None:
     """Store memories one after another and acknowledge each."""
     chance, log, name = random.Random(acks), Acks(acks), Path(acks).stem
-    with MemoryCore.open(Home(Path(root) / "home")) as core:
+    with Archive(Home(Path(root) / "home")).memories as core:
         for number in count():
             content = " ".join([f"memory{name}x{number}", *chance.choices(WORDS, k=6)])
             done = core.remember(Memory(content, "fact"))

@@ -6,10 +6,10 @@ import pytest
 
 from palaver.archiver.store import QueuedFile, Store
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.background.index_worker import WorkerResult, update_index
 from palaver.observe.background.schedule import IndexSchedule
 from palaver.observe.pipeline import Pipeline
-from palaver.search.document_library import DocumentLibrary
 
 from .background.test_index_schedule import Clock, ScriptedWorker
 
@@ -32,7 +32,7 @@ def is_done(home: Home) -> bool:
 
     Check that the unreadable document is reported.
     """
-    with DocumentLibrary.open(home, []) as documents:
+    with Archive(home).documents([]) as documents:
         stats = documents.stats()
         [found] = documents.search("how fast may a kiln be heated")
         assert [failed.file.name for failed in stats.failed] == ["bad.pdf"]

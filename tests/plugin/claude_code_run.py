@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.core.config import Config, write_settings
+from palaver.core.config import write_settings
 from palaver.core.conversation import Origin
 from palaver.core.home import DEMO, Home
 from palaver.core.memory import Memory
 from palaver.core.reports import HookEvent
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
 
 from ..observe.llm.server import JSON, FakeProvider, Sent, message, serving, tool_use
@@ -85,7 +85,7 @@ def archived_project(folder: Path) -> Path:
     home = Home(folder / "palaver")
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([folder / "transcripts"]))
-    with MemoryCore.open(home, Config.read(home.config).model) as core:
+    with Archive(home).memories as core:
         core.remember(Memory("Use SQLite", "decision", namespace="project:tide-clock", origin=Origin.HUMAN))
     write_settings(home.config, {"hooks": list(HookEvent)})
     (folder / "tide-clock").mkdir()

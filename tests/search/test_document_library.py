@@ -14,6 +14,7 @@ from palaver.core.document import ChunkKind, DocumentFilter, StoredChunk
 from palaver.core.errors import DocumentOutsideRoots, InvalidInput
 from palaver.core.home import Home
 from palaver.core.query import Mode, Query
+from palaver.observe.archive import Archive
 from palaver.search import document_library
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.document_library import DocumentLibrary
@@ -211,7 +212,7 @@ def test_archive_search_returns_chunks(
 def test_layer_2_returns_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
     """Layer 2 accepts the ID from layer 1 and returns the text, headings and lines of the chunk."""
     home = Home(tmp_path / "home")
-    with DocumentLibrary.open(home, [folder]) as documents:
+    with Archive(home).documents([folder]) as documents:
         [public, _] = documents.index_file(folder / "guide.md").chunk_ids
     with ArchiveSearch(home) as layers:
         [detail] = layers.details([public])
@@ -227,7 +228,7 @@ def test_layer_2_returns_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
 
 def test_a_chunk_is_not_an_observation(folder: Path, tmp_path: Path) -> None:
     """A chunk ID with another prefix is refused with a hint, and a timeline of a chunk is refused."""
-    with DocumentLibrary.open(Home(tmp_path / "home"), [folder]) as documents:
+    with Archive(Home(tmp_path / "home")).documents([folder]) as documents:
         [public, *_] = documents.index_file(folder / "guide.md").chunk_ids
 
     with ArchiveSearch(Home(tmp_path / "home")) as layers:
@@ -243,10 +244,10 @@ def test_processes_see_the_documents_of_each_other(folder: Path, tmp_path: Path)
     home = Home(tmp_path / "home")
     program = (
         "import sys; from pathlib import Path; from palaver.core.home import Home; "
-        "from palaver.search.document_library import DocumentLibrary; "
-        "DocumentLibrary.open(Home(Path(sys.argv[1])), [Path(sys.argv[2])]).index_file(Path(sys.argv[2]) / 'guide.md')"
+        "from palaver.observe.archive import Archive; "
+        "Archive(Home(Path(sys.argv[1]))).documents([Path(sys.argv[2])]).index_file(Path(sys.argv[2]) / 'guide.md')"
     )
-    with DocumentLibrary.open(home, [folder]) as documents:
+    with Archive(home).documents([folder]) as documents:
         assert documents.search("stir glaze", mode=Mode.TEXT) == []
         subprocess.run([sys.executable, "-c", program, str(home.root), str(folder)], check=True)
         assert documents.search("stir glaze", mode=Mode.TEXT)
@@ -268,7 +269,7 @@ def test_agents_index_only_below_allowed_folders(tmp_path: Path, home: Path, mon
 
     monkeypatch.chdir("/")
     assert usual_roots() == (home,)
-    with DocumentLibrary.open(Home(home / "palaver"), usual_roots()) as documents:
+    with Archive(Home(home / "palaver")).documents(usual_roots()) as documents:
         (home / "palaver" / "own.md").write_text("own")
         for path in (home / "palaver" / "own.md", Path("/etc/hosts.txt")):
             with pytest.raises(DocumentOutsideRoots):

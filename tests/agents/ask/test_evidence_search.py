@@ -13,8 +13,8 @@ from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.core.home import Home
 from palaver.core.query import Filters, HitKind, Query
 from palaver.core.results import AnswerLabel, Detail, Results
+from palaver.observe.archive import Archive
 from palaver.search.archive_search import ArchiveSearch
-from palaver.search.document_library import DocumentLibrary
 from palaver.templates.render import Renderer
 
 from .test_claims import DETAIL
@@ -37,7 +37,7 @@ def documented(built: Home, tmp_path: Path) -> Iterator[ArchiveSearch]:
     (folder / "guide.md").write_text(
         "# Kiln\nHeat the kiln slowly.\n\n# Readings\nThe clock stores readings in sqlite.\n"
     )
-    with DocumentLibrary.open(home, [folder]) as documents:
+    with Archive(home).documents([folder]) as documents:
         documents.index_directory(folder, async_mode=False)
     with ArchiveSearch(home) as archive:
         yield archive

@@ -14,6 +14,7 @@ from palaver.agents.server import build
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.conversation import now
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 from ..rag.client import content_of
@@ -46,7 +47,7 @@ class Agent:
     @property
     def place(self) -> ServerConfig:
         """Return the configuration of the server."""
-        return ServerConfig(self.home, None, Renderer(), (self.project,), self.project)
+        return ServerConfig(Archive(self.home), Renderer(), (self.project,), self.project)
 
     @cached_property
     def context(self) -> FabricContext:

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.core.memory import Relation
 from palaver.core.runtime import silent
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import DEFAULT_MODEL, load
@@ -255,7 +255,7 @@ def test_setup_writes_the_entry_of_a_client(fabric: Agent, monkeypatch: pytest.M
 def test_other_surfaces_share_the_memories(fabric: Agent) -> None:
     """A memory of fabric is a memory of the core: weight is importance, layer 3 is global."""
     memory = fabric.store("Prefer early returns", "convention", {"weight": 4})
-    with MemoryCore.open(fabric.home) as core:
+    with Archive(fabric.home).memories as core:
         [stored] = core.page()
 
     assert (stored.memory.importance, stored.memory.namespace) == (0.75, "global")

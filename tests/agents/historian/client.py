@@ -16,6 +16,7 @@ from palaver.agents.historian_tools import HISTORIAN, HistorianContext
 from palaver.agents.server import build
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.memory import MemoryCore
 from palaver.templates.render import Renderer
 
@@ -38,7 +39,7 @@ class Agent:
     @property
     def place(self) -> ServerConfig:
         """Return the configuration of the server."""
-        return ServerConfig(self.home, None, Renderer(), (), self.project)
+        return ServerConfig(Archive(self.home), Renderer(), (), self.project)
 
     @cached_property
     def toolset(self) -> ServedTools:
@@ -53,7 +54,7 @@ class Agent:
     @cached_property
     def core(self) -> MemoryCore:
         """Return the memories of the same home, as another toolset opens them."""
-        return MemoryCore.open(self.home)
+        return Archive(self.home).memories
 
     def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
         """Call a tool and return its reply."""

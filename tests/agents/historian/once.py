@@ -6,12 +6,13 @@ from pathlib import Path
 from palaver.agents.historian_tools import HISTORIAN
 from palaver.agents.toolset import ServerConfig
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 if __name__ == "__main__":
     home, project, name, count = sys.argv[1:]
     [remember] = [tool for tool in HISTORIAN.tools if tool.name == "memory_remember"]
-    context = HISTORIAN.open(ServerConfig(Home(Path(home)), None, Renderer(), (), Path(project)))
+    context = HISTORIAN.open(ServerConfig(Archive(Home(Path(home))), Renderer(), (), Path(project)))
     for number in range(int(count)):
         arguments = {"title": "Same title", "content": f"Note {number} of {name}", "memoryType": "learning"}
         reply = remember.call(context, arguments).data or {}

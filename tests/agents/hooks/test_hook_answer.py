@@ -8,6 +8,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.core.reports import HookEvent
+from palaver.observe.archive import Archive
 
 
 def injected(home: Home, folder: str, off: tuple[str, ...]) -> str:
@@ -18,7 +19,7 @@ def injected(home: Home, folder: str, off: tuple[str, ...]) -> str:
 
     call = HookCall.parse(HookEvent.SESSION_START, json.dumps({"session_id": "s1", "cwd": folder}).encode())
     assert call is not None
-    return answer(call, home, Config(hooks_off=off), select)
+    return answer(call, Archive(home, Config(hooks_off=off)), select)
 
 
 def test_no_hook_runs_in_the_worktrees_of_a_project_without_hooks(tmp_path: Path) -> None:

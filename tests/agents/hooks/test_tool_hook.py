@@ -6,10 +6,10 @@ import pytest
 
 from palaver.agents.hooks.hooks import BUDGETS, HookAnswer, HookCall, HookPlace, tool_text
 from palaver.archiver.store import Store
-from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.core.reports import HookEvent
 from palaver.core.tokens import count
+from palaver.observe.archive import Archive
 
 from ...observe.commands.shell_history import MISSING, ShellHistory
 
@@ -31,8 +31,8 @@ def answer(
     home: Home, *, command: str = "", file: str = "", cwd: str = ROOT, shown: frozenset[str] = frozenset()
 ) -> HookAnswer:
     call = HookCall(HookEvent.TOOL, "PreToolUse", "s1", cwd, command=command, file=file)
-    with Store.open(home.database) as store:
-        return tool_text(call, HookPlace(home, Config(), store, "project:shop", Path(ROOT), shown))
+    with Archive(home) as archive:
+        return tool_text(call, HookPlace(archive, "project:shop", Path(ROOT), shown))
 
 
 def test_a_failed_command_is_answered_with_what_worked(home: Home) -> None:

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from palaver.agents.rag import RAG, RagContext
 from palaver.agents.server import build
 from palaver.agents.toolset import ServedTools, ServerConfig
+from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 
@@ -37,7 +39,9 @@ class Agent:
     def place(self) -> ServerConfig:
         """Return the configuration of the server. Only files of the project can be indexed."""
         home = Home(self.folder / "palaver")
-        return ServerConfig(home, None, Renderer(), (self.project,), self.project, strict=self.strict)
+        return ServerConfig(
+            Archive(home, Config(strict_memories=self.strict)), Renderer(), (self.project,), self.project
+        )
 
     @cached_property
     def context(self) -> RagContext:

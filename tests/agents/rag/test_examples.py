@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.runtime import silent
 from palaver.search.index.generation import Generations
@@ -364,9 +366,7 @@ def test_memories_of_other_toolsets_are_retrieved(rag: Agent) -> None:
 def test_two_projects_of_one_name_share_no_memories(rag: Agent, tmp_path: Path) -> None:
     """The name of the agent's project selects the agent's own project."""
     other = Agent(tmp_path / "other")
-    other.__dict__["context"] = type(rag.context)(
-        type(rag.place)(rag.place.home, None, rag.place.renderer, (), other.project)
-    )
+    other.__dict__["context"] = type(rag.context)(replace(rag.place, roots=(), project=other.project))
     rag.store("The backend listens on port 1", scope="project", project_name="my-web-app")
     other.store("The backend listens on port 2", scope="project", project_name="my-web-app")
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from palaver.agents.rag import RAG, RagContext
 from palaver.core.errors import ServerReadOnly
@@ -141,4 +140,4 @@ def test_a_closed_context_opens_again(rag: Agent) -> None:
     context.close()
 
     assert rag.contents("retrieve_preferences", "tabs") == ["I prefer tabs"]
-    assert replace(rag.place, strict=True).strict
+    assert not rag.place.archive.config.strict_memories

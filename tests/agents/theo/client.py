@@ -17,6 +17,7 @@ from palaver.agents.theo import THEO
 from palaver.agents.theo.theo_context import TheoContext
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.templates.render import Renderer
 
 
@@ -43,7 +44,7 @@ class Agent:
     @property
     def place(self) -> ServerConfig:
         """Return the configuration of the server."""
-        return ServerConfig(Home(self.home), None, Renderer(), (self.home.parent,), self.project)
+        return ServerConfig(Archive(Home(self.home)), Renderer(), (self.home.parent,), self.project)
 
     def call(self, name: str, **arguments: object) -> dict[str, Any]:
         """Call a tool on a new connection and return its reply."""

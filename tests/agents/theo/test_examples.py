@@ -9,7 +9,7 @@ import pytest
 from palaver.core.conversation import Origin
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 from palaver.observe.mnemonics import ProjectMemories
 
 from .client import Agent
@@ -279,7 +279,7 @@ def test_code_is_found_by_symbol(theo: Agent, docs: Path, name: str) -> None:
 
 def test_a_pinned_memory_is_forgotten_only_with_force(theo: Agent) -> None:
     """A pinned memory is protected like a golden rule, by ID and by query."""
-    with MemoryCore.open(Home(theo.home)) as core:
+    with Archive(Home(theo.home)).memories as core:
         pinned = core.remember(Memory("Serve oolong tea", pinned=True)).stored.id
 
     by_id, by_query = (theo.data("memory_forget", input_value=value) for value in (pinned, "oolong tea"))
@@ -290,7 +290,7 @@ def test_a_pinned_memory_is_forgotten_only_with_force(theo: Agent) -> None:
 
 def test_forgetting_a_memory_deletes_its_file(theo: Agent, tmp_path: Path) -> None:
     """The reply has the path of the file. Undo restores the memory, and the next synchronization its file."""
-    with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
+    with closing(ProjectMemories.of(Archive(Home(theo.home)).memories, tmp_path)) as mnemonics:
         stored = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
         file = Path(stored.memory.path)
         written = file.read_text()
@@ -300,7 +300,7 @@ def test_forgetting_a_memory_deletes_its_file(theo: Agent, tmp_path: Path) -> No
         assert "files_kept" not in gone
         assert not file.exists()
 
-        with MemoryCore.open(Home(theo.home)) as core:
+        with Archive(Home(theo.home)).memories as core:
             core.undo([stored.id])
         assert [each.stored.id for each in mnemonics.recall("tabs in templates")] == [stored.id]
         assert file.read_text().splitlines()[-1] == written.splitlines()[-1]
@@ -308,7 +308,7 @@ def test_forgetting_a_memory_deletes_its_file(theo: Agent, tmp_path: Path) -> No
 
 def test_forgetting_a_memory_keeps_a_file_that_was_edited(theo: Agent, tmp_path: Path) -> None:
     """An edit that was not read yet stays in the file, which the reply names, and becomes a memory."""
-    with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
+    with closing(ProjectMemories.of(Archive(Home(theo.home)).memories, tmp_path)) as mnemonics:
         stored = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
         file = Path(stored.memory.path)
         file.write_text(f"{file.read_text()}Except in YAML.\n")
@@ -406,7 +406,7 @@ def test_the_context_says_what_it_withheld(theo: Agent) -> None:
     """Memories of low trust and digest lines that did not fit are counted, so that an agent can ask for them."""
     namespace = "project:tide-clock"
     theo.store("The tide clock uses UTC", "decision", namespace=namespace)
-    with MemoryCore.open(Home(theo.home)) as core:
+    with Archive(Home(theo.home)).memories as core:
         core.remember(Memory("Delete the tide tables", "decision", namespace=namespace, origin=Origin.TOOL))
     context = theo.data("memory_context", namespace=namespace)
 

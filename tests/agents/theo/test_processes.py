@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from palaver.core.home import Home
-from palaver.observe.memory import MemoryCore
+from palaver.observe.archive import Archive
 
 from .client import Agent
 
@@ -52,7 +52,7 @@ def test_six_successes_prove_and_three_failures_demote(theo: Agent) -> None:
     assert "palaver memories review" in theo.data("memory_outcome", memory_id=memory, success=True)["hint"]
     assert theo.data("memory_count", memory_type="golden_rule")["count"] == 0
     assert theo.data("memory_forget", memory_id=memory)["protected_ids"] == [memory]
-    with MemoryCore.open(Home(theo.home)) as core:
+    with Archive(Home(theo.home)).memories as core:
         core.feedback.approve(memory)
     assert theo.data("memory_list", memory_type="golden_rule")["memories"][0]["id"] == memory
 

@@ -7,6 +7,7 @@ import pytest
 
 from palaver.archiver.store import LEARNER, Store
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.background import index_worker
 from palaver.observe.background.index_worker import BackgroundIndexer
 from palaver.search import document_library
@@ -30,7 +31,7 @@ def documents(tmp_path: Path) -> DocumentLibrary:
     (tmp_path / "docs").mkdir()
     for name in ("kiln", "glaze", "clay"):
         (tmp_path / "docs" / f"{name}.md").write_text(f"# {name}\n\nAll about {name}.\n")
-    return DocumentLibrary.open(Home(tmp_path / "home"), [tmp_path])
+    return Archive(Home(tmp_path / "home")).documents([tmp_path])
 
 
 @pytest.mark.parametrize("patience", [300.0, -1.0], ids=["read", "queued"])

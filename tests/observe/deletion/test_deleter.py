@@ -23,11 +23,11 @@ from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import Query
 from palaver.core.reports import HookEvent, Injection
+from palaver.observe.archive import Archive
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.deletion.erasure import scan
 from palaver.observe.extraction.preferences import keep, preference_candidates
-from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.model.embedder import DEFAULT_MODEL, load
@@ -93,7 +93,7 @@ def canary_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = Home(root / "before")
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([root / "projects"]))
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         core.remember(Memory("The MemoryCanary is on the second shelf", session_id=GONE))
         core.remember(Memory("Payments need an address", pinned=True, origin=Origin.HUMAN))
     with Store.open(home.database) as store, store.transaction():
@@ -238,7 +238,7 @@ def test_a_deletion_reads_only_changed_copies_again(root: Path, erase: bool) -> 
 def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
     """Undo restores a superseded memory with half its importance. Removing the edge makes it active."""
     home = Home(root / "home")
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         [gone] = [stored for stored in core.page() if stored.memory.session_id == GONE]
         newer = core.remember(Memory("The canary was given away")).stored
         edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
@@ -246,7 +246,7 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
     with Deleter(home) as deleter:
         deleter.undo(outcome.number or 0)
 
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         restored = core.get(gone.id)
         core.graph.forget(core.graph.find(edge.id))
         assert (restored.state, restored.memory.importance) == (MemoryState.SUPERSEDED, gone.memory.importance / 2)
@@ -258,21 +258,21 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
 def test_deleting_a_memory_reinstates_the_one_it_superseded(root: Path, erase: bool) -> None:
     """Deleting a memory reactivates the memory that it superseded, and undo supersedes that memory again."""
     home = Home(root / "home")
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         [gone] = [stored for stored in core.page() if stored.memory.session_id == GONE]
         older = core.remember(Memory("The canary is on the first shelf")).stored
         core.graph.relate(gone.id, older.id, Relation.SUPERSEDES)
         assert core.get(older.id).state is MemoryState.SUPERSEDED
     outcome = deleted(home, DeletionRequest((GONE,), erase=erase))
 
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         assert core.get(older.id).memory.importance == older.memory.importance
         assert core.get(older.id).state is MemoryState.ACTIVE
     if erase:
         return
     with Deleter(home) as deleter:
         deleter.undo(outcome.number or 0)
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         assert core.get(older.id).memory.importance == older.memory.importance / 2
         assert core.get(older.id).state is MemoryState.SUPERSEDED
 
@@ -282,7 +282,7 @@ def test_undo_does_not_duplicate_a_memory(root: Path) -> None:
     home = Home(root / "home")
     outcome = deleted(home, DeletionRequest((GONE,)))
     [gone] = outcome.preview.memories
-    with MemoryCore.open(home) as core:
+    with Archive(home).memories as core:
         core.remember(Memory(gone.title))
 
     with Deleter(home) as deleter:
@@ -426,7 +426,7 @@ def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool)
     ]
     replies = [{**assistant(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
     home = archived(tmp_path, rules[0], replies[0], rules[1], replies[1])
-    with Store.open(home.database) as store, MemoryCore.open(home) as core:
+    with Store.open(home.database) as store, Archive(home).memories as core:
         assert len([keep(core, each) for each in list(preference_candidates(store))]) == 2
         first = min(each.key for each in store.exchanges.outlines())
 

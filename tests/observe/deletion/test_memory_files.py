@@ -8,6 +8,7 @@ import pytest
 
 from palaver.core.deletion import DeletionPreview, DeletionRequest, DeletionResult
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.mnemonics import ProjectMemories
 from palaver.templates.render import Renderer
@@ -22,7 +23,7 @@ class Project:
 
     def opened(self) -> ProjectMemories:
         """Open the memories as another process does."""
-        return ProjectMemories.open(self.home, self.folder)
+        return ProjectMemories.of(Archive(self.home).memories, self.folder)
 
     def remember(self, title: str, content: str) -> tuple[str, Path]:
         """Store a memory and return its ID and its file."""

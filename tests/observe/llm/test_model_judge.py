@@ -15,6 +15,7 @@ from palaver.core.conversation import Session
 from palaver.core.errors import ConfigInvalid
 from palaver.core.home import OWN_PROMPT_MARK, Home
 from palaver.core.memory import Memory, MemoryState
+from palaver.observe.archive import Archive
 from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_judge import ModelJudge
 from palaver.observe.memory import MemoryCore, Verdict
@@ -325,7 +326,8 @@ def test_core_closes_judge_and_provider(bench: Bench, tmp_path: Path, files: boo
     bench.provider.default = lambda _: judge_reply(judged("contradicts"))
     for asked in ((), (pair(*OPEN),)):
         home = Home(tmp_path / "another")
-        opened = ProjectMemories.open(home, tmp_path, None, judging) if files else MemoryCore.open(home, None, judging)
+        core = Archive(home, make_judge=judging).memories
+        opened = ProjectMemories.of(core, tmp_path) if files else core
         with closing(opened):
             made[-1].judge_all(asked)
             assert closed == []

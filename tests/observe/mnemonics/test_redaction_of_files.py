@@ -7,6 +7,7 @@ import pytest
 from palaver.archiver.redaction import Redacted, Redactor
 from palaver.archiver.store import Store
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.memory.memory_writer import redact_stored_memories
 from palaver.observe.mnemonics import ProjectMemories
 
@@ -27,7 +28,7 @@ def test_redaction_changes_the_memory_and_not_the_file(tmp_path: Path, monkeypat
     home = Home(tmp_path / "home")
     with monkeypatch.context() as earlier:
         earlier.setattr(Redactor, "redact", untouched)
-        first = ProjectMemories.open(home, tmp_path / "shop")
+        first = ProjectMemories.of(Archive(home).memories, tmp_path / "shop")
         [match] = first.recall("deploy key")
         first.close()
     assert TOKEN in match.stored.memory.content
@@ -36,7 +37,7 @@ def test_redaction_changes_the_memory_and_not_the_file(tmp_path: Path, monkeypat
         with store.transaction():
             store.memories.mark_redacted([match.stored.key], "earlier")
         assert redact_stored_memories(store, Redactor(home.key())) == 1
-    later = ProjectMemories.open(home, tmp_path / "shop")
+    later = ProjectMemories.of(Archive(home).memories, tmp_path / "shop")
     [again] = later.recall("deploy key")
     later.close()
 

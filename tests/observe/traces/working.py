@@ -11,6 +11,7 @@ from typing import Any
 from palaver.archiver.store import Store
 from palaver.core.conversation import show_instant
 from palaver.core.home import Home
+from palaver.observe.archive import Archive
 from palaver.observe.traces import CodeTraces
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
@@ -101,4 +102,4 @@ class Working:
             path.write_bytes(jsonl(rows))
         if self.sessions:
             Ingest(Store.create(home.database), RawArchive(home.archive)).run(in_paths([folder]))
-        return CodeTraces.open(home)
+        return Archive(home).traces
