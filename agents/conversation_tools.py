@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
 from msgspec import Struct
@@ -33,9 +33,6 @@ from ..templates.quote import brief
 from ..templates.render import Renderer
 from ..templates.truncation import largest_fitting
 from .toolset import NOTICE, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, json_reply
-
-if TYPE_CHECKING:
-    pass
 
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]

@@ -87,7 +87,9 @@ def observe(
 def stats(*, as_json: bool) -> None:
     """Show the costs of language models, the remaining budgets, and the tokens of observations and transcripts."""
     archive = Archive.find()
-    found = load_stats(archive.home, archive.config)
+    config = archive.config
+    with archive.store as store:
+        found = load_stats(store, config)
     if as_json:
         print_json(found)
     else:

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from ..core.home import Home
+from ..archiver.deletion.deletions import explain_deletions
 from ..core.query import Filters, Query
-from ..observe.upkeep.archive_status import deletions_of, projects_of
+from ..observe.archive import Archive
+from ..observe.upkeep.archive_status import projects_of
 from ..templates.json_output import to_json, with_tokens
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_page, renderer
@@ -39,26 +40,28 @@ def sessions(*, as_json: bool, **options: Any) -> None:
     options["projects"] = [*map(archived_as, options["projects"])]
     with open_layers() as layers:
         page = layers.sessions(Query.newest(by="session", **options))
+        deleted = "" if page.sessions else explain_deletions(layers.store, options["projects"])
     if as_json:
         print_json(with_tokens({"sessions": to_json(page.sessions), "next": page.cursor or None}))
     elif page.sessions:
         print_page(renderer().sessions(page))
     else:
         hint = "Remove a filter, or run `palaver projects` to see all projects."
-        click.echo(f"No session matches. {deletions_of(Home.find(), options['projects']) or hint}")
+        click.echo(f"No session matches. {deleted or hint}")
 
 
 @click.command()
 @as_json
 def projects(*, as_json: bool) -> None:
     """List all projects with their sessions, memories and indexed files, the one with the latest session first."""
-    home = Home.find()
-    refuse_demo_only(home, "projects")
-    found = projects_of(home)
+    archive = Archive.find()
+    refuse_demo_only(archive.home, "projects")
+    with archive.store as store:
+        found = projects_of(store)
+        deleted = "" if found else explain_deletions(store)
     if as_json:
         print_json({"projects": found})
     else:
-        deleted = "" if found else deletions_of(home)
         print_page(renderer().render("projects", projects=found, deleted=deleted))
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct, json
 from ...archiver.store import Store, StoredExchange
 from ...core.config import Config
 from ...core.conversation import Session
-from ...core.home import Home, is_in_project
+from ...core.home import is_in_project
 from ...core.memory import Memory, project_namespace
 from ...core.reports import Stats
 from .http_replies import LOOPBACK
@@ -85,22 +85,17 @@ _COMPARED = 100
 """Number of most recent exchanges whose tokens are compared with those of their observations. This takes 0.5 s."""
 
 
-def load_stats(home: Home, config: Config) -> Stats:
-    """Return costs, budgets, replies and token savings of a home.
-
-    Raises:
-        StoreMissing: The home has no database.
-    """
-    with Store.of(home) as store:
-        ledger = Ledger(store, Budget.of(config), run="")
-        return Stats(
-            spent=store.ledger.by_model(),
-            left=ledger.left(),
-            calls_left=ledger.calls_left(config.llm_name),
-            replies=store.ledger.outcomes(),
-            reading=store.ledger.reading_costs(_COMPARED),
-            injections=store.injections.totals(),
-        )
+def load_stats(store: Store, config: Config) -> Stats:
+    """Return costs, budgets, replies and token savings."""
+    ledger = Ledger(store, Budget.of(config), run="")
+    return Stats(
+        spent=store.ledger.by_model(),
+        left=ledger.left(),
+        calls_left=ledger.calls_left(config.llm_name),
+        replies=store.ledger.outcomes(),
+        reading=store.ledger.reading_costs(_COMPARED),
+        injections=store.injections.totals(),
+    )
 
 
 class PrivateProjects:

@@ -3,10 +3,8 @@
 It contains sizes, the numbers of parsed, repeated and skipped transcript lines, and the progress of each stage.
 """
 
-from collections.abc import Collection
 from typing import Final
 
-from ...archiver.deletion.deletions import explain_deletions
 from ...archiver.lines import PARSED, REPEATED
 from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
 from ...core.errors import IndexDamaged
@@ -61,29 +59,12 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         verified=verified,
         verified_since=since,
         damaged=[FileProblem(*row) for row in store.sources.damaged()],
-        projects=len(_projects(store)),
+        projects=len(projects_of(store)),
     )
 
 
-def projects_of(home: Home) -> list[ProjectCount]:
-    """Return every project with a session, a memory or an indexed file, the one with the latest session first.
-
-    Raises `StoreMissing`.
-    """
-    with Store.of(home) as store:
-        return _projects(store)
-
-
-def deletions_of(home: Home, projects: Collection[str] = ()) -> str:
-    """Return what was deleted and how to undo it, or an empty string if sessions (of these projects) are left.
-
-    Raises `StoreMissing`.
-    """
-    with Store.of(home) as store:
-        return explain_deletions(store, projects)
-
-
-def _projects(store: Store) -> list[ProjectCount]:
+def projects_of(store: Store) -> list[ProjectCount]:
+    """Return every project with a session, a memory or an indexed file, the one with the latest session first."""
     counts = store.memories.count_by("namespace", MemoryFilter())
     files = store.documents.count_by("namespace", files=True)
     found = [

@@ -13,6 +13,7 @@ from palaver.core.conversation import Session, SessionKind
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
+from palaver.observe.archive import Archive
 from palaver.observe.upkeep import archive_status
 from palaver.observe.upkeep.archive_status import projects_of, status_of
 from palaver.templates.render import Renderer
@@ -53,7 +54,8 @@ def test_sessions_without_exchanges_are_counted_apart(history: History) -> None:
     state = status_of(home)
 
     assert (state.sessions, state.empty_sessions) == (1, 2)
-    assert state.sessions == sum(each.sessions for each in projects_of(home))
+    with Archive(home) as archive:
+        assert state.sessions == sum(each.sessions for each in projects_of(archive.store))
     page = Renderer().render("status", status=state)
     assert " 1 session, 2 exchanges (a prompt and all that follows it); 2 sessions without an exchange" in page
 
