@@ -38,7 +38,7 @@ def view(*, words: Sequence[str], port: int, no_browser: bool, read_only: bool) 
     home = replace(home, read_only=read_only or home.read_only)
     archive = Archive(home)
     if not home.read_only:
-        archive = Archive(home, archive.config, judge_factory(home, archive.config))
+        archive.make_judge = judge_factory(archive)
     announced = False
 
     def announce(link: str) -> None:

@@ -65,7 +65,7 @@ def state(request: Request) -> Response:
         secret_files=secrets.sessions[:_LISTED],
         disk=disk,
         disk_total=sum(part.size for part in disk),
-        stats=load_stats(archive.home, archive.config),
+        stats=load_stats(archive.store, archive.config),
         step=step,
         now=now(),
     )
