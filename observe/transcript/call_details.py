@@ -6,16 +6,17 @@ reader does not return, such as the two sides of an edit, are redacted by the sa
 
 import base64
 import binascii
+import shlex
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import orjson
 from msgspec.structs import replace
 
-from ...archiver.lines import decode
+from ...archiver.lines import Record, decode
 from ...archiver.reading.exchanges import TextChange, changes_in
 from ...archiver.redaction import Redactor
-from ...archiver.redaction.redactor import TranscriptRedactor
+from ...archiver.redaction.redactor import TranscriptRedactor, normal_form, redact_typed
 from ...archiver.store import Store
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from ...core.errors import InvalidInput
@@ -36,6 +37,9 @@ _MAGIC: Final = {
 _PICTURE_MAX: Final = 8 << 20
 """Maximum bytes of a picture."""
 _DEPTH: Final = 12
+"""Maximum depth at which a record is searched for pictures."""
+_RECORD_DEPTH: Final = 48
+"""Maximum depth to which a record is shown."""
 _NOT_HERE: Final = "Go back to the session."
 
 
@@ -81,15 +85,22 @@ class CallDetails:
         """Return the record on a line as indented JSON, without secrets.
 
         Raises:
-            InvalidInput: The line does not exist or was deleted.
+            InvalidInput: The line does not exist or was deleted, or the user left a private span open on it. Such a
+                span extends to the end of the message, whose parts a record does not distinguish.
         """
         file = self._file(number, part)
-        if not self._turns(file, line):
+        turns = self._turns(file, line)
+        if not turns:
             raise InvalidInput(f"Line {line} contains no conversation", hint=_NOT_HERE)
-        found = decode(b"".join(self._reader.raw(file.source.archived, line, line)))
-        values = found if isinstance(found, list) else []
-        shown = "\n".join(orjson.dumps(self._redacted(value), option=orjson.OPT_INDENT_2).decode() for value in values)
-        return clip_block(self._redactor.redact(shown).text)
+        records = self._records(file, line)
+        is_typed = any(turn.speaker is Speaker.HUMAN for turn in turns)
+        texts = _texts_in(records, _RECORD_DEPTH + 2)  # The list of records and a text itself count.
+        if is_typed and any(redact_typed(normal_form(text))[1] for text in texts):
+            command = shlex.join(["palaver", "read", "--raw", file.source.archived, str(line)])
+            hint = f"To print it in a terminal: {command}"
+            raise InvalidInput(f"The record on line {line} contains private text", hint=hint)
+        redacted = [orjson.dumps(self._redacted(record), option=orjson.OPT_INDENT_2).decode() for record in records]
+        return clip_block(self._redactor.redact("\n".join(redacted)).text)
 
     def picture(self, number: int, part: int, line: int, position: int) -> tuple[str, bytes]:
         """Return the media type and the content of a picture on a line. Raises `InvalidInput` if there is none."""
@@ -161,7 +172,7 @@ class CallDetails:
 
     def _redacted(self, value: object, depth: int = 0) -> object:
         """Return a value of a record without secrets. The strings of a list are redacted together, as one text."""
-        if depth > 4 * _DEPTH:
+        if depth > _RECORD_DEPTH:
             return "…"
         if isinstance(value, str):
             return clip_line(self._redacted_texts([value])[0])
@@ -186,24 +197,33 @@ class CallDetails:
         """Return the media type and content of the pictures on a line that is not deleted."""
         if not self._turns(file, line):
             return []
-        found = decode(b"".join(self._reader.raw(file.source.archived, line, line)))
-        texts = (text for record in (found if isinstance(found, list) else []) for text in _encoded(record, _DEPTH))
+        texts = filter(None, map(_encoded_picture, _texts_in(self._records(file, line), _DEPTH)))
         pictures = map(_picture, dict.fromkeys(texts))
         return [picture for picture in pictures if picture is not None]
 
+    def _records(self, file: SessionFile, line: int) -> list[Record]:
+        """Return the records on a line that is not deleted."""
+        decoded = decode(b"".join(self._reader.raw(file.source.archived, line, line)))
+        return decoded if isinstance(decoded, list) else []
 
-def _encoded(value: object, depth: int) -> Iterator[str]:
-    """Yield the texts that can be pictures, at any depth of a record."""
+
+def _texts_in(value: object, depth: int) -> Iterator[str]:
+    """Yield the texts in a JSON value, down to the depth."""
     if depth == 0:
         return
     if isinstance(value, str):
-        text = value.partition(";base64,")[2] if value.startswith("data:image/") else value
-        if text.startswith(("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")) and len(text) < 2 * _PICTURE_MAX:
-            yield text
+        yield value
     elif isinstance(value, list | dict):
         values = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
         for item in values:
-            yield from _encoded(item, depth - 1)
+            yield from _texts_in(item, depth - 1)
+
+
+def _encoded_picture(text: str) -> str:
+    """Return a text that can be a picture in Base64, without the beginning of a data URL, or an empty string."""
+    encoded = text.partition(";base64,")[2] if text.startswith("data:image/") else text
+    is_picture = encoded.startswith(("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")) and len(encoded) < 2 * _PICTURE_MAX
+    return encoded if is_picture else ""
 
 
 def _picture(encoded: str) -> tuple[str, bytes] | None:

@@ -274,3 +274,20 @@ def _hostile(payload: str, name: str) -> list[dict[str, Any]]:
         *bash(payload, payload, f"{name}-b", failed=True),
         assistant(text(f"```{payload}\n{payload}\n```\n| {payload} |\n|---|\n> {payload}"), id=f"msg-2-{name}"),
     ]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["Use this. <private> zebra", [{"type": "text", "text": "Use <private>"}, {"type": "text", "text": "zebra"}]],
+    ids=["text", "parts"],
+)
+def test_no_page_shows_text_after_an_open_private_tag(tmp_path: Path, prompt: Any) -> None:
+    home = archived(tmp_path, conversation(user(prompt), assistant(text("Noted."), id="msg-1")))
+    with viewing(home) as viewer:
+        viewer.enter()
+
+        refused = viewer.page(f"{SESSION}/record?part=1&line=1", 400)
+
+        assert "contains private text" in text_of(refused)
+        assert "Noted." in viewer.page(f"{SESSION}/record?part=1&line=2")
+        assert "zebra" not in refused + viewer.page(SESSION) + viewer.page(f"{SESSION}/text?part=1&line=1")
