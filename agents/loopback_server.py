@@ -7,7 +7,7 @@ machine could keep any number of connections open without a token.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Generator, MutableMapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from errno import EADDRINUSE
 from typing import Any, Final, cast
 
@@ -23,6 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 ADDRESS: Final = "127.0.0.1"
+_ADDRESS_IPV6: Final = "::1"
 VIEWER_PATH: Final = "/view"
 """Path of the viewer, which has a gate of its own."""
 
@@ -48,12 +49,45 @@ def listening(port: int, command: str) -> socket.socket:
 
 
 def serve_app(app: App, listener: socket.socket, started: Callable[[], None] = lambda: None) -> None:
-    """Serve an ASGI application until interrupted. `started` is called before the first request is answered."""
+    """Serve an ASGI application until interrupted. `started` is called before the first request is answered.
+
+    Raises:
+        InvalidInput: Another program uses the same port of the IPv6 loopback address.
+    """
     settings = uvicorn.Config(
         app, http=TimedProtocol, log_config=None, access_log=False, ws="none", server_header=False
     )
-    started()
-    _HttpServer(settings).run(sockets=[listener])
+    with ExitStack() as stack:
+        sockets = [listener, *map(stack.enter_context, _on_ipv6(listener.getsockname()[1]))]
+        started()
+        _HttpServer(settings).run(sockets=sockets)
+
+
+def _on_ipv6(port: int) -> list[socket.socket]:
+    """Return a socket that listens on the same port of the IPv6 loopback address, or none on a machine without IPv6.
+
+    Browsers resolve names below `localhost` to both addresses. Another user's program on the IPv6 address would get the
+    link of the viewer.
+
+    Raises:
+        InvalidInput: Another program uses the port.
+    """
+    try:
+        listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    except OSError:
+        return []
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((_ADDRESS_IPV6, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        if error.errno != EADDRINUSE:
+            return []
+        problem = f"Port {port} of {_ADDRESS_IPV6} is in use by another program"
+        raise InvalidInput(problem, hint="Start again with another port.") from None
+    return [listener]
 
 
 class _HttpServer(uvicorn.Server):

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -75,3 +76,33 @@ def test_a_used_port_is_reported(built: Home) -> None:
 
     assert result.exit_code == 2
     assert f"Port {port} is in use" in result.stderr
+
+
+def test_a_port_that_another_program_uses_over_ipv6_is_reported(built: Home) -> None:
+    """Browsers could connect to the other program, which would get the link."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as other_program:
+        try:
+            other_program.bind(("::1", 0))
+        except OSError:
+            pytest.skip("This machine has no IPv6")
+        other_program.listen()
+        port = other_program.getsockname()[1]
+
+        arguments = ["view", "--no-browser", "--port", str(port)]
+        result = CliRunner().invoke(main, arguments, env={"PALAVER_HOME": str(built.root)})
+
+    assert result.exit_code == 2
+    assert f"Port {port} of ::1 is in use by another program" in result.stderr
+    assert "/view/enter" not in result.stderr
+
+
+def test_the_link_works_over_ipv6(built: Home) -> None:
+    with viewed(built) as (_, link, client):
+        host = client.headers["host"]
+        address = f"http://[::1]:{host.rpartition(':')[2]}"
+        try:
+            answer = httpx2.get(address + link.partition(host)[2], headers={"host": host})
+        except httpx2.ConnectError:
+            pytest.skip("This machine has no IPv6")
+
+    assert answer.status_code == 303
