@@ -43,8 +43,8 @@ def view(*, words: Sequence[str], port: int, no_browser: bool, read_only: bool) 
 
     def announce(link: str) -> None:
         nonlocal announced
-        again = "Link for another browser" if announced else "Palaver shows your archive at"
-        click.echo(f"{again}: {link}", err=True)
+        label = "Link for another browser" if announced else "Palaver shows your archive at"
+        click.echo(f"{label}: {link}", err=True)
         if not announced:
             click.echo("The link works once. Press Ctrl-C to stop.", err=True)
         if not announced and not no_browser:

@@ -136,8 +136,8 @@ class HandoffWriter:
             latest.setdefault(edit.path if foreign else edit.absolute_path, edit.exchange)
         for path, key in islice(latest.items(), _FILES):
             state, digest = _state(Path(path), session.ended)
-            shown = os.path.relpath(path, session.cwd) if Path(path).is_relative_to(session.cwd or "/") else path
-            yield HandoffFile(self._redactor.redact(shown).text, state, ids.show("exchange", key), digest)
+            name = os.path.relpath(path, session.cwd) if Path(path).is_relative_to(session.cwd or "/") else path
+            yield HandoffFile(self._redactor.redact(name).text, state, ids.show("exchange", key), digest)
 
     def _clean(self, text: str) -> str:
         return truncate(" ".join(self._redactor.redact(text).text.split()), _TEXT)

@@ -1,4 +1,4 @@
-"""Tests for cli/shell.py and the names of commands: help, completion, suggestions."""
+"""Tests for cli/program.py and the names of commands: help, completion, suggestions."""
 
 import os
 import subprocess

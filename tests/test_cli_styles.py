@@ -1,4 +1,4 @@
-"""Tests for cli/terminal.py: styled output on a terminal."""
+"""Tests for cli/output.py: styled output on a terminal."""
 
 import pytest
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ..archiver.store import Store
 from ..core.conversation import day_start, show_day
+from .html_filters import MONTHS
 
 WEEKS: Final = 53
-_MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _LEVELS: Final = 4
 
 
@@ -47,15 +47,17 @@ class Calendar(Struct, frozen=True):
 def calendar_of(store: Store) -> Calendar | None:
     """Return the calendar of an archive, or None if no exchange has a time."""
     latest = store.session_list.latest()
-    if latest is None or (shown := show_day(latest)) == "undated":
+    if latest is None or (last_day := show_day(latest)) == "undated":
         return None
-    last = date.fromisoformat(shown)
+    last = date.fromisoformat(last_day)
     first = last - timedelta(days=last.weekday(), weeks=WEEKS - 1)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     starts = [day_start(day.isoformat()) for day in days]
     times = store.session_list.times(starts[0])
-    places = [bisect_left(times, start) for start in starts]
-    exchanges = {day: end - begin for day, begin, end in zip(days, places, [*places[1:], len(times)], strict=True)}
+    positions = [bisect_left(times, start) for start in starts]
+    exchanges = {
+        day: end - begin for day, begin, end in zip(days, positions, [*positions[1:], len(times)], strict=True)
+    }
     return _drawn({day: count for day, count in exchanges.items() if count}, last)
 
 
@@ -70,7 +72,7 @@ def _drawn(days: Mapping[date, int], last: date) -> Calendar:
         level = -(-exchanges * _LEVELS // most)
         cells.append(DayCell(day.isoformat(), column, number % 7, exchanges, level))
         if day.day == 1 or number == 0:
-            months.append((column, _MONTHS[day.month - 1]))
+            months.append((column, MONTHS[day.month - 1]))
     if len(months) > 1 and months[1][0] - months[0][0] < 3:
         del months[0]  # The two names would overlap.
     busiest = max(cells, key=lambda cell: cell.exchanges)

@@ -14,8 +14,8 @@ from .pages import archive_of, form_of, redirect, render, route
 def preview(request: Request) -> Response:
     """Show what the deletion of a session, or of lines of it, would remove."""
     target = request.query_params.get("target", "")
-    found = archive_of(request).deletions.preview(_request(target))
-    return render(request, "forget.html.j2", target=target, preview=found, changed=False)
+    deletion = archive_of(request).deletions.preview(_request(target))
+    return render(request, "forget.html.j2", target=target, preview=deletion, changed=False)
 
 
 def delete(request: Request) -> Response:

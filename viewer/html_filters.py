@@ -10,7 +10,8 @@ from markupsafe import Markup, escape
 from ..core.conversation import Milliseconds, current_day, show_day, show_instant, show_minute
 from ..core.reports import dollars, grouped, many, size
 
-_MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+"""Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -45,8 +46,8 @@ def day_name(at: Milliseconds | None) -> str:
     if day in {today, today - timedelta(days=1)}:
         return "Today" if day == today else "Yesterday"
     if day.year == today.year:
-        return f"{_DAYS[day.weekday()]}, {day.day} {_MONTHS[day.month - 1]}"
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+        return f"{_DAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]}"
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def when(at: Milliseconds | None) -> Markup:
@@ -59,7 +60,7 @@ def when(at: Milliseconds | None) -> Markup:
     elif day == today - timedelta(days=1):
         text = f"Yesterday {full[11:]}"
     else:
-        text = f"{day.day} {_MONTHS[day.month - 1]}" + ("" if day.year == today.year else f" {day.year}")
+        text = f"{day.day} {MONTHS[day.month - 1]}" + ("" if day.year == today.year else f" {day.year}")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(show_instant(at), full, text)
 
 
@@ -87,8 +88,8 @@ def project_name(path: str) -> str:
 
 
 def _date(at: Milliseconds) -> date | None:
-    shown = show_day(at)
-    return None if shown == "undated" else date.fromisoformat(shown)
+    day = show_day(at)
+    return None if day == "undated" else date.fromisoformat(day)
 
 
 FILTERS: Final[Mapping[str, Any]] = {

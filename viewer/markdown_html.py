@@ -137,15 +137,15 @@ def _lexer(language: str) -> "Lexer | None":
     from pygments.util import ClassNotFound
 
     try:
-        found: Lexer = lexers.get_lexer_by_name(language)  # pyright: ignore[reportUnknownMemberType]
+        lexer: Lexer = lexers.get_lexer_by_name(language)  # pyright: ignore[reportUnknownMemberType]
     except ClassNotFound:
         return None
-    return found
+    return lexer
 
 
 @cache
 def _formatter() -> "Formatter[str]":
     from pygments.formatters import HtmlFormatter
 
-    made: Formatter[str] = HtmlFormatter(nowrap=True)
-    return made
+    formatter: Formatter[str] = HtmlFormatter(nowrap=True)
+    return formatter

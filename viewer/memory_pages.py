@@ -14,7 +14,7 @@ from ..core.memory import STORED, Edge, MemoryFilter, MemoryRevision, MemoryStat
 from ..observe.memory import MemoryCore
 from ..observe.mnemonics import forget_with_files
 from .gate import BASE
-from .pages import archive_of, form_of, redirect, render, route
+from .pages import archive_of, form_of, page_number, redirect, render, route
 from .search_page import evidence_address
 
 _ROWS: Final = 50
@@ -41,25 +41,24 @@ def memories(request: Request) -> Response:
     """Show a page of the memories. Proposals are a page of their own, because all prompts are searched for them."""
     core = archive_of(request).memories
     chosen = {name: value for name in ("type", "namespace", "state") if (value := request.query_params.get(name, ""))}
-    wanted = MemoryFilter(
+    filters = MemoryFilter(
         types=(chosen["type"],) if "type" in chosen else (),
         namespaces=(chosen["namespace"],) if "namespace" in chosen else (),
         states=_STATES.get(chosen.get("state", ""), STORED),
     )
-    text = request.query_params.get("page", "")
-    page = max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
-    total, first = core.count(wanted), (page - 1) * _ROWS
-    every = MemoryFilter(states=tuple(MemoryState))
+    page = page_number(request)
+    total, first = core.count(filters), (page - 1) * _ROWS
+    all_states = MemoryFilter(states=tuple(MemoryState))
     return render(
         request,
         "memories.html.j2",
         reviews=core.store.exchanges.count() <= _SEARCHED,
-        rows=core.page(wanted, limit=_ROWS, offset=first),
+        rows=core.page(filters, limit=_ROWS, offset=first),
         state_label=state_label,
         total=total,
         chosen=chosen,
-        types=sorted(core.count_by("type", every)),
-        namespaces=sorted(core.count_by("namespace", every)),
+        types=sorted(core.count_by("type", all_states)),
+        namespaces=sorted(core.count_by("namespace", all_states)),
         newer=_address(chosen, page - 1) if page > 1 else "",
         older=_address(chosen, page + 1) if first + _ROWS < total else "",
     )
@@ -136,14 +135,16 @@ def undo(request: Request) -> Response:
 def _links(core: MemoryCore, stored: StoredMemory) -> list[LinkedMemory]:
     """Return the memories that edges connect with a memory, disagreements first."""
     edges = core.graph.edges_of(stored)
-    others = {edge.target if edge.source == stored.key else edge.source for edge in edges}
-    found = core.store.memories.load(sorted(others))
+    keys = {edge.target if edge.source == stored.key else edge.source for edge in edges}
+    linked = core.store.memories.load(sorted(keys))
     links = list[LinkedMemory]()
     for edge in edges:
-        other = found.get(edge.target if edge.source == stored.key else edge.source)
-        if other is not None:
+        linked_memory = linked.get(edge.target if edge.source == stored.key else edge.source)
+        if linked_memory is not None:
             verb = _verb(edge, outgoing=edge.source == stored.key)
-            links.append(LinkedMemory(verb, other.id, other.memory.content, edge.reason, edge.disagrees))
+            links.append(
+                LinkedMemory(verb, linked_memory.id, linked_memory.memory.content, edge.reason, edge.disagrees)
+            )
     return sorted(links, key=lambda link: not link.disagrees)
 
 

@@ -151,6 +151,12 @@ def form_of(request: Request) -> Mapping[str, str]:
     return form
 
 
+def page_number(request: Request) -> int:
+    """Return the number of the page of a list that the address names, or 1."""
+    text = request.query_params.get("page", "")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
+
+
 def redirect(path: str) -> Response:
     """Return a redirect to a page after a form was processed."""
     return RedirectResponse(f"{BASE}{path}", 303)

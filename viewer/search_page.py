@@ -52,28 +52,30 @@ class ListedHit(NamedTuple):
 
 def search(request: Request) -> Response:
     """Show the hits of the query in the address."""
-    given = {name: value for name, value in request.query_params.items() if value.strip()}
-    text = given.get("q", "").strip()
+    parameters = {name: value for name, value in request.query_params.items() if value.strip()}
+    text = parameters.get("q", "").strip()
     if not text:
-        return render(request, "search.html.j2", text="", also=given.get("also", ""), results=None)
-    results = newest_first(archive_of(request).search.find(_query(text, given)))
-    shown = results.hits[:_HITS]
-    cut = len(results.hits) > _HITS
+        return render(request, "search.html.j2", text="", also=parameters.get("also", ""), results=None)
+    results = newest_first(archive_of(request).search.find(_query(text, parameters)))
+    listed = results.hits[:_HITS]
+    is_cut = len(results.hits) > _HITS
     return render(
         request,
         "search.html.j2",
         text=text,
-        also=given.get("also", ""),
-        given=given,
+        also=parameters.get("also", ""),
+        parameters=parameters,
         results=results,
-        hits=[listed_hit(hit) for hit in shown],
-        facets=_facets(results, given),
-        explain="explain" in given,
-        address=partial(_address, given),
-        older=_address(given, cursor=shown[-1].cursor if cut else results.cursor) if cut or results.cursor else "",
-        is_first="cursor" not in given,
+        hits=[listed_hit(hit) for hit in listed],
+        facets=_facets(results, parameters),
+        explain="explain" in parameters,
+        address=partial(_address, parameters),
+        older=_address(parameters, cursor=listed[-1].cursor if is_cut else results.cursor)
+        if is_cut or results.cursor
+        else "",
+        is_first="cursor" not in parameters,
         missing=_missing(results),
-        is_filtered=any(name in given for name in (*_FACETS, "after", "before")),
+        is_filtered=any(name in parameters for name in (*_FACETS, "after", "before")),
         weak=[listed_hit(hit) for hit in results.explanation.weak] if results.explanation else [],
     )
 
@@ -105,49 +107,49 @@ def evidence_address(short_id: str, session_id: str, line: int) -> str:
     return f"{BASE}/sessions/{quote(path)}?line={line}#L{line}"
 
 
-def _query(text: str, given: dict[str, str]) -> Query:
+def _query(text: str, parameters: dict[str, str]) -> Query:
     """Return the query for parameters of an address. Raises `InvalidInput`."""
-    filters: dict[str, Any] = {f"{name}s": [given[name]] for name in _FACETS if name in given}
+    filters: dict[str, Any] = {f"{name}s": [parameters[name]] for name in _FACETS if name in parameters}
     return Query.parse(
         text,
-        mode=given.get("mode", Mode.BOTH),
+        mode=parameters.get("mode", Mode.BOTH),
         limit=_COUNTED,
-        weak="weak" in given,
-        by="session" if given.get("by") == "session" else "event",
-        cursor=given.get("cursor", ""),
-        also=[given["also"]] if "also" in given else [],
-        after=given.get("after"),
-        before=given.get("before"),
+        weak="weak" in parameters,
+        by="session" if parameters.get("by") == "session" else "event",
+        cursor=parameters.get("cursor", ""),
+        also=[parameters["also"]] if "also" in parameters else [],
+        after=parameters.get("after"),
+        before=parameters.get("before"),
         **filters,
     )
 
 
-def _facets(results: Results, given: dict[str, str]) -> dict[str, list[Facet]]:
+def _facets(results: Results, parameters: dict[str, str]) -> dict[str, list[Facet]]:
     """Return the values of each facet among the hits. A facet with one value is shown only if it is chosen."""
     facets = dict[str, list[Facet]]()
     for name, heading in _FACETS.items():
         counts = Counter(value for hit in results.hits if (value := getattr(hit, name)))
         if name in _ALLOWED:
             counts = Counter({value: hits for value, hits in counts.items() if value in _ALLOWED[name]})
-        chosen = given.get(name)
+        chosen = parameters.get(name)
         if len(counts) > 1 or chosen:
             facets[heading] = [
-                Facet(value, hits, _address(given, **{name: "" if value == chosen else value}), value == chosen)
+                Facet(value, hits, _address(parameters, **{name: "" if value == chosen else value}), value == chosen)
                 for value, hits in (counts or Counter({chosen or "": 0})).most_common(_VALUES)
             ]
     return facets
 
 
-def _address(given: dict[str, str], **changes: str) -> str:
+def _address(parameters: dict[str, str], **changes: str) -> str:
     """Return the address of the search with changed parameters. The search starts at its first page."""
-    values = {name: value for name, value in {**given, "cursor": "", **changes}.items() if value}
+    values = {name: value for name, value in {**parameters, "cursor": "", **changes}.items() if value}
     return f"{BASE}/search?{urlencode(values)}"
 
 
 def _missing(results: Results) -> list[str]:
     """Return the search engines that did not answer."""
-    wanted = [Mode.TEXT, Mode.VECTOR] if results.query.mode is Mode.BOTH else [results.query.mode]
-    return [mode.value for mode in wanted if mode.value not in results.searched]
+    engines = [Mode.TEXT, Mode.VECTOR] if results.query.mode is Mode.BOTH else [results.query.mode]
+    return [mode.value for mode in engines if mode.value not in results.searched]
 
 
 routes: Final[list[BaseRoute]] = [route("/search", search), route("/find", find)]

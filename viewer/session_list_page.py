@@ -11,7 +11,7 @@ from ..archiver.store.session_list import SessionFilter
 from ..core.reports import grouped
 from ..core.time_expressions import between
 from .gate import BASE
-from .pages import archive_of, render, route
+from .pages import archive_of, page_number, render, route
 from .session_rows import columns_of, rows_of
 
 _ROWS: Final = 50
@@ -35,11 +35,11 @@ def sessions(request: Request) -> Response:
     """Show a page of the sessions that match the filters in the address."""
     store = archive_of(request).store
     chosen = {name: value for name in _LABELS if (value := request.query_params.get(name, "").strip())}
-    wanted = _filter(chosen)
-    total, page = store.session_list.count(wanted), _page(request.query_params.get("page", ""))
+    filters = _filter(chosen)
+    total, page = store.session_list.count(filters), page_number(request)
     page = min(page, max(1, -(-total // _ROWS)))
     first = (page - 1) * _ROWS
-    rows = rows_of(store, store.session_list.page(wanted, _ROWS, first))
+    rows = rows_of(store, store.session_list.page(filters, _ROWS, first))
     totals = store.sessions.totals_by_project()
     return render(
         request,
@@ -65,10 +65,6 @@ def _filter(chosen: dict[str, str]) -> SessionFilter:
     after, before = between(chosen.get("after"), chosen.get("before"))
     names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited")}
     return SessionFilter(**names, after=after, before=before, subagents="subagents" in chosen)
-
-
-def _page(text: str) -> int:
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
 
 
 def _address(chosen: dict[str, str], *, without: str = "", page: int = 1) -> str:

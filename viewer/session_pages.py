@@ -26,11 +26,11 @@ _LONG: Final = 2_000
 def session_page(request: Request) -> Response:
     """Show a page of a session: its end, or the page with a line."""
     views, number = _session(request)
-    wanted = {name: _integer(request, name) for name in ("part", "line", "start", "before")}
-    page = views.pages.page(number, **wanted)
+    numbers = {name: _integer(request, name) for name in ("part", "line", "start", "before")}
+    page = views.pages.page(number, **numbers)
     return _render(
-        request, views, number, "session.html.j2", page=page, line=wanted["line"],
-        target=_step_with(page, wanted["line"]),
+        request, views, number, "session.html.j2", page=page, line=numbers["line"],
+        target=_step_with(page, numbers["line"]),
         at_end=page.later is None and page.part == page.parts,
     )  # fmt: skip
 
@@ -38,9 +38,9 @@ def session_page(request: Request) -> Response:
 def after(request: Request) -> Response:
     """Return the steps from the last known step on, or an empty answer if the file has not grown."""
     views, number = _session(request)
-    part, line, known = (_integer(request, name) or 0 for name in ("part", "line", "known"))
+    part, line, last_known = (_integer(request, name) or 0 for name in ("part", "line", "known"))
     lines = views.last_line(number, part)
-    if lines <= known:
+    if lines <= last_known:
         return Response(status_code=204)
     page = views.pages.page(number, part, start=max(line, 1))
     return _render(request, views, number, "session_after.html.j2", page=page, target=None)
@@ -68,14 +68,14 @@ def find(request: Request) -> Response:
     """Show the matches of a text in a session."""
     views, number = _session(request)
     text = request.query_params.get("q", "")
-    return _render(request, views, number, "session_find.html.j2", text=text, found=views.find(number, text))
+    return _render(request, views, number, "session_find.html.j2", text=text, matches=views.find(number, text))
 
 
 def tokens(request: Request) -> Response:
     """Show the token usage of a session."""
     views, number = _session(request)
-    own, whole = views.usage(number)
-    return _render(request, views, number, "session_tokens.html.j2", own=own, whole=whole)
+    own, total = views.usage(number)
+    return _render(request, views, number, "session_tokens.html.j2", own=own, total=total)
 
 
 def calls(request: Request) -> Response:
@@ -99,8 +99,8 @@ def edit(request: Request) -> Response:
     """Show an edit, named by the line and the position of its call."""
     views, number = _session(request)
     part, line, position = _place(request)
-    found = views.call_at(number, part, line, position)
-    return _opened(request, views, number, part, views.details.call(number, part, *found))
+    step_and_call = views.call_at(number, part, line, position)
+    return _opened(request, views, number, part, views.details.call(number, part, *step_and_call))
 
 
 def text(request: Request) -> Response:
@@ -108,17 +108,17 @@ def text(request: Request) -> Response:
     views, number = _session(request)
     part, line, position = _place(request)
     start = _integer(request, "start") or 0
-    shown = views.details.text(number, part, line, position, start)
-    place = {"part": part, "line": line, "position": position}
-    return _render(request, views, number, "session_text.html.j2", shown=shown, start=start, **place)
+    clipped = views.details.text(number, part, line, position, start)
+    address = {"part": part, "line": line, "position": position}
+    return _render(request, views, number, "session_text.html.j2", clipped=clipped, start=start, **address)
 
 
 def record(request: Request) -> Response:
     """Show the archived record on a line as JSON, without secrets."""
     views, number = _session(request)
     part, line, _ = _place(request)
-    shown = views.details.record(number, part, line)
-    return _render(request, views, number, "session_record.html.j2", shown=shown, part=part, line=line)
+    clipped = views.details.record(number, part, line)
+    return _render(request, views, number, "session_record.html.j2", clipped=clipped, part=part, line=line)
 
 
 def picture(request: Request) -> Response:
@@ -195,8 +195,8 @@ def _by_rewind(exchange: ExchangeSteps) -> list[tuple[bool, list[Step]]]:
 def _step_with(page: TranscriptPage, line: int | None) -> tuple[int, int] | None:
     """Return the line and position of the step that a link to a line means: the one that begins there, if any."""
     steps = [step for exchange in page.exchanges for step in exchange.steps]
-    found = [step for step in steps if line is not None and step.line <= line <= step.last_line]
-    best = next((step for step in found if step.line == line), next(iter(found), None))
+    containing = [step for step in steps if line is not None and step.line <= line <= step.last_line]
+    best = next((step for step in containing if step.line == line), next(iter(containing), None))
     return None if best is None else (best.line, best.position)
 
 
@@ -215,7 +215,7 @@ def _integer(request: Request, name: str) -> int | None:
     if not value:
         return None
     if not (value.isascii() and value.isdigit() and len(value) < 12):
-        raise InvalidInput(f"{name} is not a line number: {value[:40]}", hint="Go back to the session.")
+        raise InvalidInput(f"`{name}` in the address is not a number: {value[:40]}", hint="Go back to the session.")
     return int(value)
 
 

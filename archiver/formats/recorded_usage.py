@@ -25,8 +25,8 @@ def usage_records(agent: str, session: str, lines: Iterable[tuple[int, bytes]]) 
     for number, data in lines:
         if marker not in data:
             continue
-        found = decode(data)
-        for record in found if isinstance(found, list) else []:
+        records = decode(data)
+        for record in records if isinstance(records, list) else []:
             used = usage_of(record)
             if used is not None and used.counts.total:
                 message = used.message if used.request or not used.message.isdigit() else f"{session}:{used.message}"
@@ -99,10 +99,10 @@ def _opencode(record: Record) -> UsageRecord | None:
     return UsageRecord(string(info.get("id")), "", counts, model=string(info.get("modelID")))
 
 
-def _with_cached_input(used: Record, whole: str, cached: str, *output: str) -> TokenCounts:
+def _with_cached_input(used: Record, input_field: str, cached_field: str, *output_fields: str) -> TokenCounts:
     """Return the counts of an agent whose input tokens include those read from the cache."""
-    read = min(count_of(used.get(cached)), count_of(used.get(whole)))
-    return TokenCounts(count_of(used.get(whole)) - read, total(used, *output), read)
+    read = min(count_of(used.get(cached_field)), count_of(used.get(input_field)))
+    return TokenCounts(count_of(used.get(input_field)) - read, total(used, *output_fields), read)
 
 
 _AGENTS: Final[dict[str, tuple[bytes, Callable[[Record], UsageRecord | None]]]] = {

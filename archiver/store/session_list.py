@@ -45,17 +45,17 @@ class SessionList:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def page(self, wanted: SessionFilter, limit: int, offset: int = 0) -> list[int]:
+    def page(self, filters: SessionFilter, limit: int, offset: int = 0) -> list[int]:
         """Return the store's IDs of at most `limit` sessions that match, after the first `offset`."""
-        where, values = _condition(wanted)
+        where, values = _condition(filters)
         return self._db.numbers(
             f"SELECT s.id FROM session s WHERE {where} ORDER BY {_TIME} DESC, s.id DESC LIMIT ? OFFSET ?",
             (*values, limit, offset),
         )
 
-    def count(self, wanted: SessionFilter) -> int:
+    def count(self, filters: SessionFilter) -> int:
         """Return the number of sessions that match."""
-        where, values = _condition(wanted)
+        where, values = _condition(filters)
         return self._db.number(f"SELECT count(*) FROM session s WHERE {where}", values)
 
     def totals(self, sessions: Collection[int]) -> dict[int, SessionTotals]:
@@ -115,18 +115,18 @@ class SessionList:
         return [name for (name,) in self._db.rows(sql)]
 
 
-def _condition(wanted: SessionFilter) -> tuple[str, tuple[Value, ...]]:
+def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
     """Return the SQL condition for a filter, and its values."""
     edits = "SELECT i.session FROM edited d JOIN item i ON i.key = d.exchange WHERE instr(lower(d.path), ?)"
     conditions: dict[str, Value] = {
-        "s.kind = ?": None if wanted.subagents else str(SessionKind.MAIN),
-        "s.project = ?": wanted.project or None,
-        "s.agent = ?": wanted.agent or None,
-        "s.branch = ?": wanted.branch or None,
-        "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": wanted.model or None,
-        f"s.id IN ({edits})": wanted.edited.lower() or None,
-        f"{_TIME} >= ?": wanted.after,
-        f"{_TIME} < ?": wanted.before,
+        "s.kind = ?": None if filters.subagents else str(SessionKind.MAIN),
+        "s.project = ?": filters.project or None,
+        "s.agent = ?": filters.agent or None,
+        "s.branch = ?": filters.branch or None,
+        "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": filters.model or None,
+        f"s.id IN ({edits})": filters.edited.lower() or None,
+        f"{_TIME} >= ?": filters.after,
+        f"{_TIME} < ?": filters.before,
     }
     used = {condition: value for condition, value in conditions.items() if value is not None}
     return " AND ".join((_INDEXED, *used)), tuple(used.values())

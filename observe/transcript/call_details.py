@@ -50,15 +50,15 @@ class CallDetails:
         self._store, self._pages, self._reader = store, pages, reader
         self._redactor, self._transcript_redactor = redactor, TranscriptRedactor(redactor)
 
-    def call(self, number: int, part: int, step: Step, place: int) -> CallDetail:
+    def call(self, number: int, part: int, step: Step, number_in_step: int) -> CallDetail:
         """Return a call of a step, with its whole input and result.
 
         Raises:
             InvalidInput: The step has no such call, or its lines were deleted.
         """
-        if not 0 <= place < len(step.calls):
+        if not 0 <= number_in_step < len(step.calls):
             raise InvalidInput("This step has no such call", hint=_NOT_HERE)
-        file, call = self._file(number, part), step.calls[place]
+        file, call = self._pages.file(number, part), step.calls[number_in_step]
         own = self._turn(file, call.line, call.position)
         result = self._result(file, call, own)
         if own.kind is Kind.RESULT:  # The call is in an earlier exchange.
@@ -78,7 +78,7 @@ class CallDetails:
 
     def text(self, number: int, part: int, line: int, position: int, start: int = 0) -> ClippedText:
         """Return the text of a turn from a character on. Raises `InvalidInput` if there is none."""
-        turn = self._turn(self._file(number, part), line, position)
+        turn = self._turn(self._pages.file(number, part), line, position)
         return (clip_block if turn.kind in {Kind.CALL, Kind.RESULT} else clip_text)(turn.text, start)
 
     def record(self, number: int, part: int, line: int) -> ClippedText:
@@ -88,7 +88,7 @@ class CallDetails:
             InvalidInput: The line does not exist or was deleted, or the user left a private span open on it. Such a
                 span extends to the end of the message, whose parts a record does not distinguish.
         """
-        file = self._file(number, part)
+        file = self._pages.file(number, part)
         turns = self._turns(file, line)
         if not turns:
             raise InvalidInput(f"Line {line} contains no conversation", hint=_NOT_HERE)
@@ -104,7 +104,7 @@ class CallDetails:
 
     def picture(self, number: int, part: int, line: int, position: int) -> tuple[str, bytes]:
         """Return the media type and the content of a picture on a line. Raises `InvalidInput` if there is none."""
-        file = self._file(number, part)
+        file = self._pages.file(number, part)
         pictures = self._contents(file, line)
         if not 0 <= position < len(pictures):
             raise InvalidInput(f"Line {line} has no such picture", hint=_NOT_HERE)
@@ -112,13 +112,7 @@ class CallDetails:
 
     def pictures(self, number: int, part: int, line: int) -> tuple[Picture, ...]:
         """Return the pictures on a line."""
-        return self._pictures(self._file(number, part), line)
-
-    def _file(self, number: int, part: int) -> SessionFile:
-        files = self._pages.files(number)
-        if not 1 <= part <= len(files):
-            raise InvalidInput(f"This session has no file {part}", hint=f"It has {len(files)}.")
-        return files[part - 1]
+        return self._pictures(self._pages.file(number, part), line)
 
     def _turns(self, file: SessionFile, line: int) -> list[Turn]:
         """Return the turns on a line, without shortening. The list is empty for a deleted line."""
@@ -138,8 +132,8 @@ class CallDetails:
         return next((turn.line for turn in turns if turn.kind is not Kind.INJECTED), 0)
 
     def _turn(self, file: SessionFile, line: int, position: int) -> Turn:
-        found = (each.turn for each in placed(self._turns(file, line)) if each.position == position)
-        turn = next(found, None)
+        turns = (entry.turn for entry in placed(self._turns(file, line)) if entry.position == position)
+        turn = next(turns, None)
         if turn is None:
             raise InvalidInput(f"Nothing is archived on line {line}", hint=_NOT_HERE)
         return turn
@@ -148,8 +142,8 @@ class CallDetails:
         if call.result_line is None:
             return None
         on_line = placed(self._turns(file, call.result_line))
-        results = [each for each in on_line if each.turn.kind is Kind.RESULT]
-        named = (each for each in results if each.turn.call.partition("#")[0] == own.call.partition("#")[0])
+        results = [entry for entry in on_line if entry.turn.kind is Kind.RESULT]
+        named = (entry for entry in results if entry.turn.call.partition("#")[0] == own.call.partition("#")[0])
         return next(named, results[0] if len(results) == 1 else None)
 
     def _changes(self, file: SessionFile, call: Turn) -> list[TextChange]:
@@ -180,9 +174,9 @@ class CallDetails:
             items = cast("list[object]", value)
             if items and all(isinstance(item, str) for item in items):
                 joined = "\n".join(cast("list[str]", items))
-                whole = self._redacted_texts([joined])[0]
-                if whole != joined:
-                    return [clip_line(line) for line in whole.split("\n")]
+                redacted = self._redacted_texts([joined])[0]
+                if redacted != joined:
+                    return [clip_line(line) for line in redacted.split("\n")]
             return [self._redacted(item, depth + 1) for item in items]
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
@@ -190,8 +184,8 @@ class CallDetails:
         return value
 
     def _pictures(self, file: SessionFile, line: int) -> tuple[Picture, ...]:
-        found = self._contents(file, line)
-        return tuple(Picture(line, at, media_type, len(data)) for at, (media_type, data) in enumerate(found))
+        contents = self._contents(file, line)
+        return tuple(Picture(line, at, media_type, len(data)) for at, (media_type, data) in enumerate(contents))
 
     def _contents(self, file: SessionFile, line: int) -> list[tuple[str, bytes]]:
         """Return the media type and content of the pictures on a line that is not deleted."""

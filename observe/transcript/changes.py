@@ -35,8 +35,8 @@ def file_diffs(changes: Sequence[TextChange], name: Callable[[str], str]) -> tup
 
 def _file_diff(path: str, lines: Sequence[DiffLine]) -> FileDiff:
     signs = [line.sign for line in lines]
-    shown = tuple(DiffLine(line.sign, clip_line(line.text)) for line in lines[:_MOST_SHOWN])
-    return FileDiff(path, shown, signs.count("+"), signs.count("-"), max(0, len(lines) - _MOST_SHOWN))
+    first = tuple(DiffLine(line.sign, clip_line(line.text)) for line in lines[:_MOST_SHOWN])
+    return FileDiff(path, first, signs.count("+"), signs.count("-"), max(0, len(lines) - _MOST_SHOWN))
 
 
 def _lines_of(change: TextChange) -> list[DiffLine]:

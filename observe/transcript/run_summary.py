@@ -15,8 +15,8 @@ _PARTS = 4
 def summarize_run(calls: Sequence[Call]) -> str:
     """Return one line about several calls: the changes first, then checks, and what was only read last."""
     parts = [*_edits(calls), *_checks(calls), *_commits(calls), *_failures(calls), *_others(calls)]
-    shown = parts[:_PARTS]
-    return f"{many(len(calls), 'call')}: {', '.join(shown)}" if shown else many(len(calls), "call")
+    first = parts[:_PARTS]
+    return f"{many(len(calls), 'call')}: {', '.join(first)}" if first else many(len(calls), "call")
 
 
 def _edits(calls: Sequence[Call]) -> Iterator[str]:
@@ -64,14 +64,14 @@ def _failures(calls: Sequence[Call]) -> Iterator[str]:
 
 def _others(calls: Sequence[Call]) -> Iterator[str]:
     """Yield what was read, searched and run. Files that are read twice count once."""
-    rest = [call for call in calls if call.outcome in {Outcome.DONE, Outcome.MISSING} and not call.checked]
-    read = {call.subject for call in rest if call.kind == READ}
+    finished = [call for call in calls if call.outcome in {Outcome.DONE, Outcome.MISSING} and not call.checked]
+    read = {call.subject for call in finished if call.kind == READ}
     if read:
         yield f"{many(len(read), 'file')} read"
-    kinds = Counter(call.kind for call in rest)
+    kinds = Counter(call.kind for call in finished)
     for kind, noun in ((SEARCH, "search"), (SHELL, "command"), (WEB, "web request")):
         if kinds[kind]:
             yield many(kinds[kind], noun, "searches" if kind == SEARCH else "")
-    named = Counter(call.tool for call in rest if not call.kind)
+    named = Counter(call.tool for call in finished if not call.kind)
     for tool, count in named.most_common():
         yield tool if count == 1 else f"{count} × {tool}"

@@ -137,7 +137,7 @@ class SessionViews:
         return [
             OutlinePrompt(
                 exchange.ordinal + 1, part, turn.line, _first_words(turn.text), turn.at,
-                rewound=not turn.active, compacted=any(each.kind is Kind.COMPACTION for each in exchange.turns),
+                rewound=not turn.active, compacted=any(entry.kind is Kind.COMPACTION for entry in exchange.turns),
             )
             for part, _, exchange in self._exchanges(number)
             for turn in exchange.turns
@@ -162,7 +162,7 @@ class SessionViews:
                     if call.kind == EDIT and call.outcome is Outcome.DONE:
                         for path in call.paths:
                             edits.setdefault(path, []).append((part, call))
-        ranked = sorted(edits.items(), key=lambda each: -len(each[1]))
+        ranked = sorted(edits.items(), key=lambda entry: -len(entry[1]))
         return [FileEdits(path, tuple(calls)) for path, calls in ranked[:_FILES]]
 
     def call_at(self, number: int, part: int, line: int, position: int) -> tuple[Step, int]:
@@ -172,9 +172,9 @@ class SessionViews:
             InvalidInput: No call is there.
         """
         for step in self.pages.steps_on(number, part, line):
-            for place, call in enumerate(step.calls):
+            for index, call in enumerate(step.calls):
                 if (call.line, call.position) == (line, position):
-                    return step, place
+                    return step, index
         raise InvalidInput(f"No call is on line {line}", hint="Go back to the session.")
 
     def find(self, number: int, text: str) -> list[FoundText]:
@@ -182,23 +182,23 @@ class SessionViews:
         pattern = re.compile(r"\s+".join(map(re.escape, text.split())), re.IGNORECASE)
         if not text.strip():
             return []
-        found = list[FoundText]()
+        matches = list[FoundText]()
         for part, _, exchange in self._exchanges(number):
             for turn in exchange.turns:
                 match = pattern.search(turn.text)
                 if match is None:
                     continue
-                found.append(_found(part, turn, match))
-                if len(found) == _MATCHES:
-                    return found
-        return found
+                matches.append(_found(part, turn, match))
+                if len(matches) == _MATCHES:
+                    return matches
+        return matches
 
     def usage(self, number: int) -> tuple[TokenCounts, TokenCounts]:
         """Return the tokens of a session itself, and those of the session with its sub-agents."""
         session = self._store.sessions.load(number)
         own = [*self._usage_records(number)]
         subagents = [
-            record for other in self._store.sessions.subagents(session) for record in self._usage_records(other)
+            record for subagent in self._store.sessions.subagents(session) for record in self._usage_records(subagent)
         ]
         return total_usage(own), total_usage([*own, *subagents])
 

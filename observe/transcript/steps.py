@@ -45,7 +45,7 @@ class TurnGroup(Struct):
     @property
     def last_line(self) -> int:
         """Last line of the step, with the results of its calls."""
-        return max(each.turn.line for each in self.turns)
+        return max(entry.turn.line for entry in self.turns)
 
     @property
     def length(self) -> int:
@@ -56,11 +56,11 @@ class TurnGroup(Struct):
 def placed(turns: Iterable[Turn]) -> list[PlacedTurn]:
     """Return the turns with their positions on their lines."""
     counts = Counter[int]()
-    found = list[PlacedTurn]()
+    entries = list[PlacedTurn]()
     for turn in turns:
-        found.append(PlacedTurn(turn, counts[turn.line]))
+        entries.append(PlacedTurn(turn, counts[turn.line]))
         counts[turn.line] += 1
-    return found
+    return entries
 
 
 def steps_of(turns: Sequence[Turn], cwd: str) -> list[Step]:
@@ -76,24 +76,24 @@ def group_turns(turns: Sequence[Turn]) -> list[TurnGroup]:
     """
     groups, of_call = list[TurnGroup](), dict[str, TurnGroup]()
     run = TurnGroup(StepKind.RUN)
-    for each in placed(turns):
-        turn = each.turn
+    for entry in placed(turns):
+        turn = entry.turn
         if run.turns and turn.active != run.turns[0].turn.active:
             groups += _closed(run)
             run = TurnGroup(StepKind.RUN)
         if turn.kind is Kind.RESULT and (turn.speaker is not Speaker.HUMAN or turn.call in of_call):
-            of_call.get(turn.call, run).turns.append(each)
+            of_call.get(turn.call, run).turns.append(entry)
         if turn.kind is Kind.RESULT and turn.speaker is not Speaker.HUMAN:
             continue
         if turn.kind is Kind.CALL and kind_of_tool(turn.tool) not in {SUBAGENT, QUESTION}:
-            run.turns.append(each)
+            run.turns.append(entry)
             of_call[turn.call] = run
         elif turn.kind is Kind.THINKING or (turn.kind is Kind.INJECTED and not turn.failed):
-            run.turns.append(each)
+            run.turns.append(entry)
         else:
             groups += _closed(run)
             run = TurnGroup(StepKind.RUN)
-            group = TurnGroup(_kind_of(turn), [each])
+            group = TurnGroup(_kind_of(turn), [entry])
             groups.append(group)
             if turn.kind is Kind.CALL:
                 of_call[turn.call] = group
@@ -105,15 +105,15 @@ def step_of(group: TurnGroup, cwd: str) -> Step:
     first = group.turns[0]
     if group.kind not in {StepKind.RUN, StepKind.SUBAGENT}:
         return _text_step(first, group.kind)
-    turns = [each.turn for each in group.turns]
+    turns = [entry.turn for entry in group.turns]
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT}
     made = {turn.call for turn in turns if turn.kind is Kind.CALL}
     calls = tuple(
-        describe_call(each.turn, each.position, results.get(each.turn.call), cwd)
-        if each.turn.kind is Kind.CALL
-        else late_result(each.turn, each.position)
-        for each in group.turns
-        if each.turn.kind is Kind.CALL or (each.turn.kind is Kind.RESULT and each.turn.call not in made)
+        describe_call(entry.turn, entry.position, results.get(entry.turn.call), cwd)
+        if entry.turn.kind is Kind.CALL
+        else late_result(entry.turn, entry.position)
+        for entry in group.turns
+        if entry.turn.kind is Kind.CALL or (entry.turn.kind is Kind.RESULT and entry.turn.call not in made)
     )
     return Step(
         group.kind,
@@ -130,15 +130,15 @@ def step_of(group: TurnGroup, cwd: str) -> Step:
 
 def _closed(run: TurnGroup) -> list[TurnGroup]:
     """Return a run as a group or, if it has no calls, a group for each of its turns."""
-    if any(each.turn.kind in {Kind.CALL, Kind.RESULT} for each in run.turns):
+    if any(entry.turn.kind in {Kind.CALL, Kind.RESULT} for entry in run.turns):
         return [run]
-    return [TurnGroup(_kind_of(each.turn), [each]) for each in run.turns]
+    return [TurnGroup(_kind_of(entry.turn), [entry]) for entry in run.turns]
 
 
-def _text_step(each: PlacedTurn, kind: StepKind) -> Step:
-    turn, clipped = each.turn, clip_text(each.turn.text)
+def _text_step(entry: PlacedTurn, kind: StepKind) -> Step:
+    turn, clipped = entry.turn, clip_text(entry.turn.text)
     return Step(
-        kind, turn.line, turn.line, each.position, clipped.text, clipped.hidden, turn.at,
+        kind, turn.line, turn.line, entry.position, clipped.text, clipped.hidden, turn.at,
         rewound=not turn.active, failed=turn.failed and kind is StepKind.NOTICE,
     )  # fmt: skip
 

@@ -64,6 +64,17 @@ class TranscriptPages:
         sources = self._store.sources.with_exchanges(number) or ([main] if main else [])
         return [SessionFile(source, session) for source in sources]
 
+    def file(self, number: int, part: int) -> SessionFile:
+        """Return a file of a session. `part` is its number, from 1.
+
+        Raises:
+            InvalidInput: The session has no such file.
+        """
+        files = self.files(number)
+        if not 1 <= part <= len(files):
+            raise InvalidInput(f"This session has no file {part}", hint=f"It has {len(files)}.")
+        return files[part - 1]
+
     def page(
         self,
         number: int,
@@ -84,11 +95,9 @@ class TranscriptPages:
         Raises:
             InvalidInput: The session has no such file.
         """
-        files = self.files(number)
-        part = len(files) if part is None else part
-        if not 1 <= part <= len(files):
-            raise InvalidInput(f"This session has no file {part}", hint=f"It has {len(files)}.")
-        file = files[part - 1]
+        parts = len(self.files(number))
+        part = parts if part is None else part
+        file = self.file(number, part)
         spans = self._store.exchanges.spans(file.source.id or 0)
         if line is not None:
             drafts = self._from(spans, line, _LEAD) or self._before(spans, None)
@@ -98,7 +107,7 @@ class TranscriptPages:
             drafts = self._before(spans, before)
         copied = self._store.repetitions.copied_start(file.source.id or 0)
         page = TranscriptPage(
-            part, len(files), (), file.source.lines,
+            part, parts, (), file.source.lines,
             earlier=_earlier(drafts, spans), later=_later(drafts, spans),
             copied_from=session_name(self._store, copied[0]) if copied else "", copied_lines=copied[1] if copied else 0,
         )  # fmt: skip
@@ -165,7 +174,6 @@ class TranscriptPages:
     def _exchange(self, draft: _Draft, file: SessionFile, raw: RawLines, links: "SubagentLinks") -> ExchangeSteps:
         exchange = draft.stored.exchange
         steps = [step_of(group, exchange.cwd or file.session.cwd) for group in draft.groups]
-        known = exchange.started is not None and exchange.ended is not None
         return ExchangeSteps(
             number=exchange.ordinal + 1,
             start_line=exchange.span.start_line,
@@ -173,7 +181,7 @@ class TranscriptPages:
             heading=heading_of(exchange),
             steps=tuple(links.linked(_counted(step, exchange, raw)) for step in steps),
             started=exchange.started,
-            seconds=((exchange.ended or 0) - (exchange.started or 0)) / 1000 if known else None,
+            seconds=_seconds(exchange),
             usage=_usage(exchange, file, raw),
             continued=draft.continued,
             continues=draft.following is not None,
@@ -192,10 +200,10 @@ class TranscriptPages:
             InvalidInput: No step begins there.
         """
         steps = self.steps_on(number, part, line)
-        found = next((step for step in steps if (step.line, step.position) == (line, position)), None)
-        if found is None:
+        first = next((step for step in steps if (step.line, step.position) == (line, position)), None)
+        if first is None:
             raise InvalidInput(f"No step begins on line {line}", hint="Go back to the session.")
-        return found
+        return first
 
     def steps_on(self, number: int, part: int, line: int) -> list[Step]:
         """Return the steps with a line, with the line counts of their edits and the sessions of sub-agents."""
@@ -233,9 +241,7 @@ class SubagentLinks:
         if number is None:
             return call
         session = self._known.pop(number)
-        known = session.started is not None and session.ended is not None
-        seconds = ((session.ended or 0) - (session.started or 0)) / 1000 if known else None
-        return replace(call, subagent=Subagent(session_name(self._store, number), seconds))
+        return replace(call, subagent=Subagent(session_name(self._store, number), _seconds(session)))
 
     def _named_in(self, result: bytes) -> int | None:
         """Return the sub-agent whose ID the result contains."""
@@ -259,15 +265,22 @@ class SubagentLinks:
         return None
 
 
-def _can_cut(groups: Sequence[TurnGroup], place: int) -> bool:
+def _seconds(timed: Exchange | Session) -> float | None:
+    """Return the duration of an exchange or a session in seconds, or None if a time is unknown."""
+    if timed.started is None or timed.ended is None:
+        return None
+    return (timed.ended - timed.started) / 1000
+
+
+def _can_cut(groups: Sequence[TurnGroup], index: int) -> bool:
     """Return whether a page can end before a group. Groups that begin on one line stay together."""
-    return not 0 < place < len(groups) or groups[place].line != groups[place - 1].line
+    return not 0 < index < len(groups) or groups[index].line != groups[index - 1].line
 
 
 def _begins_better_later(drafts: Sequence[_Draft]) -> bool:
     """Return whether a page should begin with its first whole exchange, because that leaves at least half a page."""
-    whole = sum(_weight(group) for draft in drafts[1:] for group in draft.groups)
-    return bool(drafts) and drafts[0].continued and whole >= _WEIGHT // 2
+    weight = sum(_weight(group) for draft in drafts[1:] for group in draft.groups)
+    return bool(drafts) and drafts[0].continued and weight >= _WEIGHT // 2
 
 
 def _weight(group: TurnGroup) -> int:
