@@ -104,11 +104,12 @@ def _command_of(restorer: SessionRestorer) -> ResumeCommand | None:
 def _print_brief_instead(home: Home, layers: ArchiveSearch, restorer: SessionRestorer, *, printed: bool) -> None:
     """Print the brief of a session that cannot be resumed, or fail if the caller expects a command."""
     reason = f"{restorer.session.agent} cannot resume this session"
+    command = f"palaver handoff {restorer.session.native_id} --to AGENT"
     if restorer.missing():
         reason = f"{restorer.session.agent} has deleted this session, and it is not stored in one file"
     if printed:
-        raise InvalidInput(reason, hint="Start a new session from a summary: palaver handoff SESSION --to AGENT")
-    print_message(f"{reason}. This brief lets another agent continue: palaver handoff SESSION --to AGENT")
+        raise InvalidInput(reason, hint=f"Start a new session from a summary: {command}")
+    print_message(f"{reason}. Here is a brief for another agent. To start one with it: {command}")
     print_page(renderer().handoff(_brief(home, layers, restorer.number)))
 
 

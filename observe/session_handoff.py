@@ -41,7 +41,7 @@ _OWN: Final = {Origin.HUMAN, Origin.ASSISTANT}
 
 
 class HandoffWriter:
-    """Writer of briefs. Secrets are redacted again with the current rules, also in paths."""
+    """Writer of briefs. Secrets are redacted again with the current rules, also in paths and names."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor
@@ -61,9 +61,9 @@ class HandoffWriter:
             id=self._store.sessions.short_ids([number])[number],
             agent=session.agent,
             title=self._clean(title),
-            project=session.project,
+            project=self._clean(session.project),
             folder=self._clean(session.cwd),
-            branch=session.branch,
+            branch=self._clean(session.branch),
             ended=session.ended,
             goal=tuple(self._goal(sections["goal"], keys)),
             state=sections["state"],

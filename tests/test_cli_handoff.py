@@ -105,6 +105,18 @@ def test_a_brief_contains_no_secret() -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_a_secret_that_older_rules_left_in_a_name_is_redacted(home: Path) -> None:
+    """The name of the branch is redacted with the current rules, as texts are."""
+    with Store.open(home / "palaver" / "palaver.db") as store:
+        store._database.run("UPDATE session SET branch = ?", (f"fix/{SECRET}",))
+
+    brief = palaver("handoff", SESSION, "--json").stdout
+
+    assert "fix/[secret:" in brief
+    assert SECRET not in brief
+
+
+@pytest.mark.usefixtures("project")
 def test_text_of_others_is_marked_as_quoted(home: Path) -> None:
     """A line whose text comes from a tool names this origin."""
     with Store.open(home / "palaver" / "palaver.db") as store:

@@ -1,5 +1,6 @@
 """`palaver resume`: the agent is started in a session, and a deleted session is restored first."""
 
+import errno
 import hashlib
 import json
 import os
@@ -247,6 +248,23 @@ def test_a_link_does_not_lead_out_of_the_folder_of_the_agent(sandbox: Sandbox, t
     assert list((tmp_path / "target").iterdir()) == []
 
 
+def test_a_file_system_without_hard_links_is_reported(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without hard links, a file could be replaced, so nothing is restored."""
+    sandbox.delete()
+    before = sandbox.digests()
+
+    def link(source: str, target: Path) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM), source, None, str(target))
+
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setenv("PATH", sandbox.environment["PATH"])
+
+    ran = palaver("resume", SESSION, "--yes")
+
+    assert "cannot be linked: Operation not permitted" in ran.stderr
+    assert sandbox.digests() == before
+
+
 def test_a_file_that_appears_meanwhile_is_not_replaced(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the agent writes the file during the restoration, its file stays, and no other file is restored."""
     sandbox.delete()
@@ -314,7 +332,7 @@ def test_a_session_in_several_files_gets_a_brief(sandbox: Sandbox, home: Path) -
     ran = sandbox.run("resume", copilot.SESSION, "--yes")
     assert (ran.returncode, sandbox.started.exists(), folder.exists()) == (0, False, False)
     assert "Paint the fence?" in ran.stdout
-    assert "palaver handoff SESSION --to AGENT" in ran.stderr
+    assert f"palaver handoff {copilot.SESSION} --to AGENT" in ran.stderr
 
 
 def test_a_session_in_a_database_gets_a_brief_if_the_database_is_gone(sandbox: Sandbox, home: Path) -> None:

@@ -42,7 +42,7 @@ def deletions(request: Request) -> Response:
 def undo(request: Request) -> Response:
     """Restore the content of a deletion."""
     number = form_of(request).get("deletion", "")
-    if not (number.isascii() and number.isdecimal()):
+    if not (number.isascii() and number.isdecimal() and len(number) < 19):
         raise InvalidInput("No deletion was chosen", hint="Press Restore beside a deletion.")
     archive_of(request).deletions.undo(int(number))
     return redirect(f"/deletions?undone={number}")

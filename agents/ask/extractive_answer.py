@@ -150,8 +150,8 @@ def _said(excerpt: TranscriptExcerpt, *, prompts: bool) -> Iterator[Claim]:
         for turn in exchange.turns:
             if (prompts and turn.kind is Kind.PROMPT) or turn.is_reply:
                 for text in sentences_of(turn.text):
-                    is_told = not _QUESTION.match(text) if turn.kind is Kind.PROMPT else is_statement(text)
-                    if is_told:
+                    states_something = not _QUESTION.match(text) if turn.kind is Kind.PROMPT else is_statement(text)
+                    if states_something:
                         yield Claim(f"“{text}”", turn.line, turn.line)
 
 

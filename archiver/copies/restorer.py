@@ -89,7 +89,8 @@ class SessionRestorer:
         Existing files are never changed. If a file cannot be written, no file is restored.
 
         Raises:
-            SessionNotRestorable: See `check`. It is also raised if a copy differs from the file that the agent wrote.
+            SessionNotRestorable: See `check`. It is also raised if a copy differs from the agent's file, or if
+                the file system of the agent's folder has no hard links.
             SourceUnreadable: A copy is damaged, or a file has appeared at the path of a missing file.
             StoreReadOnly: The home is read-only, so the restored files could not be recorded.
         """
@@ -119,7 +120,9 @@ class SessionRestorer:
             if source is None or not source.path.exists():
                 continue
             if _state(source.path) != (file.size, file.sha256):
-                hint = "The session was continued. No file was removed."
+                hint = (
+                    "The session was continued, so no file was removed. Delete it in the agent if you do not need it."
+                )
                 raise InvalidInput(f"{source.path} has changed since it was restored", hint=hint)
             paths.append(source.path)
         if not paths:
@@ -137,7 +140,7 @@ class SessionRestorer:
     def _sources(self) -> list[Source]:
         """Return the current sources of the session and of its sub-agents, directly or indirectly."""
         sources, names = dict[int, Source](), [self.session.native_id]
-        for name in names:  # the loop adds the names of sub-agents
+        for name in names:  # The loop adds the names of sub-agents.
             for source in self._store.sources.of_session(name):
                 if source.id is None or source.id in sources or source.agent != self.session.agent:
                     continue
@@ -164,9 +167,7 @@ class SessionRestorer:
                 sync(file)
                 if not matches(source, file):
                     raise SessionNotRestorable("its copy differs from the file that the agent wrote")
-            os.link(temporary, target)  # Unlike a rename, a link never replaces a file.
-        except FileExistsError:
-            raise SourceUnreadable(target, "a file exists at this path and was not changed") from None
+            _link(temporary, target)
         finally:
             Path(temporary).unlink()
         sync_path(target.parent)
@@ -181,6 +182,16 @@ class SessionRestorer:
     def _record(self, files: list[RestoredFile]) -> None:
         with replacing(self._home.restored) as file:
             file.write(msgspec.json.encode(files))
+
+
+def _link(temporary: str, target: Path) -> None:
+    """Give a file its final name. Unlike a rename, a link never replaces a file."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise SourceUnreadable(target, "a file exists at this path and was not changed") from None
+    except OSError as error:
+        raise SessionNotRestorable(f"{target} cannot be linked: {error.strerror}") from None
 
 
 def _exists(source: Source) -> bool:
