@@ -98,8 +98,8 @@ class Writer:
         )
 
     def _words(self, count: int) -> str:
-        places: list[int] = self._random.integers(len(_WORDS), size=count).tolist()
-        return " ".join(_WORDS[place] for place in places)
+        positions: list[int] = self._random.integers(len(_WORDS), size=count).tolist()
+        return " ".join(_WORDS[position] for position in positions)
 
 
 def build(home: Home, sessions: int) -> None:
@@ -112,9 +112,9 @@ def build(home: Home, sessions: int) -> None:
 
 async def _get(app: App, access: Access, path: str) -> int:
     """Request a page as the browser does, and return its size in bytes."""
-    place, _, query = path.partition("?")
+    target, _, query = path.partition("?")
     headers = [(b"host", access.authority.encode()), (b"cookie", f"{access.cookie_name}={access.cookie}".encode())]
-    scope = {"type": "http", "method": "GET", "path": place, "query_string": query.encode(), "headers": headers}
+    scope = {"type": "http", "method": "GET", "path": target, "query_string": query.encode(), "headers": headers}
     size, status = 0, 0
 
     async def receive() -> Message:
@@ -125,7 +125,7 @@ async def _get(app: App, access: Access, path: str) -> int:
         size += len(message.get("body", b""))
         status = message.get("status", status)
 
-    await app({**scope, "root_path": "", "raw_path": place.encode()}, receive, send)
+    await app({**scope, "root_path": "", "raw_path": target.encode()}, receive, send)
     assert status == 200, (path, status)
     return size
 

@@ -449,13 +449,13 @@ def _search(
     return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest
 
 
-def _later(archive: MeteredArchive, query: Query, best: Hit, known: Sequence[Hit]) -> list[Hit]:
+def _later(archive: MeteredArchive, query: Query, best: Hit, opened: Sequence[Hit]) -> list[Hit]:
     """Return new hits from the conversation of the best hit that are later, because they may reverse its statement."""
     if best.at is None or not best.session_id:
         return []
     filters = replace(query.filters, sessions=(best.session_id,))
     hits = archive.find(replace(query, filters=filters, per_session=0, limit=_HITS_OF_SESSION)).hits
-    ids = {hit.id for hit in known}
+    ids = {hit.id for hit in opened}
     return [hit for hit in hits if hit.id not in ids and (hit.at or 0) > best.at]
 
 

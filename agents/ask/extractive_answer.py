@@ -313,14 +313,14 @@ def _findings(found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[F
     """Yield a finding for each entry, best first. Repetitions of earlier findings and of `fixes` are left out."""
     known, fixed = list[str](), [fix.text for fix in fixes]
     is_listed = found.label is AnswerLabel.LATEST
-    for place, detail in enumerate(found.details):
+    for position, detail in enumerate(found.details):
         given = found.claims[detail.id]
         if detail.kind == Grouping.SESSION:
             finding = session_finding(detail, labels)
         elif found.label is AnswerLabel.CLOSEST and not fixes:
             finding = passage_of(detail, given, found.relevance, labels)
         else:
-            extent = OTHER if place or fixes or is_listed else BEST
+            extent = OTHER if position or fixes or is_listed else BEST
             finding = finding_of(detail, given, found.relevance, labels, extent)
         is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
         if detail.replaced_by or detail.id in found.reversals or not is_known:

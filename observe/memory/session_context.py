@@ -285,15 +285,15 @@ def _adds(note: str, text: str) -> bool:
     return 2 * len(words - _words([text])) >= max(1, len(words))
 
 
-def _decided(known: Observation) -> Iterator[str]:
+def _decided(decision: Observation) -> Iterator[str]:
     """Yield the choices and rulings of a decision that a reader understands alone.
 
     These are questions about the project that name their subject, with a short answer, which usually is an option of
     the agent. A longer answer discusses the question. A ruling has no question, so the title states it.
     """
-    choices = [fact for fact in known.facts if _ANSWER in fact]
+    choices = [fact for fact in decision.facts if _ANSWER in fact]
     if not choices:
-        yield known.title
+        yield decision.title
     for fact in choices:
         question, _, answer = fact.partition(_ANSWER)
         is_choice = len(answer) <= _ANSWER_MAX and "?" not in answer and not _UNNAMED.fullmatch(answer)
@@ -597,10 +597,10 @@ def last_session(
     cards = store.summaries.of_sessions(sessions)
     results = store.observations.of_sessions([number for number in sessions if number not in cards])
     for number, session in sessions.items():
-        shown = cards.get(number) or next(iter(results.get(number, ())), None)
+        stored = cards.get(number) or next(iter(results.get(number, ())), None)
         is_here = session.cwd == str(folder) or (bool(branch) and session.branch == branch)
-        if is_here and session.native_id != without and (session.ended or 0) >= since and shown is not None:
-            return _card_line(shown) if Origin(shown.observation.origin).trust > Trust.LOW else None
+        if is_here and session.native_id != without and (session.ended or 0) >= since and stored is not None:
+            return _card_line(stored) if Origin(stored.observation.origin).trust > Trust.LOW else None
     return None
 
 
@@ -608,12 +608,12 @@ def _contains(store: Store, namespace: str, project: str, cwd: str) -> bool:
     return store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
 
 
-def _card_line(shown: StoredObservation) -> DigestLine:
+def _card_line(stored: StoredObservation) -> DigestLine:
     """Return the title with as many open items and next steps as fit. No item is cut."""
-    known = shown.observation
-    text, notes = known.title.removeprefix(SUMMARY), list[str]()
-    items = [fact for fact in known.facts if is_open_item(fact)] if shown.summary else []
+    observation = stored.observation
+    text, notes = observation.title.removeprefix(SUMMARY), list[str]()
+    items = [fact for fact in observation.facts if is_open_item(fact)] if stored.summary else []
     for fact in sorted(items, key=lambda item: not item.startswith(OPEN)):
         if count("; ".join((text, *notes, fact))) <= _TOKENS:
             notes.append(fact)
-    return DigestLine(ids.show("observation", shown.key), text, known.at, known.origin, tuple(notes))
+    return DigestLine(ids.show("observation", stored.key), text, observation.at, observation.origin, tuple(notes))
