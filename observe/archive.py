@@ -1,4 +1,4 @@
-"""Front door of one home: settings, database, search, memories, documents, deletions and code traces."""
+"""Entry point to one home: settings, database, search, memories, documents, deletions and code traces."""
 
 from __future__ import annotations
 
