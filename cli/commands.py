@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from .. import __version__
+from palaver import __version__
+
 from ..core.text import similar_names
 from .common_options import add_common_options, in_utc, is_utc
 

@@ -9,7 +9,8 @@ import sys
 
 import click
 
-from .. import __version__
+from palaver import __version__
+
 from ..archiver.ingest.transcripts import of_this_user
 from ..core.home import Home
 from ..observe.archive import Archive

@@ -9,7 +9,8 @@ from types import FrameType
 import click
 from msgspec.structs import replace
 
-from .. import __version__
+from palaver import __version__
+
 from ..agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from ..archiver.documents.document_folders import usual_roots
 from ..core.home import Home

@@ -7,7 +7,8 @@ from urllib.parse import quote
 import click
 from msgspec.structs import replace
 
-from .. import __version__
+from palaver import __version__
+
 from ..core import ids
 from ..core.home import Home
 from ..observe.archive import Archive

@@ -63,12 +63,12 @@ def _commands() -> list[list[str]]:
     """Return the words of every command and subcommand."""
     from palaver.cli.commands import COMMANDS
 
-    found = []
+    commands: list[list[str]] = []
     for name in COMMANDS:
-        found.append([name])
+        commands.append([name])
         lines = _run(Path("/nonexistent"), name, "--help").partition("Commands:")[2].partition("---")[0].splitlines()
-        found += [[name, line.split()[0]] for line in lines if re.match(r"  \w", line)]
-    return found
+        commands += [[name, line.split()[0]] for line in lines if re.match(r"  \w", line)]
+    return commands
 
 
 async def _schemas(home: Path, toolset: str) -> str:

@@ -108,7 +108,7 @@ def test_a_brief_contains_no_secret() -> None:
 def test_a_secret_that_older_rules_left_in_a_name_is_redacted(home: Path) -> None:
     """The name of the branch is redacted with the current rules, as texts are."""
     with Store.open(home / "palaver" / "palaver.db") as store:
-        store._database.run("UPDATE session SET branch = ?", (f"fix/{SECRET}",))
+        store._database.run("UPDATE session SET branch = ?", (f"fix/{SECRET}",))  # pyright: ignore[reportPrivateUsage]
 
     brief = palaver("handoff", SESSION, "--json").stdout
 
