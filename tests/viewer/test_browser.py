@@ -144,3 +144,16 @@ def test_the_page_of_another_port_reaches_nothing(browser: Browser, served: Acce
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def test_a_search_in_a_narrow_window_shows_its_hits_first(browser: Browser, served: Access) -> None:
+    """The hits have the whole width, and the facets are folded below them."""
+    with opened(browser, served, "/view/search?q=tide", viewport={"width": 360, "height": 800}) as page:
+        hits, facets = page.locator(".hits").bounding_box(), page.locator(".facets").bounding_box()
+        assert hits is not None
+        assert facets is not None
+        assert hits["width"] > 300
+        assert facets["y"] > hits["y"] + hits["height"]
+        assert not page.locator(".facets .facet").first.is_visible()
+        page.locator(".facets > summary").click()
+        assert page.locator(".facets .facet").first.is_visible()

@@ -34,6 +34,9 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// In one column, facets would push the end of the page away.
+if (window.matchMedia("(max-width: 900px)").matches) document.querySelectorAll("[data-closed-if-narrow]").forEach((part) => (part.open = false));
+
 // A form with data-auto is sent when a field changes. Without script, its button sends it.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-auto]");
