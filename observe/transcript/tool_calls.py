@@ -41,6 +41,16 @@ _FAILURES: Final = re.compile(
     re.MULTILINE,
 )
 """Pattern for the output of a check that failed. The exit status is that of a filter if the output went through one."""
+_LISTING: Final = frozenset("--co --collect-only --list --list-tests --listtests --no-run -list".split())
+"""Options with which a test program only lists or builds the tests, in lower case."""
+_NONE_RAN: Final = re.compile(
+    r"\bno tests? (?:found|ran|run|were|to run|collected|files?\b)|\b(?:ran |running )?0 tests?\b(?! failed)|\b0 passed"
+    r"|\bcollected 0 items",
+    re.IGNORECASE,
+)
+_SOME_PASSED: Final = re.compile(
+    r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass [1-9]|^ok\s|^(?:--- )?PASS\b", re.MULTILINE
+)
 _FAILURE_WORDS: Final = ("fail", "FAIL", "make: ***", "exit code")
 _PURPOSE: Final = re.compile(r"  # [^\n]*\Z")
 _PATH: Final = re.compile(
@@ -78,7 +88,9 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
         subject = _progress(body) or one_line(body)
     else:
         subject = one_line(body.partition("\n")[0] if kind == SUBAGENT else body)
-    checked = next((_CHECKS[segment.task] for segment in segments if segment.task in _CHECKS), "")
+    checked = next(filter(None, map(_check_of, segments)), "")
+    if checked == _CHECKS["test"] and result is not None and _ran_no_test(result.text):
+        checked = ""
     outcome = _outcome(result, checked)
     failed = result is not None and outcome is Outcome.FAILED
     return Call(
@@ -154,6 +166,18 @@ def _kind_of(segments: tuple[Segment, ...]) -> str:
     if segments and all(segment.is_reader for segment in segments):
         return SEARCH if segments[0].program in _FINDERS else READ
     return SHELL
+
+
+def _check_of(segment: Segment) -> str:
+    """Return the name of the check that a command runs, or an empty string. Listing tests is no check."""
+    lists = segment.task == "test" and not _LISTING.isdisjoint(map(str.lower, segment.words))
+    return "" if lists else _CHECKS.get(segment.task, "")
+
+
+def _ran_no_test(output: str) -> bool:
+    """Return whether the output of a test command says that no test ran."""
+    ran = _SOME_PASSED.search(output) or _shows_failure(output)
+    return not ran and _NONE_RAN.search(output) is not None
 
 
 def _outcome(result: Turn | None, checked: str) -> Outcome:

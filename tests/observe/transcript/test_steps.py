@@ -1,5 +1,6 @@
 """Tests of the steps of an exchange."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -119,6 +120,33 @@ def test_output_that_went_through_a_filter_can_show_a_failure() -> None:
 
     assert step.calls[0].outcome is Outcome.FAILED
     assert step.calls[0].checked == "tests"
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("npx jest --passWithNoTests", "No tests found, exiting with code 0"),
+        ("npx jest --listTests", "/code/app/cart.test.js"),
+        ("pytest --collect-only", "tests/test_cart.py::test_total\n1 test collected in 0.01s"),
+        ("pytest tests/empty", "collected 0 items\n=== no tests ran in 0.01s ==="),
+        ("go test ./cart", "?   app/cart [no test files]"),
+        ("cargo test", "running 0 tests\ntest result: ok. 0 passed; 0 failed"),
+    ],
+)
+def test_tests_that_did_not_run_are_not_said_to_pass(command: str, output: str) -> None:
+    [step] = steps_of([call(1, "Bash", command), done(2, output, 1)], CWD)
+
+    assert (step.calls[0].outcome, step.calls[0].checked) == (Outcome.DONE, "")
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["running 0 tests\n0 passed\nrunning 12 tests\n12 passed", "ok  app/cart 0.01s\n? [no test files]", "Done"],
+)
+def test_tests_that_ran_are_said_to_pass(output: str) -> None:
+    [step] = steps_of([call(1, "Bash", "make test"), done(2, output, 1)], CWD)
+
+    assert (step.calls[0].outcome, step.calls[0].checked) == (Outcome.DONE, "tests")
 
 
 def test_the_text_of_a_here_document_is_no_command() -> None:
