@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, Final
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -96,11 +97,13 @@ def call(request: Request) -> Response:
 
 
 def edit(request: Request) -> Response:
-    """Show an edit, named by the line and the position of its call."""
+    """Show an edit, named by the line and the position of its call. With `file`, show the changes of this file only."""
     views, number = _session(request)
     part, line, position = _place(request)
-    step_and_call = views.call_at(number, part, line, position)
-    return _opened(request, views, number, part, views.details.call(number, part, *step_and_call))
+    detail = views.details.call(number, part, *views.call_at(number, part, line, position))
+    path = request.query_params.get("file", "")
+    own = tuple(diff for diff in detail.diffs if diff.path == path)
+    return _opened(request, views, number, part, replace(detail, diffs=own) if own else detail)
 
 
 def text(request: Request) -> Response:

@@ -22,7 +22,6 @@ from ...core.transcript_page import (
     CardFact,
     FileEdits,
     FoundText,
-    Outcome,
     OutlinePrompt,
     SessionHeader,
     Step,
@@ -31,7 +30,6 @@ from ...core.transcript_page import (
 from ...search.present.transcript_reader import SessionNames, TranscriptReader
 from .call_details import CallDetails
 from .raw_lines import RawLines
-from .tool_calls import EDIT
 from .transcript_pages import SessionFile, TranscriptPages, session_name
 
 _PROMPT: Final = 200
@@ -157,11 +155,8 @@ class SessionViews:
         """Return the edits of a session by file, the file with the most edits first. Rewound edits are omitted."""
         edits: dict[str, list[tuple[int, Call]]] = {}
         for part, file, exchange in self._exchanges(number):
-            for step in self.pages.edit_steps(file, exchange) if exchange.writes else ():
-                for call in step.calls if not step.rewound else ():
-                    if call.kind == EDIT and call.outcome is Outcome.DONE:
-                        for path in call.paths:
-                            edits.setdefault(path, []).append((part, call))
+            for call in self.pages.edits(file, exchange) if exchange.writes else ():
+                edits.setdefault(call.paths[0], []).append((part, call))
         ranked = sorted(edits.items(), key=lambda entry: -len(entry[1]))
         return [FileEdits(path, tuple(calls)) for path, calls in ranked[:_FILES]]
 

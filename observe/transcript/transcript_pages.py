@@ -1,6 +1,6 @@
 """Pages of a session, built from the stored exchanges. The raw copy is read only within their byte ranges."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.formats.recorded_usage import usage_records
 from ...archiver.lines import one_line
-from ...archiver.reading.exchanges import changes_in
+from ...archiver.reading.exchanges import TextChange, changes_in
 from ...archiver.store import Source, Store, StoredExchange
 from ...archiver.store.exchange_table import ExchangeSpan
 from ...core.conversation import Exchange, Session, Turn
@@ -20,7 +20,7 @@ from .changes import count_lines
 from .raw_lines import RawLines
 from .run_summary import summarize_run
 from .steps import TurnGroup, group_turns, step_of, steps_of
-from .tool_calls import EDIT
+from .tool_calls import EDIT, relative
 
 _WEIGHT: Final = 60
 """Maximum weight of the steps on a page. A step weighs 1, a text 1 more per `_TEXT` characters.
@@ -187,11 +187,17 @@ class TranscriptPages:
             continues=draft.following is not None,
         )
 
-    def edit_steps(self, file: SessionFile, exchange: Exchange) -> list[Step]:
-        """Return the steps of an exchange, with the added and removed lines of each edit."""
-        raw = RawLines(self._raw, file.source.archived)
+    def edits(self, file: SessionFile, exchange: Exchange) -> Iterator[Call]:
+        """Yield the successful edits of an exchange: one for each file, with the lines added and removed in it.
+
+        Rewound edits are omitted.
+        """
+        raw, cwd = RawLines(self._raw, file.source.archived), exchange.cwd or file.session.cwd
         raw.load(exchange.span)
-        return [_counted(step, exchange, raw) for step in steps_of(exchange.turns, exchange.cwd or file.session.cwd)]
+        for step in steps_of(exchange.turns, cwd):
+            for call in step.calls if not step.rewound else ():
+                if call.kind == EDIT and call.outcome is Outcome.DONE:
+                    yield from _edits_by_file(call, _changes_of(call, exchange.turns, raw), cwd)
 
     def step(self, number: int, part: int, line: int, position: int) -> Step:
         """Return the step that begins at a position of a line, with the line counts of all edits.
@@ -335,9 +341,21 @@ def _counted(step: Step, exchange: Exchange, raw: RawLines) -> Step:
 def _with_counts(call: Call, turns: Sequence[Turn], raw: RawLines) -> Call:
     if call.kind != EDIT or call.outcome is not Outcome.DONE:
         return call
-    on_line = [turn for turn in turns if turn.line == call.line]
-    changes = changes_in(raw.on(call.line), on_line[call.position].call)
+    changes = _changes_of(call, turns, raw)
     if not changes:
         return call
     added, removed = count_lines(changes)
     return replace(call, added=added, removed=removed)
+
+
+def _changes_of(call: Call, turns: Sequence[Turn], raw: RawLines) -> list[TextChange]:
+    on_line = [turn for turn in turns if turn.line == call.line]
+    return changes_in(raw.on(call.line), on_line[call.position].call)
+
+
+def _edits_by_file(call: Call, changes: Sequence[TextChange], cwd: str) -> Iterator[Call]:
+    """Yield the edit of each file of a call. Counts are omitted if the call does not record the file's lines."""
+    for path in call.paths:
+        own = [change for change in changes if len(call.paths) == 1 or relative(change.path, cwd) == path]
+        added, removed = count_lines(own) if own else (None, None)
+        yield replace(call, paths=(path,), added=added, removed=removed)

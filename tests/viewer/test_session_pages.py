@@ -2,7 +2,9 @@
 
 import base64
 import random
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 from palaver.core.home import Home
 
 from ..archiver.deletion.steps import exchange, forget
-from ..archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
+from ..archiver.formats.codex.codex_lines import CALL, PATCH, agent_reply, item, meta, user_prompt
+from ..archiver.formats.codex.codex_lines import SESSION as CODEX_SESSION
 from ..archiver.history import ORIGINAL, History
 from ..archiver.redaction.planted import TOKENS, pem
 from ..observe.transcript.sessions import bash, conversation, edit, long_session
@@ -133,6 +137,27 @@ def test_an_edit_opens_to_a_diff(tmp_path: Path) -> None:
     assert '<span class="minus">-two\n</span>' in html
     assert '<span class="plus">+2\n</span>' in html
     assert '<span class="same"> one\n</span>' in html
+
+
+def test_a_patch_of_several_files_is_listed_by_file(tmp_path: Path) -> None:
+    """Each file has its own counts, and opens to its own changes."""
+    records = [meta(), *user_prompt("Go"), item("custom_tool_call", name="apply_patch", input=PATCH, call_id=CALL)]
+    output = item("custom_tool_call_output", call_id=CALL, output="Exit code: 0\nOutput:\nSuccess")
+    with History(tmp_path) as history:
+        name = f"rollout-2026-03-01T10-00-00-{CODEX_SESSION}.jsonl"
+        (history.folder / name).write_bytes(jsonl([*records, output, *agent_reply("Done.")]))
+        history.ingest()
+        home = history.home
+    with viewing(home) as viewer:
+        html = viewer.enter().page(f"/sessions/{CODEX_SESSION}/edits")
+        one, two = (unescape(link) for link in re.findall(r'href="/view(/sessions/[^"]*/edit\?[^"]*)"', html))
+        opened = [text_of(viewer.page(address)) for address in (one, two)]
+
+    listed = text_of(html)
+    assert "a.py 1 edit Apply patch on line 4 +1 −1" in listed
+    assert "b.py 1 edit Apply patch on line 4 +1 Show" in listed
+    assert ("+y" in opened[0], "+z" in opened[0]) == (True, False)
+    assert ("+y" in opened[1], "+z" in opened[1]) == (False, True)
 
 
 def test_a_link_to_a_line_marks_one_step(long: Viewer) -> None:
