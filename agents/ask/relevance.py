@@ -5,6 +5,7 @@ newer statement: `not published` is reversed by a later `live in the registry`.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
-from ...core.observation import ObservationType
+from ...core.observation import SUMMARY, ObservationType
 from ...core.query import HitKind
 from ...core.results import Detail, Hit, Results
 from ...search.query.tokenizer import terms
@@ -97,16 +98,26 @@ _COMPARED: Final = 10
 """Number of hits of a search whose statements are compared."""
 _OWN_WORDS: Final = 5
 """Maximum number of content words that a clause does not share with a clause of opposite polarity."""
+_CAUSE: Final = re.compile(r"\b(?:because(?: of)?|caused by|due to|(?:root )?cause(?::| is| was))", re.IGNORECASE)
 _WORK: Final = {ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR}
 _STATED: Final = {HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY}
 
 
 class Statements(NamedTuple):
-    """Statements of one entry about a question, and the time of the entry."""
+    """Statements of one entry about a question, the time of the entry, and its session if the entry is a card."""
 
     id: str
     at: Milliseconds
     texts: tuple[str, ...]
+    session: str = ""
+    is_card: bool = False
+
+    def repeats_session_of(self, entry: "Statements") -> bool:
+        """Return whether one of the two entries is the card of the other one's session.
+
+        A card repeats statements of its whole session, with the time of its end, and so reverses none of them.
+        """
+        return (self.is_card or entry.is_card) and self.session == entry.session
 
 
 def other_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
@@ -140,7 +151,11 @@ def newest_first(results: Results) -> Results:
     texts = {hit.id: list(_statements(hit)) for hit in first}
     relevance = Relevance(" ".join(results.query.concepts), [text for some in texts.values() for text in some])
     best = {public: max(some, key=relevance.share) for public, some in texts.items() if some}
-    entries = [Statements(hit.id, hit.at or 0, (best[hit.id],)) for hit in first if hit.id in best]
+    entries = [
+        Statements(hit.id, hit.at or 0, (best[hit.id],), hit.session_id, is_card=_is_card(hit))
+        for hit in first
+        if hit.id in best
+    ]
     found = _reversed_by([entry for entry in entries if relevance.share(*entry.texts) >= _ABOUT], relevance)
     if not found:
         return results
@@ -159,6 +174,10 @@ def newest_first(results: Results) -> Results:
     )
 
 
+def _is_card(hit: Hit) -> bool:
+    return hit.type == ObservationType.GENERAL and hit.title.startswith(SUMMARY)
+
+
 def _statements(hit: Hit) -> Iterator[str]:
     """Yield the title of an observation or memory, and the sentences of the facts and of the snippet of a hit."""
     if hit.kind != HitKind.EXCHANGE and hit.type not in _WORK:
@@ -172,9 +191,9 @@ def _reversed_by(entries: Sequence[Statements], relevance: Relevance) -> dict[st
     ordered, found = sorted(entries, key=lambda entry: entry.at), dict[str, str]()
     for place, older in enumerate(ordered):
         for newer in ordered[place + 1 :]:
-            if newer.at > older.at and any(
-                _is_reversed(one, other, relevance) for one in older.texts for other in newer.texts
-            ):
+            if newer.at <= older.at or older.repeats_session_of(newer):
+                continue
+            if any(_is_reversed(one, other, relevance) for one in older.texts for other in newer.texts):
                 found[older.id] = newer.id
     return found
 
@@ -194,10 +213,17 @@ def _about_question(detail: Detail, claims: Sequence[Claim], relevance: Relevanc
 
 def _is_reversed(older: str, newer: str, relevance: Relevance) -> bool:
     """Return whether both statements are about the same words of the question, and cannot both be true."""
-    if relevance.common(older, newer) < _ABOUT:
+    if relevance.common(older, newer) < _ABOUT or _name_same_cause(older, newer):
         return False
     pair = compare(older, newer)
     return pair.is_conflict or _differ_in_polarity(pair, relevance)
+
+
+def _name_same_cause(older: str, newer: str) -> bool:
+    """Return whether both statements explain something by a cause in mostly the same words."""
+    first, second = (frozenset(terms(_CAUSE.split(text, maxsplit=1)[-1])) for text in (older, newer))
+    both = _CAUSE.search(older) is not None and _CAUSE.search(newer) is not None
+    return both and 2 * len(first & second) >= min(len(first), len(second)) > 0
 
 
 def _differ_in_polarity(pair: StatementPair, relevance: Relevance) -> bool:

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.ask.relevance import newest_first
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.home import Home
+from palaver.core.observation import SUMMARY, ObservationType
 from palaver.core.query import Query
 from palaver.core.results import CitedAnswer
 from palaver.observe.pipeline import Pipeline
@@ -136,6 +138,35 @@ def test_hits_that_state_no_opposite_keep_their_order(archived: Archived) -> Non
         found = archive.find(Query.parse(QUESTION))
 
         assert newest_first(found) == found
+
+
+def test_a_card_reverses_nothing_of_its_own_session(archived: Archived) -> None:
+    """A card has the time of the end of its session. The card of a later session can reverse an entry."""
+    with ArchiveSearch(archived([[NO, YES]])) as archive:
+        found = archive.find(Query.parse(QUESTION))
+    older, newer = (next(hit for hit in found.hits if hit.id == public) for public in ("ex-1", "ex-2"))
+    card = replace(newer, kind="observation", type=ObservationType.GENERAL, title=f"{SUMMARY}{newer.title}")
+
+    def reversed_by(session: str) -> list[str]:
+        hits = (older, replace(card, session_id=session))
+        return [hit.reversed_by for hit in newest_first(replace(found, hits=hits)).hits]
+
+    assert reversed_by(older.session_id) == ["", ""]
+    assert reversed_by("another-session") == ["", "ex-2"]
+
+
+def test_a_statement_that_names_the_same_cause_reverses_nothing(archived: Archived) -> None:
+    with ArchiveSearch(archived([[NO, YES]])) as archive:
+        found = archive.find(Query.parse("is the tide gauge import finished"))
+    older, newer = (next(hit for hit in found.hits if hit.id == public) for public in ("ex-1", "ex-2"))
+    said = "The tide gauge import is not finished because the seventh column is empty."
+
+    def reversed_by(text: str) -> list[str]:
+        hits = (replace(older, facts=(said,), snippet=""), replace(newer, facts=(text,), snippet=""))
+        return sorted(hit.reversed_by for hit in newest_first(replace(found, hits=hits)).hits)
+
+    assert reversed_by("The tide gauge import is finished because the harbour sends every row.") == ["", "ex-2"]
+    assert reversed_by("The tide gauge import finished early because of the empty seventh column.") == ["", ""]
 
 
 def test_a_later_statement_of_the_same_session_is_the_answer(ask: Ask) -> None:
