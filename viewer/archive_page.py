@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 from ..archiver.ingest.transcripts import of_this_user
 from ..archiver.reading.parsing import secrets_in
 from ..archiver.store import Store
+from ..archiver.store.session_list import SessionFilter
 from ..archiver.store.source_table import Source
 from ..core.conversation import now
 from ..core.home import Home
@@ -57,6 +58,7 @@ def state(request: Request) -> Response:
         request,
         "archive.html.j2",
         status=status,
+        sessions=store.session_list.count(SessionFilter()),
         coverage=list(outcomes(status.skipped, status.repeated)),
         lost=len(latest),
         rows=rows,

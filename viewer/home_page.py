@@ -32,7 +32,8 @@ def home(request: Request) -> Response:
         return render(request, "empty.html.j2")
     items = items_of(outlines_of(store, latest))[:_ITEMS]
     rows = rows_of(store, latest[:_RECENT])
-    projects = [project for project in store.sessions.totals_by_project() if project.name]
+    counts = store.session_list.count_by_project()
+    projects = [project for project in store.sessions.totals_by_project() if project.name and project.name in counts]
     return render(
         request,
         "home.html.j2",
@@ -43,6 +44,7 @@ def home(request: Request) -> Response:
         calendar=calendar_of(store),
         projects=projects[:_PROJECTS],
         project_count=len(projects),
+        counts=counts,
         sessions=store.session_list.count(SessionFilter()),
         subagents=store.sessions.count_indexed() - store.session_list.count(SessionFilter()),
         exchanges=store.exchanges.count(),

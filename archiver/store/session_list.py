@@ -58,6 +58,12 @@ class SessionList:
         where, values = _condition(filters)
         return self._db.number(f"SELECT count(*) FROM session s WHERE {where}", values)
 
+    def count_by_project(self) -> dict[str, int]:
+        """Return the number of sessions of each project, as `count` returns it without sub-agents."""
+        where, values = _condition(SessionFilter())
+        rows = self._db.rows(f"SELECT s.project, count(*) FROM session s WHERE {where} GROUP BY s.project", values)
+        return dict(rows)
+
     def totals(self, sessions: Collection[int]) -> dict[int, SessionTotals]:
         """Return the totals of these sessions. Sessions whose exchanges are all stored elsewhere are omitted."""
         rows = self._db.rows(

@@ -71,6 +71,21 @@ def test_home_shows_sessions_activity_and_projects(viewer: Viewer) -> None:
     assert "Projects" in text
 
 
+def test_sessions_are_counted_without_sub_agents_on_every_page(viewer: Viewer, built: Home) -> None:
+    with Archive(built) as archive:
+        counts, indexed = archive.store.session_list.count_by_project(), archive.store.sessions.count_indexed()
+    total = sum(counts.values())
+
+    assert total < indexed
+    assert f"{total} sessions and {indexed - total} of sub-agents" in text_of(viewer.page("/"))
+    assert f"Sessions {total} and {indexed - total} of sub-agents" in text_of(viewer.page("/archive"))
+    home = viewer.page("/")
+    projects = re.findall(r'href="/view(/sessions\?project=[^"]+)"[^>]*>[^<]*</a><span[^>]*>(\d+)<', home)
+    assert projects
+    for address, shown in projects:
+        assert f"{shown} session" in text_of(viewer.page(unescape(address)))
+
+
 def test_filters_of_sessions_are_in_the_address(viewer: Viewer, built: Home) -> None:
     with Archive(built) as archive:
         project = archive.store.sessions.totals_by_project()[0]
