@@ -117,6 +117,7 @@ class ExchangeSteps(Struct, frozen=True):
         continues: True if later steps of the exchange are on a later page.
         seconds: Time from the first to the last turn of the whole exchange.
         usage: Tokens of the whole exchange, or None if the agent recorded none.
+        id: Public ID of the exchange, such as `ex-12`.
     """
 
     number: int
@@ -129,6 +130,7 @@ class ExchangeSteps(Struct, frozen=True):
     usage: TokenCounts | None = None
     continued: bool = False
     continues: bool = False
+    id: str = ""
 
 
 class TranscriptPage(Struct, frozen=True):

@@ -12,6 +12,7 @@ from ...archiver.lines import one_line
 from ...archiver.reading.exchanges import TextChange, changes_in
 from ...archiver.store import Source, Store, StoredExchange
 from ...archiver.store.exchange_table import ExchangeSpan
+from ...core import ids
 from ...core.conversation import Exchange, Session, Turn
 from ...core.errors import InvalidInput
 from ...core.token_usage import TokenCounts, total_usage
@@ -185,6 +186,7 @@ class TranscriptPages:
             usage=_usage(exchange, file, raw),
             continued=draft.continued,
             continues=draft.following is not None,
+            id=ids.show("exchange", draft.stored.key),
         )
 
     def edits(self, file: SessionFile, exchange: Exchange) -> Iterator[Call]:
