@@ -6,7 +6,7 @@ from itertools import groupby
 
 from ...core.reports import many
 from ...core.transcript_page import Call, Outcome
-from .tool_calls import COMMIT, EDIT, READ, SEARCH, SHELL, WEB
+from .tool_calls import COMMIT, EDIT, READ, SEARCH, SHELL, WAIT, WEB
 
 _PARTS = 4
 """Maximum number of parts of a summary."""
@@ -72,6 +72,8 @@ def _others(calls: Sequence[Call]) -> Iterator[str]:
     for kind, noun in ((SEARCH, "search"), (SHELL, "command"), (WEB, "web request")):
         if kinds[kind]:
             yield many(kinds[kind], noun, "searches" if kind == SEARCH else "")
+    if kinds[WAIT]:
+        yield "waited for output"
     named = Counter(call.tool for call in finished if not call.kind)
     for tool, count in named.most_common():
         yield tool if count == 1 else f"{count} × {tool}"

@@ -3,13 +3,15 @@
 import re
 from typing import Final
 
+import orjson
+
 from ...archiver.lines import one_line
 from ...core.conversation import Speaker, Turn
 from ...core.transcript_page import Call, Outcome
 from ..rules.shell_commands import SHELLS, Segment, command_segments, without_messages
 
-EDIT, READ, SEARCH, SHELL, COMMIT, WEB, SUBAGENT, QUESTION, PLAN = (
-    "edit", "read", "search", "shell", "commit", "web", "subagent", "question", "plan",
+EDIT, READ, SEARCH, SHELL, COMMIT, WEB, SUBAGENT, QUESTION, PLAN, WAIT = (
+    "edit", "read", "search", "shell", "commit", "web", "subagent", "question", "plan", "wait",
 )  # fmt: skip
 """Kinds of calls."""
 _SUBJECT: Final = 160
@@ -52,6 +54,15 @@ _SOME_PASSED: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass [1-9]|^ok\s|^(?:--- )?PASS\b", re.MULTILINE
 )
 _FAILURE_WORDS: Final = ("fail", "FAIL", "make: ***", "exit code")
+_SCRIPTED_COMMAND: Final = re.compile(
+    r"""\btools\.(?:exec_command|shell\w*)\(\s*\{(?:[^{}]*?[{,\s])??["']?(?:cmd|command)["']?\s*:\s*"""
+    r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
+)
+"""Pattern for a command in a script of Codex, which calls its tools: `tools.exec_command({"cmd":"make test"})`."""
+_POLL: Final = re.compile(
+    r"""(?!.*\bchars["']?\s*[:=]\s*["'`]?[^\s"'`,}])(?:\Z|.*\bsession_id\b|.*\btools\.write_stdin\()""", re.DOTALL
+)
+"""Pattern for the input of `write_stdin` that types nothing, and so only waits for output."""
 _PURPOSE: Final = re.compile(r"  # [^\n]*\Z")
 _PATH: Final = re.compile(
     r"\b(?:file_path|filePath|absolute_path|target_file|TargetFile|path)=([^\n]+?)(?:, \w+=|\n|\Z)"
@@ -68,8 +79,7 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
 
     Paths below the working folder `cwd` are relative to it.
     """
-    body = call.text.removeprefix(call.tool).removeprefix(": ")
-    kind = kind_of_tool(call.tool)
+    kind, body = _kind_and_body(call)
     writes, reads = (result.writes, result.reads) if result else ((), ())
     if writes and kind != SUBAGENT:
         kind = EDIT
@@ -84,6 +94,8 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
         subject = ", ".join(relative(path, cwd) for path in writes) or _first_line(body)
     elif kind == READ:
         subject = ", ".join(relative(path, cwd) for path in reads or _paths_in(body)) or _first_line(body)
+    elif kind == WAIT:
+        subject = "waited for output"
     elif kind == PLAN:
         subject = _progress(body) or one_line(body)
     else:
@@ -96,7 +108,7 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
     return Call(
         line=call.line,
         position=position,
-        tool="You ran" if call.speaker is Speaker.HUMAN else "Question" if kind == QUESTION else tool_label(call.tool),
+        tool=_label(call, kind),
         subject=one_line(subject, _SUBJECT),
         kind=kind,
         paths=tuple(relative(path, cwd) for path in writes) if kind == EDIT else (),
@@ -107,6 +119,32 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
         reason=one_line(result.text.partition("\n")[0], _SUBJECT) if result and failed else "",
         seconds=seconds_between(call, result),
     )
+
+
+def _kind_and_body(call: Turn) -> tuple[str, str]:
+    """Return the kind and the input of a call. A script of Codex that runs commands counts as these commands."""
+    body, tool = call.text.removeprefix(call.tool).removeprefix(": "), call.tool.lower()
+    if tool == "exec" and (commands := [_unquoted(match["text"]) for match in _SCRIPTED_COMMAND.finditer(body)]):
+        return SHELL, "\n".join(commands)
+    types = tool == "write_stdin" or (tool == "exec" and "tools.write_stdin(" in body)
+    return (WAIT if types and _POLL.match(body) else kind_of_tool(tool)), body
+
+
+def _unquoted(literal: str) -> str:
+    """Return the text of a string of JavaScript."""
+    try:
+        return str(orjson.loads(literal))
+    except orjson.JSONDecodeError:
+        return re.sub(r"\\(.)", r"\1", literal[1:-1].replace("\\n", "\n"))
+
+
+def _label(call: Turn, kind: str) -> str:
+    if call.speaker is Speaker.HUMAN:
+        return "You ran"
+    if kind == QUESTION:
+        return "Question"
+    is_script = call.tool.lower() in {"exec", "write_stdin"} and kind
+    return "Shell" if is_script else tool_label(call.tool)
 
 
 def kind_of_tool(tool: str) -> str:

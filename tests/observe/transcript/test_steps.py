@@ -149,6 +149,35 @@ def test_tests_that_ran_are_said_to_pass(output: str) -> None:
     assert (step.calls[0].outcome, step.calls[0].checked) == (Outcome.DONE, "tests")
 
 
+@pytest.mark.parametrize(
+    ("tool", "body", "subject"),
+    [
+        (
+            "exec",
+            'const r = await tools.exec_command({"cmd":"mise run check","workdir":"/code/app"});',
+            "mise run check",
+        ),
+        ("exec", "text(await tools.exec_command({workdir: '/code', cmd: 'ls -l'}))", "ls -l"),
+        ("exec", "await tools.shell_command({command: `git status`})", "git status"),
+        ("exec_command", "mise run check", "mise run check"),
+        ("exec", 'await tools.write_stdin({"session_id":4,"chars":"","yield_time_ms":1000})', "waited for output"),
+        ("write_stdin", "session_id=4, chars=, yield_time_ms=1000", "waited for output"),
+        ("write_stdin", "session_id=4, yield_time_ms=1000", "waited for output"),
+    ],
+)
+def test_a_call_of_codex_names_its_command(tool: str, body: str, subject: str) -> None:
+    [step] = steps_of([call(1, tool, body), done(2, "ok", 1)], CWD)
+
+    assert (step.calls[0].tool, step.calls[0].subject) == ("Shell", subject)
+
+
+@pytest.mark.parametrize(("tool", "body"), [("write_stdin", "session_id=4, chars=y"), ("exec", "text(1)")])
+def test_a_call_of_codex_without_a_command_shows_its_input(tool: str, body: str) -> None:
+    [step] = steps_of([call(1, tool, body), done(2, "ok", 1)], CWD)
+
+    assert step.calls[0].subject == body
+
+
 def test_the_text_of_a_here_document_is_no_command() -> None:
     [step] = steps_of([call(1, "Bash", "cat > note <<'EOF'\nmake test\nEOF"), done(2, "", 1)], CWD)
 
