@@ -183,6 +183,14 @@ def truncate(text: str, limit: int) -> str:
     return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 
+_TAG_LINE = re.compile(r"^[ \t]*</?[a-z]+(?:_[a-z]+)+>[ \t]*(?:\n|\Z)", re.MULTILINE)
+
+
+def without_tag_lines(text: str) -> str:
+    """Return a prompt without the lines that only open or close a part of it, such as `<planning_context>`."""
+    return _TAG_LINE.sub("", text)
+
+
 TITLE_MAX = 90
 """Maximum characters of a title."""
 

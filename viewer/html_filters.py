@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from ..core.conversation import Milliseconds, current_day, show_day, show_instant, show_minute
 from ..core.reports import dollars, grouped, many, size
+from .markdown_html import inline
 
 MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
@@ -100,6 +101,7 @@ FILTERS: Final[Mapping[str, Any]] = {
     "duration": duration,
     "file_name": file_name,
     "grouped": grouped,
+    "inline": inline,
     "many": many,
     "marked": marked,
     "minute": show_minute,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import nh3
 from markupsafe import Markup, escape
 
-from ..core.text import readable, visible
+from ..core.text import readable, visible, without_tag_lines
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -30,6 +30,7 @@ _CACHED: Final = 500
 _TAGS: Final = frozenset(
     "a blockquote br code del em h3 h4 h5 h6 hr li ol p pre span strong table tbody td th thead tr ul".split()
 )
+_INLINE: Final = frozenset("code em strong".split())
 _ATTRIBUTES: Final = {"a": {"href"}, "span": {"class"}, "ol": {"start"}, "td": {"class"}, "th": {"class"}}
 _LINK: Final = re.compile(r"(?:https?://[^/\\]|mailto:)", re.IGNORECASE)
 _CLASS: Final = re.compile(r"[a-z0-9]{1,3}")
@@ -43,8 +44,18 @@ def markdown(text: str) -> Markup:
     return _render(text)
 
 
+def inline(text: str) -> Markup:
+    """Return one line with its emphasis and code as HTML. Links become text, so that a link can contain the line."""
+    html = nh3.clean(_parser().renderInline(_plain(text[:TEXT_MAX])), tags=set(_INLINE), attributes={})
+    return Markup(html) + text[TEXT_MAX:]  # noqa: S704 - nh3 cleaned it
+
+
 def prompt(text: str) -> Markup:
-    """Return a prompt as HTML. A prompt is shown as it was typed, unless it contains Markdown."""
+    """Return a prompt as HTML. A prompt is shown as it was typed, unless it contains Markdown.
+
+    Lines with only a tag, such as `<planning_context>`, are left out.
+    """
+    text = without_tag_lines(text)
     if _MARKDOWN.search(text):
         return markdown(text)
     return Markup('<p class="typed">{}</p>').format(_plain(text))

@@ -17,6 +17,7 @@ from ..core.results import Detail
 from ..templates.environment import has_transcript, label
 from .gate import BASE
 from .html_filters import day_name
+from .markdown_html import markdown
 from .pages import archive_of, redirect, render, route
 from .search_page import evidence_address, listed_hit
 
@@ -64,6 +65,7 @@ def item(request: Request) -> Response:
         "item.html.j2",
         detail=detail,
         label=label(detail),
+        markdown=markdown,
         has_transcript=has_transcript(detail),
         session=_session_address(detail),
         line_address=partial(evidence_address, detail.short_session_id, detail.session_id),

@@ -15,6 +15,7 @@ from ...archiver.store import Store
 from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.home import Home
+from ...core.text import without_tag_lines
 from ...core.token_usage import TokenCounts, UsageRecord, total_usage
 from ...core.transcript_page import (
     Call,
@@ -128,7 +129,7 @@ class SessionViews:
             return "", ""
         number = self.number(detail.call.subagent.session)
         first, last = self._store.exchanges.first_of_session(number), self._store.exchanges.last_of_session(number)
-        return (first.prompt if first else "")[:_SUBAGENT_TEXT], (last.answer if last else "")[:_SUBAGENT_TEXT]
+        return _beginning(first.prompt if first else ""), _beginning(last.answer if last else "")
 
     def outline(self, number: int) -> list[OutlinePrompt]:
         """Return the prompts of a session in order."""
@@ -216,9 +217,13 @@ class SessionViews:
                 yield part, file, exchange
 
 
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SUBAGENT_TEXT else f"{text[:_SUBAGENT_TEXT]}…"
+
+
 def _first_words(prompt: str) -> str:
     """Return the beginning of a prompt on one line. Labels of pictures are left out unless there is nothing else."""
-    text = prompt[: 4 * _PROMPT]
+    text = without_tag_lines(prompt[: 4 * _PROMPT])
     words = " ".join(line for line in text.split("\n") if not is_media_label(line))
     return one_line(words if words.strip() else text, _PROMPT)
 

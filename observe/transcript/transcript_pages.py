@@ -15,6 +15,7 @@ from ...archiver.store.exchange_table import ExchangeSpan
 from ...core import ids
 from ...core.conversation import Exchange, Session, Turn
 from ...core.errors import InvalidInput
+from ...core.text import without_tag_lines
 from ...core.token_usage import TokenCounts, total_usage
 from ...core.transcript_page import Call, ExchangeSteps, Outcome, Step, StepKind, Subagent, TranscriptPage
 from .changes import count_lines
@@ -323,7 +324,7 @@ def session_name(store: Store, number: int) -> str:
 
 def heading_of(exchange: Exchange) -> str:
     """Return the first words of the prompt of an exchange."""
-    return one_line(exchange.prompt[: 4 * _HEADING], _HEADING) or "Before the first prompt"
+    return one_line(without_tag_lines(exchange.prompt[: 4 * _HEADING]), _HEADING) or "Before the first prompt"
 
 
 def _usage(exchange: Exchange, file: SessionFile, raw: RawLines) -> TokenCounts | None:

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.viewer.markdown_html import CODE_MAX, TEXT_MAX, code, markdown, prompt
+from palaver.viewer.markdown_html import CODE_MAX, TEXT_MAX, code, inline, markdown, prompt
 
 from .crawling import Page, dangers
 from .payloads import PAYLOADS
 
 
-@pytest.mark.parametrize("render", [markdown, prompt])
+@pytest.mark.parametrize("render", [markdown, prompt, inline])
 def test_hostile_texts_execute_and_load_nothing(render: object) -> None:
     assert callable(render)
     found = {payload: dangers(str(render(payload))) for payload in PAYLOADS}
@@ -69,3 +69,15 @@ def test_a_prompt_keeps_its_line_breaks() -> None:
 
 def test_terminal_escapes_and_direction_overrides_are_not_shown() -> None:
     assert markdown("\x1b[31mred\x1b[0m \u202etxt") == "<p>red txt</p>\n"
+
+
+def test_a_line_shows_its_emphasis_and_code() -> None:
+    line = inline("Outcome of **all** in `run()`, see [it](https://x.example) <b>")
+
+    assert line == "Outcome of <strong>all</strong> in <code>run()</code>, see it &lt;b&gt;"
+
+
+def test_lines_with_only_a_tag_are_no_part_of_a_prompt() -> None:
+    typed = prompt("<planning_context>\nPlan the phase.\n</planning_context>\n<b_c> stays")
+
+    assert typed == '<p class="typed">Plan the phase.\n&lt;b_c&gt; stays</p>'

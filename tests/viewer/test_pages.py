@@ -273,3 +273,15 @@ def test_hostile_addresses_stay_text(hostile: Viewer, place: str, payload: str) 
     parser.feed(hostile.client.get(f"/view{place}{payload}").text)
 
     assert parser.found == []
+
+
+def test_the_page_of_an_item_renders_its_markdown(viewer: Viewer, built: Home) -> None:
+    with Archive(built) as archive:
+        details = archive.search.details([f"ex-{number}" for number in range(1, 12)])
+    marked = [detail for detail in details if "`" in detail.observation.narrative]
+
+    assert marked
+    for detail in marked:
+        assert (
+            "<code>" in viewer.page(f"/items/{detail.id}").partition('class="md lines"')[2].partition("</section>")[0]
+        )
