@@ -157,3 +157,14 @@ def test_a_search_in_a_narrow_window_shows_its_hits_first(browser: Browser, serv
         assert not page.locator(".facets .facet").first.is_visible()
         page.locator(".facets > summary").click()
         assert page.locator(".facets .facet").first.is_visible()
+
+
+def test_a_part_that_loads_by_itself_shows_no_link_before(browser: Browser, served: Access) -> None:
+    """Until a part is loaded, an ellipsis reserves its line. Without script, the link to the part is visible."""
+    with opened(browser, served, "/view/archive") as page:
+        assert page.locator(".lazy").count() == 0
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', '<a class=lazy href=/view/>Load</a>')")
+        assert page.locator(".lazy").evaluate("link => getComputedStyle(link).visibility") == "hidden"
+        assert page.locator(".lazy").evaluate("link => getComputedStyle(link, '::before').content") == '"…"'
+    with opened(browser, served, "/view/archive", java_script_enabled=False) as page:
+        assert page.get_by_text("Run the checks").is_visible()

@@ -285,3 +285,13 @@ def test_the_page_of_an_item_renders_its_markdown(viewer: Viewer, built: Home) -
         assert (
             "<code>" in viewer.page(f"/items/{detail.id}").partition('class="md lines"')[2].partition("</section>")[0]
         )
+
+
+def test_the_page_of_an_empty_archive_has_no_tables(tmp_path: Path) -> None:
+    with Pipeline(Home(tmp_path / "home")) as pipeline:
+        pipeline.run([])
+    with viewing(Home(tmp_path / "home")) as opened:
+        text = text_of(opened.enter().page("/archive"))
+
+    assert "Nothing is archived yet" in text
+    assert not [name for name in ("Sessions 0", "Coverage", "Secrets", "Kept only here", "Cost") if name in text]

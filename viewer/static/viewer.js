@@ -37,6 +37,11 @@ document.addEventListener("keydown", (event) => {
 // In one column, facets would push the end of the page away.
 if (window.matchMedia("(max-width: 900px)").matches) document.querySelectorAll("[data-closed-if-narrow]").forEach((part) => (part.open = false));
 
+// A part that cannot be loaded shows its link again.
+for (const problem of ["htmx:responseError", "htmx:sendError"]) {
+  document.addEventListener(problem, ({ detail: { elt } }) => [elt, ...elt.querySelectorAll(".lazy")].forEach((node) => node.classList.remove("lazy")));
+}
+
 // A form with data-auto is sent when a field changes. Without script, its button sends it.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-auto]");
