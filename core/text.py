@@ -191,6 +191,15 @@ def without_tag_lines(text: str) -> str:
     return _TAG_LINE.sub("", text)
 
 
+_OPENING_TAG = re.compile(r"<[a-z]+(?:_[a-z]+)+>\s*(?=\S)")
+
+
+def without_opening_tag(title: str) -> str:
+    """Return a title without the tag, such as `<planning_context>`, and the Markdown of the prompt that it begins."""
+    opening = _OPENING_TAG.match(title)
+    return strip_markdown(title[opening.end() :]) if opening else title
+
+
 TITLE_MAX = 90
 """Maximum characters of a title."""
 

@@ -33,6 +33,7 @@ from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.observation import SUMMARY
 from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt
+from ...core.text import without_opening_tag
 from .subagents import Subagents
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _title(session: Session, summary: StoredObservation | None, result: str) -> 
         return summary.observation.title.removeprefix(SUMMARY)
     if result:
         return result
-    return "" if session.title.endswith("?") else session.title
+    return "" if session.title.endswith("?") else without_opening_tag(session.title)
 
 
 _LEAD = 100

@@ -193,6 +193,17 @@ def test_each_exchange_can_be_forgotten(tmp_path: Path) -> None:
     assert all("1 exchange" in preview for preview in previews)
 
 
+def test_a_tag_that_begins_the_first_prompt_is_in_no_title(tmp_path: Path) -> None:
+    records = conversation(
+        user("<planning_context>\n**Mode:** quick\n</planning_context>"), assistant(text("Done"), id="msg-1")
+    )
+    with viewing(archived(tmp_path, records)) as viewer:
+        html = viewer.enter().page(SESSION)
+
+    assert "<h1>Mode: quick" in html
+    assert "&lt;planning_context&gt;" not in html.partition("</h1>")[2]
+
+
 def test_find_searches_the_whole_session(long: Viewer) -> None:
     html = long.page(f"{SESSION}/find?q=prose+0-3")
 
