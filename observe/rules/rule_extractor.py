@@ -221,7 +221,9 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
         command = analysis.left_failing
         yield _open(f"The last check, {command}, failed", analysis.failures[-1].line, command)
     elif (runs := list(shell_runs(last.active_turns))) and _is_failure(runs[-1]):
-        command = runs[-1].segments[-1].text[:_COMMAND_MAX]
+        command = runs[-1].segments[-1].text
+        if len(command) > _COMMAND_MAX:
+            command = f"{command[:_COMMAND_MAX].rsplit(' ', 1)[0]} …"
         yield _open(f"The last command, {command}, failed", runs[-1].line, runs[-1].quote)
     if replies := [turn for turn in last.turns if turn.is_reply]:
         yield from _question(replies[-1])
