@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +145,17 @@ def check_reading(folder: Path, home: Home, hint: str) -> None:
     assert found["doctor --deep"][1].count("\n- ") == 1
     assert "is read-only, and" in found["remember fact"][1]
     assert hint in found["remember fact"][1]
+
+
+def test_the_module_refuses_to_write_as_the_command_does(home: Home, tmp_path: Path) -> None:
+    """`python -m palaver` refuses a command that writes, also a subcommand, before it starts."""
+    environment = os.environ | {"PALAVER_HOME": str(home.root), "PALAVER_READ_ONLY": "1", "HOME": str(tmp_path)}
+    for arguments in (("remember", "Use SQLite"), ("memories", "undo", "mem_1")):
+        command = [sys.executable, "-m", "palaver", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+        assert done.returncode == 1
+        assert f"`palaver {' '.join(arguments[:-1])}` has to write" in done.stderr
 
 
 def test_a_home_without_write_permission_can_be_read_and_verified(home: Home, tmp_path: Path) -> None:
