@@ -26,7 +26,7 @@ from ..core.query import ALSO_MAX, IDS_MAX, LIMIT_MAX, Filters, Query
 from ..core.results import BUDGET, OutputMatches, Results
 from ..core.text import is_one_word
 from ..core.tokens import count
-from ..search.archive_search import SearchIndex
+from ..search.search_index import SearchIndex
 from ..templates.environment import has_transcript
 from ..templates.json_output import details_json, output_json, results_json, transcript_json
 from ..templates.quote import brief

@@ -17,7 +17,12 @@ from .archiver.formats.claude_code.claude_lines import assistant, jsonl, text, u
 def _session(folder: Path, number: int, said: list[tuple[str, str]]) -> None:
     name = f"7d1e3bd4-93aa-4cf4-a8de-{number:012d}"
     rows = [line for at, (ask, told) in enumerate(said) for line in (user(ask), assistant(text(told), id=f"m{at}"))]
-    shared = {"sessionId": name, "cwd": "/home/demo/quay", "timestamp": f"2026-04-{number:02d}T10:00:00.000Z"}
+    shared = {
+        "sessionId": name,
+        "cwd": "/home/demo/quay",
+        "gitBranch": f"step-{number}",
+        "timestamp": f"2026-04-{number:02d}T10:00:00.000Z",
+    }
     (folder / f"{name}.jsonl").write_bytes(
         jsonl([{**row, **shared, "uuid": f"{number}-{at}"} for at, row in enumerate(rows)])
     )

@@ -15,8 +15,8 @@ from ...core.home import working_folders
 from ...core.query import LIMIT_MAX, Filters, HitKind, Query
 from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
 from ...observe.llm.model_settings import PrivateProjects
-from ...search.archive_search import SearchIndex
 from ...search.query.tokenizer import label, project_labels
+from ...search.search_index import SearchIndex
 
 _PAGES_MAX: Final = 4
 """Maximum number of result pages that are fetched to find enough hits outside private projects."""

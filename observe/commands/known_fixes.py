@@ -23,7 +23,7 @@ from ...core.conversation import Exchange, Kind, Milliseconds, Origin, Session, 
 from ...core.query import LIMIT_MAX, HitKind, Query, Role
 from ...core.reports import KnownFix, Remedy
 from ...core.results import Results
-from ...search.archive_search import SearchIndex
+from ...search.search_index import SearchIndex
 from ..rules.classification import file_name, relative_path
 from ..rules.shell_commands import (
     ERROR_MAX,

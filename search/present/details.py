@@ -400,8 +400,8 @@ _SAME = 0.6
 """Minimum share of the words of an open item that a later title or result contains if it is the work on this item."""
 _LISTED_TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
-_ENTRY_TOKENS, _NO_SUMMARY = 6, 45
-"""Tokens of the ID and type of a listed observation, and tokens that a session without a summary costs less."""
+_ENTRY_TOKENS, _SUBAGENT_TOKENS, _NO_SUMMARY = 6, 16, 45
+"""Tokens of the ID and type of a listed observation, of a listed sub-agent, and by which a session without a card is cheaper."""
 
 
 class Sessions:
@@ -455,7 +455,8 @@ class Sessions:
         if not keys:
             return 0
         observation, entries = self._content(number, keys)
-        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries)
+        subagents = len(self._store.sessions.subagents(self._store.sessions.load(number)))
+        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries) + _SUBAGENT_TOKENS * subagents
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
     def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:

@@ -13,7 +13,8 @@ from palaver.archiver.store import Store
 from palaver.core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home
 from palaver.core.query import IDS_MAX, Filters, Grouping, Mode, Query
-from palaver.search.archive_search import ArchiveSearch, SearchIndex
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.search_index import SearchIndex
 
 from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 

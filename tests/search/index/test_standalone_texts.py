@@ -7,12 +7,12 @@ import sys
 PROGRAM = """
 from types import SimpleNamespace
 from palaver.core.memory import StoredMemory, Memory, MemoryState, MemoryStats
-from palaver.search.index.indexed_texts import entries
+from palaver.search.index.indexed_texts import standalone_entries
 memory = Memory("The kettle is brass.", namespace="project:shop", project="/home/demo/shop", session_id="one")
 held = StoredMemory(1, memory, MemoryStats(), MemoryState.ACTIVE, 1, 1)
 memories, documents = SimpleNamespace(load=lambda keys: {1: held}), SimpleNamespace(load=lambda keys: {})
 store = SimpleNamespace(memories=memories, documents=documents)
-print([entry.digest for entry in entries(store, [1])])
+print([entry.digest for entry in standalone_entries(store, [1])])
 """
 
 
