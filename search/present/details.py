@@ -401,7 +401,7 @@ _SAME = 0.6
 _LISTED_TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _SUBAGENT_TOKENS, _NO_SUMMARY = 6, 16, 45
-"""Tokens of the ID and type of a listed observation, of a listed sub-agent, and by which a session without a card is cheaper."""
+"""Tokens of the ID and type of a listed observation, of a sub-agent, and that a session without a summary saves."""
 
 
 class Sessions:
