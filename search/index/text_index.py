@@ -563,7 +563,8 @@ def _lockable(folder: Path, *, read_only: bool) -> Generator[Path]:
         return
     from tempfile import TemporaryDirectory  # few indexes are read-only
 
-    with TemporaryDirectory(prefix="palaver-") as name:
+    # Tantivy may remove its lock file while the folder is removed.
+    with TemporaryDirectory(prefix="palaver-", ignore_cleanup_errors=True) as name:
         for file in folder.iterdir():
             if file.suffix != ".lock":
                 (Path(name) / file.name).symlink_to(file.absolute())
