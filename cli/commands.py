@@ -149,10 +149,10 @@ class _GuardedContext(click.Context):
 def _writing_use(context: click.Context) -> str:
     """Return the use of a command that writes, such as `fsck --repair`, or an empty text if it only reads."""
     names: list[str] = []
-    parent: click.Context | None = context
-    while parent is not None and parent.parent is not None:  # The first context is `palaver`, or `python -m palaver`.
-        names.insert(0, parent.info_name or "")
-        parent = parent.parent
+    scope = context
+    while scope.parent is not None:  # The first context is `palaver`, or `python -m palaver`.
+        names.insert(0, scope.info_name or "")
+        scope = scope.parent
     path = " ".join(names)
     used = [parameter for parameter in context.command.params if context.params.get(parameter.name or "")]
     uses = [f"{path} {option}" for parameter in used for option in parameter.opts]

@@ -100,7 +100,7 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
         subject = _progress(body) or one_line(body)
     else:
         subject = one_line(body.partition("\n")[0] if kind == SUBAGENT else body)
-    checked = next(filter(None, map(_check_of, segments)), "")
+    checked = next((check for segment in segments if (check := _check_of(segment))), "")
     if checked == _CHECKS["test"] and result is not None and _ran_no_test(result.text):
         checked = ""
     outcome = _outcome(result, checked)
