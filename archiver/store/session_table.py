@@ -386,6 +386,16 @@ class SessionTable:
         )
         return {row[-1]: _session(row) for row in rows}
 
+    def count_subagents(self, number: int) -> int:
+        """Return the number of sub-agents that `subagents` returns for a session."""
+        [count] = self._db.numbers(
+            """SELECT COUNT(*) FROM session AS started JOIN session AS parent
+                   ON started.agent = parent.agent AND started.parent_id = parent.native_id
+               WHERE parent.id = ? AND started.kind = ? AND started.id IN (SELECT session FROM item)""",
+            (number, SessionKind.SUBAGENT),
+        )
+        return count
+
     def has_relatives(self, session: Session, began: Milliseconds | None) -> bool:
         """Return whether the session itself, a fork of it, or a session of its agent that began at `began` is stored.
 

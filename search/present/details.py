@@ -455,8 +455,8 @@ class Sessions:
         if not keys:
             return 0
         observation, entries = self._content(number, keys)
-        subagents = len(self._store.sessions.subagents(self._store.sessions.load(number)))
-        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries) + _SUBAGENT_TOKENS * subagents
+        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries)
+        listed += _SUBAGENT_TOKENS * self._store.sessions.count_subagents(number)
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
     def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:
