@@ -45,6 +45,7 @@ SECTIONS: Final = {
         "timeline": ("search", "Show the entries around a hit or of a session."),
         "fix": ("search", "Show what repaired an error before."),
         "how": ("search", "Show the commands that a project uses for a task."),
+        "blame": ("blame", "Show which session and prompt wrote the lines of a file."),
     },
     "Continue": {
         "resume": ("resume", "Start the agent again in a session, even a deleted one."),
@@ -82,9 +83,9 @@ SECTIONS: Final = {
 """Commands by heading: name, module, and summary. The module has a function with the name of the command."""
 
 READING: Final = frozenset({
-    "ask", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck", "handoff",
-    "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph", "memories history",
-    "memories list", "memories review", "memories show", "mnemonics list", "model",
+    "ask", "blame", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck",
+    "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
+    "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
     "sessions", "show", "stats", "status", "timeline", "toolsets", "view",
 })  # fmt: skip
@@ -107,6 +108,7 @@ _SYNONYMS: Final = {
     "show": "info",
     "view": "browse gui ui web",
     "open": "next pending task tasks todo todos",
+    "blame": "annotate attribution who",
     "read": "cat print transcript",
     "resume": "continue reopen restore",
     "handoff": "brief handover transfer",

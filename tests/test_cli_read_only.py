@@ -23,6 +23,7 @@ from .unprivileged import let_read, let_write, start
 
 ARGUMENTS = {
     "ask": ("what", "time", "--no-model"),
+    "blame": ("{files}/script.py",),
     "completion": ("bash",),
     "documents add": ("{files}",),
     "documents remove": ("{files}",),
@@ -105,6 +106,7 @@ def test_no_command_changes_a_byte(home: Home, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
     monkeypatch.setenv("PALAVER_READ_ONLY", "1")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text("print(1)\n")
     before, failures = contents(home.root), list[str]()
     for use in sorted(READING | WRITING):
         if use in SERVERS:

@@ -34,6 +34,7 @@ COMMANDS = {
     "handoff": ("handoff", "0b6f"),
     "fix": ("fix", "max() arg is an empty sequence"),
     "how": ("how", "test"),
+    "blame": ("blame", "CODE"),
     "archive": ("archive", "FOLDER"),
     "remember": ("remember", "Prefer plain sqlite3 over an ORM", "--project", "tide-clock"),
     "recall": ("recall", "sqlite3"),
@@ -106,7 +107,12 @@ def test_page_lists_the_fields_of_the_output(
     (tmp_path / "kiln.py").write_text('def heat_kiln():\n    """Heat it."""\n    return 1\n')
     run("index", str(tmp_path / "kiln.py"))
     hit = run("search", "sqlite or json files")["results"][0]
-    values = {"HIT": hit["id"], "PATH": hit["path"], "FOLDER": str(tmp_path / "more")}
+    values = {
+        "HIT": hit["id"],
+        "PATH": hit["path"],
+        "FOLDER": str(tmp_path / "more"),
+        "CODE": str(tmp_path / "kiln.py"),
+    }
 
     today = "\n".join(listed(heading, arguments, values) for heading, arguments in COMMANDS.items())
     introduction = PAGE.read_text("utf-8").split("## ", 1)[0]

@@ -6,8 +6,10 @@ format of the agent-trace specification, version 0.1.
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import groupby, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
@@ -17,10 +19,11 @@ from msgspec.structs import replace
 
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.reading.exchanges import read_written_lines
-from ...archiver.store import Edit, Store
+from ...archiver.store import Edit, Store, StoredExchange
 from ...core.conversation import Milliseconds, show_instant
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.resources import Closing
+from ...search.present.transcript_reader import SessionName, SessionNames
 from .blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
 
 _SLACK = 60_000
@@ -62,55 +65,85 @@ LineAuthor: TypeAlias = tuple[Certainty, WrittenFile | None]
 
 
 class Attribution:
-    """Edits of one file by agents, indexed by line."""
+    """Edits of one file by agents, indexed by line.
 
-    def __init__(self, writings: Sequence[WrittenFile]) -> None:
-        """Index `writings`, which are sorted from the oldest to the newest."""
+    A line whose words occur only once in the file identifies its edit. Lines such as `return None` or `})` occur in
+    many places and edits, so their author is that of the lines around them in the same commit.
+    """
+
+    def __init__(self, writings: Sequence[WrittenFile], rows: Iterable[str]) -> None:
+        """Index `writings`, which are sorted from the oldest to the newest. `rows` are all lines of the file."""
         self._writings = writings
-        self._by_line = _index((line, each) for each in writings for line in each.lines)
-        self._by_alphanumeric = _index((_alphanumeric(line), each) for each in writings for line in each.lines)
+        self._by_line = _index((line, writing) for writing in writings for line in writing.lines)
+        self._by_alphanumeric = _index((_alphanumeric(line), writing) for writing in writings for line in writing.lines)
+        self._occurrences = Counter(map(_alphanumeric, rows))
 
-    def of(self, line: BlamedLine) -> LineAuthor:
+    def of_all(self, lines: Sequence[BlamedLine]) -> list[LineAuthor]:
+        """Return the author of each line of consecutive lines."""
+        authors = [self._of(line) for line in lines]
+        for start, end in _runs(lines):
+            self._complete(lines, authors, start, end)
+        people = {line.commit for line, author in zip(lines, authors, strict=True) if self._is_of_nobody(line, author)}
+        for index, line in enumerate(lines):
+            if authors[index][0] not in SURE and line.commit not in people:
+                writing = _first_between(self._by_line.get(line.text.strip(), ()), line.commit)
+                authors[index] = authors[index] if writing is None else (Certainty.LIKELY, writing)
+        for index in (index for index, line in enumerate(lines) if not line.text.strip()):
+            above = authors[index - 1] if index and lines[index - 1].commit == lines[index].commit else authors[index]
+            authors[index] = above if above[0] in SURE else authors[index]
+        return authors
+
+    def _of(self, line: BlamedLine) -> LineAuthor:
         """Return the author of a line, regardless of other lines."""
         text = line.text.strip()
-        distinctive = len(_alphanumeric(text)) >= _DISTINCTIVE_MIN
-        if distinctive and (exact := _author(self._by_line.get(text, ()), line)):
-            return (Certainty.CERTAIN if exact.same_file else Certainty.LIKELY), exact
-        if distinctive and (near := _author(self._by_alphanumeric.get(_alphanumeric(text), ()), line)):
-            return Certainty.LIKELY, near
+        if self._is_distinctive(text):
+            if exact := _author(self._by_line.get(text, ()), line):
+                return (Certainty.CERTAIN if exact.same_file else Certainty.LIKELY), exact
+            if similar := _author(self._by_alphanumeric.get(_alphanumeric(text), ()), line):
+                return Certainty.LIKELY, similar
         latest = _first_between(reversed(self._writings), line.commit)
         return (Certainty.POSSIBLE, latest) if latest is not None else (Certainty.NONE, None)
 
-    def of_all(self, lines: Sequence[BlamedLine]) -> list[LineAuthor]:
-        """Return the author of each line.
+    def _complete(self, lines: Sequence[BlamedLine], authors: list[LineAuthor], start: int, end: int) -> None:
+        """Set the authors of the other lines between `start` and `end`, which are consecutive lines of one commit.
 
-        Two rules attribute short lines such as `})`, which occur in many edits. If agents wrote all other lines of the
-        commit, the author is the edit that contains the line. Otherwise it is the author of a neighbouring line of the
-        same commit.
+        The nearest distinctive lines above and below decide. If both have an author, or one has and the other side is
+        the end of the run, the line has this author too, provided that its edit contains the line.
         """
-        found = [self.of(line) for line in lines]
-        short = [
-            _first_between(self._by_line.get(line.text.strip(), ()), line.commit) if certainty not in SURE else None
-            for line, (certainty, _) in zip(lines, found, strict=True)
-        ]
-        mixed = {
-            line.commit
-            for line, (certainty, _), own in zip(lines, found, short, strict=True)
-            if certainty not in SURE and own is None and line.text.strip()
-        }
-        for index, own in enumerate(short):
-            if own is not None and lines[index].commit not in mixed:
-                found[index] = Certainty.LIKELY, own
-        last = len(lines) - 1
-        for index, neighbour in [
-            *((n, n - 1) for n in range(1, last + 1)),
-            *((n, n + 1) for n in range(last - 1, -1, -1)),
-        ]:
-            certainty, author = found[neighbour]
-            undecided = len(_alphanumeric(lines[index].text)) < _DISTINCTIVE_MIN and found[index][0] not in SURE
-            if undecided and certainty in SURE and lines[neighbour].commit == lines[index].commit:
-                found[index] = Certainty.LIKELY, author
-        return found
+        distinctive = [index for index in range(start, end) if self._is_distinctive(lines[index].text.strip())]
+        bounds = [None, *distinctive, None]
+        for above, below in pairwise(bounds):
+            sides = [authors[index] for index in (above, below) if index is not None]
+            if not sides or any(certainty not in SURE for certainty, _ in sides):
+                continue
+            for index in range(start if above is None else above + 1, end if below is None else below):
+                if (writing := self._shared_author(lines[index], sides)) is not None:
+                    authors[index] = Certainty.LIKELY, writing
+
+    def _shared_author(self, line: BlamedLine, sides: Sequence[LineAuthor]) -> WrittenFile | None:
+        """Return the author on one of both sides whose edit contains a line."""
+        text = _alphanumeric(line.text)
+        writers = (writing for _, writing in sides if writing is not None)
+        return next((writing for writing in writers if not text or writing in self._by_alphanumeric[text]), None)
+
+    def _is_of_nobody(self, line: BlamedLine, author: LineAuthor) -> bool:
+        """Return whether a line shows that an agent did not write all of its commit."""
+        text = line.text.strip()
+        is_known = author[0] in SURE or _first_between(self._by_line.get(text, ()), line.commit) is not None
+        return text != "" and not is_known
+
+    def _is_distinctive(self, text: str) -> bool:
+        words = _alphanumeric(text)
+        return len(words) >= _DISTINCTIVE_MIN and self._occurrences[words] <= 1
+
+
+def _runs(lines: Sequence[BlamedLine]) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each run of consecutive lines of one commit."""
+    start = 0
+    for _, run in groupby(lines, key=attrgetter("commit")):
+        end = start + len([*run])
+        yield start, end
+        start = end
 
 
 def read_edit(store: Store, raw: RawArchive, edit: Edit, *, same_file: bool) -> WrittenFile:
@@ -149,9 +182,9 @@ def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | 
     an edit, it is the newest earlier edit. Edits of the file itself are preferred to edits of a copy.
     """
     since, until = line.commit.since, line.commit.at
-    before = [each for each in writings if until is None or each.at is None or each.at <= until + _SLACK]
-    before = [each for each in before if each.same_file] or before
-    meanwhile = (each for each in before if each.at is not None and (since is None or each.at > since - _SLACK))
+    before = [edit for edit in writings if until is None or edit.at is None or edit.at <= until + _SLACK]
+    before = [edit for edit in before if edit.same_file] or before
+    meanwhile = (edit for edit in before if edit.at is not None and (since is None or edit.at > since - _SLACK))
     return next(meanwhile, before[-1] if before else None)
 
 
@@ -272,6 +305,40 @@ class Attributed(Struct, frozen=True):
         return sum(map(self.count, SURE))
 
 
+class Block(Struct, frozen=True):
+    """Consecutive lines of a file with the same author.
+
+    `lines` are the first and the last line (1-based). `commit` is empty if the lines are of several commits, or not
+    committed. If no agent certainly or likely wrote the lines, the fields of the session are empty. `certainty` is that
+    of the least certain line, and `prompt` is the user's prompt that led to the edit.
+    """
+
+    lines: tuple[int, int]
+    text: str
+    commit: str
+    certainty: Certainty
+    session: str = ""
+    session_title: str = ""
+    exchange: str = ""
+    agent: str = ""
+    at: Milliseconds | None = None
+    prompt: str = ""
+
+
+class FileBlame(Struct, frozen=True):
+    """Authors of the lines of a file, in the order of the file. `versioned` is True if git tracks the file.
+
+    `total` is the number of lines; agents wrote `certain` and `likely` of them.
+    """
+
+    path: str
+    versioned: bool
+    total: int
+    certain: int
+    likely: int
+    blocks: tuple[Block, ...]
+
+
 class CodeTraces(Closing):
     """Traces of the code that agents wrote, read from git and the archive."""
 
@@ -280,26 +347,82 @@ class CodeTraces(Closing):
         self._store, self._raw = store, RawArchive(store.home.archive)
 
     def of_file(self, path: Path, line: int | None = None) -> Attributed:
-        """Return the authors of all lines of a file, or of one line (1-based).
+        """Return the authors of all lines of a file, or of one line (1-based), by commit.
 
         Raises:
             DocumentNotFound, DocumentUnreadable: The file is missing or unreadable.
             InvalidInput: The file has no such line.
         """
-        file = _resolve(path)
-        repository, rows = Repository.of(file.parent), _rows(file)
+        name, versioned, lines = self._lines(path, line)
+        return Attributed(name, versioned, len(lines), self._shares(name, lines))
+
+    def blame(self, path: Path, line: int | None = None, revision: str = "") -> FileBlame:
+        """Return the authors of all lines of a file, or of one line (1-based), by range of lines.
+
+        `revision` names a commit. Without it, the file of the working tree is read.
+
+        Raises:
+            DocumentNotFound, DocumentUnreadable: The file is missing or unreadable.
+            InvalidInput: The file has no such line, or there is no such commit.
+        """
+        name, versioned, lines = self._lines(path, line, revision)
+        runs = [[*run] for _, run in groupby(lines, key=_exchange)]
+        numbers = {run[0][1][1].edit.exchange for run in runs if run[0][1][1] is not None}
+        exchanges = self._store.exchanges.load(sorted(numbers))
+        sessions = {run[0][1][1].edit.session for run in runs if run[0][1][1] is not None}
+        names = SessionNames(self._store).of_all(sessions)
+        blocks = [self._block(run, exchanges, names) for run in runs]
+        counts = Counter(certainty for _, (certainty, _) in lines)
+        certain, likely = (counts[certainty] for certainty in SURE)
+        return FileBlame(name, versioned, len(lines), certain, likely, tuple(blocks))
+
+    def _lines(self, path: Path, line: int | None, revision: str = "") -> tuple[str, bool, list[_AttributedLine]]:
+        """Return the name of a file, whether git tracks it, and its lines with their authors."""
+        file = _resolve(path, may_be_missing=bool(revision))
+        repository = Repository.of(file.parent)
+        commit = _commit_of(repository, revision)
+        rows = _rows_at(repository, commit, file) if repository and commit else _rows(file)
         if line is not None and not 1 <= line <= len(rows):
             raise InvalidInput(f"No such line: {line}", hint=f"The file has the lines 1 to {len(rows)}.")
         first, last = (
             (1, len(rows)) if line is None else (max(1, line - _CONTEXT_LINES), min(len(rows), line + _CONTEXT_LINES))
         )
-        lines = blame(repository, file, first, last) if repository and rows else []
+        lines = blame(repository, file, first, last, commit) if repository and rows else []
         versioned = bool(lines)
         lines = lines or unversioned(rows)
-        found = Attribution(self._written_files(file, repository, lines)).of_all(lines)
-        output = [pair for pair in zip(lines, found, strict=True) if line in {None, pair[0].number}]
+        authors = Attribution(self._written_files(file, repository, lines), rows).of_all(lines)
+        output = [pair for pair in zip(lines, authors, strict=True) if line in {None, pair[0].number}]
         name = repository.relative_path(file) if repository and versioned else str(file)
-        return Attributed(name, versioned, len(output), self._shares(name, output))
+        return name, versioned, output
+
+    def _block(
+        self,
+        lines: Sequence[_AttributedLine],
+        exchanges: Mapping[int, StoredExchange],
+        names: Mapping[int, SessionName],
+    ) -> Block:
+        """Return consecutive lines of the same author as a block."""
+        commits = {"" if line.commit.uncommitted else line.commit.sha for line, _ in lines}
+        commit = commits.pop() if len(commits) == 1 else ""
+        span, text = (lines[0][0].number, lines[-1][0].number), "\n".join(line.text for line, _ in lines)
+        certainty = max((certainty for _, (certainty, _) in lines), key=[*Certainty].index)
+        written = lines[0][1][1]
+        if written is None or certainty not in SURE:
+            return Block(span, text, commit, certainty)
+        stored = exchanges.get(written.edit.exchange)
+        session = self._store.sessions.load(written.edit.session)
+        return Block(
+            span,
+            text,
+            commit,
+            certainty,
+            session=names[written.edit.session].short_id,
+            session_title=names[written.edit.session].title or session.title,
+            exchange=f"ex-{written.edit.exchange}",
+            agent=session.agent,
+            at=written.at,
+            prompt=stored.exchange.prompt if stored else "",
+        )
 
     def latest(self, conversation_url: str | None = None, limit: int = 20) -> tuple[list[Trace], int]:
         """Return the newest traces and the number of all traces.
@@ -389,11 +512,35 @@ class CodeTraces(Closing):
         self._store.close()
 
 
-def _resolve(path: Path) -> Path:
-    """Return the resolved path of an existing file."""
+def _exchange(pair: _AttributedLine) -> int:
+    """Return the exchange that certainly or likely wrote a line, or 0."""
+    certainty, written = pair[1]
+    return written.edit.exchange if written is not None and certainty in SURE else 0
+
+
+def _commit_of(repository: Repository | None, name: str) -> str:
+    """Return the hash of a commit, or an empty text for an empty name."""
+    commit = repository.commit(name) if repository and name else ""
+    if name and not commit:
+        raise InvalidInput(f"No such commit: {name}", hint="Give a hash, branch or tag of the file's git repository.")
+    return commit
+
+
+def _rows_at(repository: Repository, commit: str, file: Path) -> list[str]:
+    """Return the lines of a file in a commit."""
+    content = repository.text_at(commit, file)
+    if content is None:
+        raise InvalidInput(
+            f"Commit {commit[:10]} does not contain {file.name}", hint="List its files with git ls-tree."
+        )
+    return _split(content)
+
+
+def _resolve(path: Path, *, may_be_missing: bool = False) -> Path:
+    """Return the resolved path of a file, which exists unless `may_be_missing` is true."""
     try:
         file = path.expanduser().resolve()
-        if file.is_file():
+        if file.is_file() or (may_be_missing and not file.exists()):
             return file
     except (OSError, ValueError, RuntimeError):
         pass  # The name is too long, the home directory is unknown, or a link is circular.
@@ -402,7 +549,11 @@ def _resolve(path: Path) -> Path:
 
 def _rows(file: Path) -> list[str]:
     try:
-        text = file.read_bytes().decode("utf-8", "replace")
+        return _split(file.read_bytes())
     except OSError as error:
         raise DocumentUnreadable(file, error.strerror or str(error)) from None
+
+
+def _split(content: bytes) -> list[str]:
+    text = content.decode("utf-8", "replace")
     return text.removesuffix("\n").split("\n") if text else []

@@ -58,12 +58,27 @@ class Repository(Struct, frozen=True):
         ]
         return [option for setting in settings for option in ("-c", setting)]
 
+    def commit(self, name: str) -> str:
+        """Return the hash of the commit with a name, such as a hash, branch or tag, or an empty string."""
+        output = _run(self.root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        return (output or "").strip()
+
+    def text_at(self, revision: str, file: Path) -> bytes | None:
+        """Return the content of a file in a commit, or None if the commit does not contain it."""
+        return _output(self.root, "cat-file", "blob", f"{revision}:{self.relative_path(file)}")
+
     def relative_path(self, file: Path) -> str:
         """Return the path of a file within the tree, in the format of git."""
         return file.relative_to(self.root).as_posix()
 
 
 def _run(folder: Path, *arguments: str) -> str | None:
+    """Return the output of a git command as text, or None if it fails."""
+    output = _output(folder, *arguments)
+    return None if output is None else output.decode("utf-8", "replace")
+
+
+def _output(folder: Path, *arguments: str) -> bytes | None:
     program = shutil.which("git")
     if program is None:
         return None
@@ -81,7 +96,7 @@ def _run(folder: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return ran.stdout.decode("utf-8", "replace") if ran.returncode == 0 else None
+    return ran.stdout if ran.returncode == 0 else None
 
 
 _UNCOMMITTED = "0" * 40
@@ -113,11 +128,15 @@ class BlamedLine(Struct, frozen=True):
     commit: Commit
 
 
-def blame(repository: Repository, file: Path, first: int, last: int) -> list[BlamedLine]:
-    """Return the lines `first` to `last` of a file, or an empty list if git does not track the file."""
+def blame(repository: Repository, file: Path, first: int, last: int, revision: str = "") -> list[BlamedLine]:
+    """Return the lines `first` to `last` of a file, or an empty list if git does not track the file.
+
+    A line that was moved or only indented belongs to the commit that wrote it, in this file or in another file of the
+    same commit. `revision` is the hash of a commit, or empty for the working tree.
+    """
     name = repository.relative_path(file)
-    output = repository.run("blame", "--porcelain", "--no-textconv", "-L", f"{first},{last}", paths=(name,))
-    return _parse_porcelain(repository, output, name)
+    options = ("--porcelain", "--no-textconv", "-w", "-M", "-C", "-L", f"{first},{last}", *filter(None, [revision]))
+    return _parse_porcelain(repository, repository.run("blame", *options, paths=(name,)), name)
 
 
 def unversioned(rows: Sequence[str]) -> list[BlamedLine]:
@@ -154,10 +173,10 @@ def _commit(sha: str, head: dict[str, str], since: dict[str, Milliseconds], name
 
 
 def _times(repository: Repository, commits: list[str]) -> dict[str, Milliseconds]:
-    """Return the date of each commit."""
+    """Return the author date of each commit, which a rebase keeps."""
     if not commits:
         return {}
-    output = repository.run("show", "--no-patch", "--format=%H %ct", *dict.fromkeys(commits))
+    output = repository.run("show", "--no-patch", "--format=%H %at", *dict.fromkeys(commits))
     rows = (row.split(" ") for row in output.splitlines())
     return {row[0]: int(row[1]) * 1000 for row in rows if len(row) == 2}
 
