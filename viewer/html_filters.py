@@ -66,16 +66,16 @@ def when(at: Milliseconds | None) -> Markup:
 
 
 def marked(text: str, words: Sequence[str]) -> Markup:
-    """Return escaped text in which the given words are marked, ignoring case."""
-    longest_first = sorted(filter(None, words), key=len, reverse=True)
+    """Return a line of Markdown as HTML in which the given words are marked, ignoring case.
+
+    Words are escaped before they are searched, as the text is, and no word is marked within a tag or an entity.
+    """
+    html = inline(text)
+    longest_first = sorted(map(escape, filter(None, words)), key=len, reverse=True)
     if not longest_first:
-        return escape(text)
-    pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
-    parts, end = list[Markup](), 0
-    for match in pattern.finditer(text):
-        parts += [escape(text[end : match.start()]), Markup("<mark>{}</mark>").format(match[0])]
-        end = match.end()
-    return Markup("").join([*parts, escape(text[end:])])
+        return html
+    pattern = re.compile("|".join(["<[^>]*>", *map(re.escape, longest_first), "&[^;]*;"]), re.IGNORECASE)
+    return Markup(pattern.sub(_mark, html))  # noqa: S704 - the line is clean, and only marks were added
 
 
 def file_name(path: str) -> str:
@@ -86,6 +86,10 @@ def file_name(path: str) -> str:
 def project_name(path: str) -> str:
     """Return the last part of a project's path or name."""
     return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _mark(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] in "<&" and match[0][-1] in ">;" else f"<mark>{match[0]}</mark>"
 
 
 def _date(at: Milliseconds) -> date | None:

@@ -18,6 +18,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
+from palaver.viewer.html_filters import marked
 
 from .viewing import Viewer, text_of, viewing
 
@@ -80,7 +81,7 @@ def test_sessions_are_counted_without_sub_agents_on_every_page(viewer: Viewer, b
     assert f"{total} sessions and {indexed - total} of sub-agents" in text_of(viewer.page("/"))
     assert f"Sessions {total} and {indexed - total} of sub-agents" in text_of(viewer.page("/archive"))
     home = viewer.page("/")
-    projects = re.findall(r'href="/view(/sessions\?project=[^"]+)"[^>]*>[^<]*</a><span[^>]*>(\d+)<', home)
+    projects = re.findall(r'href="/view(/sessions\?project=[^"]+)"[^>]*>[^<]*</a><span[^>]*>(\d+) session', home)
     assert projects
     for address, shown in projects:
         assert f"{shown} session" in text_of(viewer.page(unescape(address)))
@@ -275,13 +276,23 @@ def test_hostile_addresses_stay_text(hostile: Viewer, place: str, payload: str) 
     assert parser.found == []
 
 
+def test_a_snippet_shows_its_markdown_and_marks_words_outside_of_tags_and_entities() -> None:
+    snippet = marked("- `code` & <b>code</b> **amp** codec", ["code", "amp", "<b>", "strong"])
+
+    assert snippet == (
+        "- <code><mark>code</mark></code> &amp; &lt;b&gt;<mark>code</mark>&lt;/b&gt; "
+        "<strong><mark>amp</mark></strong> <mark>code</mark>c"
+    )
+    assert marked("a < b", []) == "a &lt; b"
+
+
 def test_the_page_of_an_item_renders_its_markdown(viewer: Viewer, built: Home) -> None:
     with Archive(built) as archive:
         details = archive.search.details([f"ex-{number}" for number in range(1, 12)])
-    marked = [detail for detail in details if "`" in detail.observation.narrative]
+    formatted = [detail for detail in details if "`" in detail.observation.narrative]
 
-    assert marked
-    for detail in marked:
+    assert formatted
+    for detail in formatted:
         assert (
             "<code>" in viewer.page(f"/items/{detail.id}").partition('class="md lines"')[2].partition("</section>")[0]
         )
