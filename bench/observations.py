@@ -139,7 +139,7 @@ def _coverage(archive: Archive) -> Iterator[Row]:
     changed = [one.key for said in archive.exchanges.values() for one in said if one.exchange.writes]
     covered = sum(key in learned for key in changed) / len(changed)
     yield "exchanges with changed files that have an observation", f"{covered:.3f}", "1.00"
-    prices = [one.price for found in archive.observations.values() for one in found]
+    prices = [one.tokens for found in archive.observations.values() for one in found]
     yield "observations", f"{len(prices):,}", ""
     yield "tokens per observation, mean and maximum", f"{sum(prices) / len(prices):.0f}, {max(prices)}", "500"
 

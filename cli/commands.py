@@ -70,6 +70,7 @@ SECTIONS: Final = {
         "doctor": ("doctor", "Check for problems and suggest fixes."),
         "fsck": ("doctor", "Verify all stored data and repair damage."),
         "rebuild": ("doctor", "Rebuild the index, or re-parse the archive."),
+        "migrate": ("doctor", "Convert the database of an earlier version."),
         "model": ("model", "Show or change the embedding model."),
         "export": ("export", "Export the agents' original files."),
         "redact": ("export", "List redacted secrets by kind and location."),
@@ -92,7 +93,7 @@ READING: Final = frozenset({
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
-    "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo",
+    "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo", "migrate",
     "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "resume --undo",
     "up", "watch",
 })  # fmt: skip
@@ -122,6 +123,7 @@ _SYNONYMS: Final = {
     "install": "connect setup",
     "mcp": "serve",
     "rebuild": "reindex",
+    "migrate": "convert upgrade",
 }
 """Names that similar tools use, by the Palaver command that does the same."""
 

@@ -1,8 +1,9 @@
-"""Maintenance commands: `palaver doctor`, `fsck` and `rebuild`.
+"""Maintenance commands: `palaver doctor`, `fsck`, `rebuild` and `migrate`.
 
 - `doctor` checks for problems and suggests fixes.
 - `fsck` verifies checksums of all stored data and repairs damage.
 - `rebuild` rebuilds the index, or parses all raw copies again.
+- `migrate` converts the database of an earlier version.
 """
 
 import sys
@@ -12,6 +13,7 @@ import click
 from palaver import __version__
 
 from ..archiver.ingest.transcripts import of_this_user
+from ..archiver.store import migration
 from ..core.home import Home
 from ..observe.archive import Archive
 from ..observe.llm.configured_model import why_off
@@ -93,3 +95,26 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
         print_page(renderer().render("rebuilt", rebuilt=result))
     if result.problems:
         sys.exit(1)
+
+
+@click.command()
+@click.option("--delete-old", is_flag=True, help="Delete the old databases that conversions kept.")
+@as_json
+def migrate(*, delete_old: bool, as_json: bool) -> None:
+    """Convert the database of an earlier version of Palaver. Stop `palaver watch` and close all agents first.
+
+    The new database is built beside the old one, compared with it, and then replaces it. All IDs stay the same. The old
+    database is kept until you run the command with --delete-old. You can interrupt the command at any time.
+
+    Exit status: 0 success, 1 failure, 2 usage error.
+    """
+    home = Home.find()
+    if delete_old:
+        result = migration.delete_old_databases(home)
+    else:
+        with progress_bars() as report:
+            result = migration.migrate(home, report)
+    if as_json:
+        print_json(result)
+    else:
+        print_page(renderer().render("migrated", migration=result))

@@ -43,6 +43,7 @@
     │   ├── StoreBusy
     │   ├── StoreCorrupt
     │   ├── ValueRefused        the database cannot store a value
+    │   ├── StoreOutdated       `palaver migrate` must convert the database first
     │   └── StoreFromFuture
     ├── IndexDamaged            the index is damaged; it can be rebuilt
     ├── IndexUnwritable         a new index cannot be written; the previous one stays
@@ -390,6 +391,16 @@ class StoreCorrupt(StoreError):
 
 class ValueRefused(StoreError):
     """Error: the database cannot store a value, such as an integer of more than 64 bits."""
+
+
+class StoreOutdated(StoreError):
+    """Error: an earlier version of Palaver created the database, which must be converted. Nothing was changed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} was made by an earlier version of Palaver",
+            hint="Run `palaver migrate` to convert it. The old database is kept.",
+        )
 
 
 class StoreFromFuture(StoreError):

@@ -1,7 +1,8 @@
 """Storage of parsed conversations, observations and memories in one SQLite database.
 
 No other package contains SQL. `Store` (`store.py`) opens the database and has one attribute for each table. The tables
-of one entity share a module. `database.py` manages the connection, and applies the numbered files in `schema/`.
+of one entity share a module. `database.py` manages the connection and the schema.
+`migration.py` converts the databases of earlier versions.
 """
 
 from .change_log import ChangeLog, Embedding, Entity, StoredVector

@@ -344,7 +344,7 @@ class Integrity:
         """
         return self._db.numbers(
             """WITH shape AS (SELECT model, length(data) AS size, count(*) AS many FROM vector GROUP BY 1, 2)
-               SELECT item FROM token WHERE length(signs) % ?
+               SELECT item FROM token WHERE length(bits) % ?
                UNION SELECT v.item FROM vector v WHERE length(v.data) <> (
                    SELECT size FROM shape WHERE shape.model = v.model ORDER BY many DESC, size DESC LIMIT 1
                )""",

@@ -1,7 +1,6 @@
 """Change log, table of published indexes, and table of stored vectors.
 
-Search indexes read the change log to find changed items. Triggers write most entries
-(`schema/0027_change_triggers.sql`).
+Search indexes read the change log to find changed items. Triggers in `schema/schema.sql` write most entries.
 
 An item has one vector for each part of its text. Vectors are stored, because computing them takes time and requires
 the model.
@@ -18,7 +17,7 @@ from .database import AMONG, Database, listed
 CONTEXT_EXCHANGES: Final = 4
 """Maximum number of preceding exchanges whose text is added to the index entry of a short exchange.
 
-The triggers in `schema/0027_change_triggers.sql` contain the same number.
+The triggers in `schema/schema.sql` contain the same number.
 """
 _PUBLICATIONS_KEPT: Final = 100
 """Number of published indexes whose tokens are kept. An older index is treated as the index of another archive."""
@@ -110,7 +109,7 @@ TOKEN_BYTES: Final = 16
 PROMPT: Final = 0
 """Part number of the vector of an exchange's prompt. Vectors of the answer have higher part numbers."""
 
-_SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
+_SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.bits, x'')
     FROM vector v LEFT JOIN observation o ON o.item = v.item
     LEFT JOIN token t ON t.item = v.item AND t.part = v.part"""
 
@@ -175,7 +174,7 @@ class VectorTable:
                 [(item, part, model, embedded.data) for part, embedded in parts.items()],
             )
             self._db.run_many(
-                "INSERT INTO token (item, part, signs) VALUES (?, ?, ?)",
+                "INSERT INTO token (item, part, bits) VALUES (?, ?, ?)",
                 [(item, part, embedded.token_bits) for part, embedded in parts.items() if embedded.token_bits],
             )
             self._db.run("UPDATE item SET embedded = ? WHERE key = ?", (model, item))

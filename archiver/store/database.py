@@ -1,7 +1,8 @@
-"""Connection to SQLite: settings, transactions, schema migrations, errors, and encryption of secrets in paths.
+"""Connection to SQLite: settings, transactions, schema, errors, and encryption of secrets in paths.
 
-The SQL files in `schema/` are the migrations, in order. `PRAGMA user_version` counts the migrations applied to a
-database. Never edit a published migration. Append a new one instead.
+`schema/schema.sql` is version 100 of the schema. Each numbered file after it, such as `0101_name.sql`, changes the schema
+to its number, and is never edited after a release. `PRAGMA user_version` is the version of a database. Opening a
+database applies the files that it lacks. Versions before 100 are converted by `migration.py`.
 
 Settings include page checksums and the supported versions. SQLite's errors are translated to Palaver's errors.
 
@@ -29,6 +30,7 @@ from ...core.errors import (
     StoreError,
     StoreFromFuture,
     StoreMissing,
+    StoreOutdated,
     StoreReadOnly,
     ValueRefused,
 )
@@ -41,6 +43,8 @@ PAGE_BYTES: Final = 4_096
 CHECKSUM_BYTES: Final = 8
 """Bytes that the checksum VFS reserves at the end of each page."""
 BUSY_MS: Final = 30_000
+_PATIENCE_MS: Final = 1_000
+"""Milliseconds to wait for commands that finish soon, such as a search, before a database counts as in use."""
 _FULL: Final = 64 * 1024
 """Bytes of free space below which a disk counts as full. A reader needs 32 KiB for the index of the log."""
 _FULL_HINT: Final = "Free some space, then try again. With PALAVER_READ_ONLY=1, you can search meanwhile."
@@ -64,6 +68,44 @@ def connect(name: str, flags: int) -> apsw.Connection:
                     f"apsw has no checksum extension: {error}", hint="Install apsw from its wheel on PyPI."
                 ) from error
     return apsw.Connection(name, flags=flags)
+
+
+def open_exclusively(path: Path) -> apsw.Connection:
+    """Open a database that no other process has open. No other process can read or write it until it is closed.
+
+    Raises:
+        StoreBusy: Another process has the database open.
+        StoreError: SQLite cannot open the file, for example because it is damaged.
+    """
+    with translated_errors(path):
+        connection = connect(str(path), apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(_PATIENCE_MS)
+        try:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK").fetchall()
+        except apsw.BusyError as error:
+            connection.close()
+            hint = "Stop `palaver watch`, close all agents that use Palaver, then try again."
+            raise StoreBusy(f"{path} is in use by another process", hint=hint) from error
+        except apsw.Error:
+            connection.close()
+            raise
+    return connection
+
+
+def database_files(path: Path) -> list[Path]:
+    """Return the path of a database, and those of the files that SQLite can create beside it."""
+    return [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
+
+
+def tables(connection: apsw.Connection) -> list[str]:
+    """Return the names of all tables in the order of their creation, without those of SQLite."""
+    sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY rowid"
+    return [str(name) for (name,) in connection.execute(sql)]
+
+
+def has_rowid(connection: apsw.Connection, table: str) -> bool:
+    """Return whether a table has row IDs."""
+    return connection.execute("SELECT wr FROM pragma_table_list(?)", (table,)).fetchall() != [(1,)]
 
 
 def has_log(path: Path) -> bool:
@@ -135,9 +177,27 @@ def _failed(path: Path, error: apsw.Error, hint: str) -> StoreError:
     return StoreError(f"{path}: {reason}", hint=hint)
 
 
-MIGRATIONS: Final = tuple(
-    path.read_text("utf-8") for path in sorted(Path(__file__).with_name("schema").glob("[0-9]*.sql"))
-)
+SCHEMA: Final = Path(__file__).with_name("schema")
+FIRST_VERSION: Final = 100
+"""Version of `schema.sql`."""
+CHANGES: Final = tuple(sorted(SCHEMA.glob("[0-9]*.sql")))
+"""Changes of the schema after `schema.sql`, in order."""
+
+
+def latest_version() -> int:
+    """Return the version of the schema that this version of Palaver uses."""
+    return FIRST_VERSION + len(CHANGES)
+
+
+def schema_sql(version: int, target: int | None = None) -> str:
+    """Return the statements that change a database from one version of the schema to another, by default the latest.
+
+    Version 0 is an empty file.
+    """
+    last = latest_version() if target is None else target
+    changes = CHANGES[max(version - FIRST_VERSION, 0) : last - FIRST_VERSION]
+    files = changes if version else (SCHEMA / "schema.sql", *changes)
+    return "".join(path.read_text("utf-8") for path in files) + f"PRAGMA user_version={last};"
 
 
 Value: TypeAlias = str | bytes | int | float | None
@@ -208,12 +268,17 @@ class Database:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Open or create a file, and migrate its schema."""
+        """Open or create a file, and apply the changes of the schema that it lacks. Raises `StoreOutdated`."""
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing file and migrate its schema. Raises `StoreMissing`."""
+        """Open an existing file, and apply the changes of the schema that it lacks.
+
+        Raises:
+            StoreMissing: The file does not exist or is empty.
+            StoreOutdated: The file must be converted by `palaver migrate`.
+        """
         _check_exists(path)
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
 
@@ -228,7 +293,8 @@ class Database:
 
         Raises:
             StoreMissing: The file does not exist or is empty.
-            StoreReadOnly: The schema is older, or SQLite would have to write.
+            StoreOutdated: With `current`, the file must be converted by `palaver migrate`.
+            StoreReadOnly: With `current`, the file lacks changes of the schema, or SQLite would have to write.
         """
         _check_exists(path)
         reopen = partial(cls.open_read_only, current=current, read_only=read_only)
@@ -282,26 +348,15 @@ class Database:
         run("PRAGMA synchronous=FULL")
         run("PRAGMA secure_delete=ON").fetchall()
         run(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}").fetchall()
-        self._migrate()
-        run("PRAGMA foreign_keys=ON")  # Migrations may replace tables that other tables reference.
-
-    def _migrate(self) -> None:
-        if self._version() == len(MIGRATIONS):
-            return
-        with self.transaction():
-            for migration in MIGRATIONS[self._known_version() :]:
-                self._connection.execute(migration)
-            self._connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+        if self._version() != latest_version():
+            with self.transaction():
+                run(schema_sql(self._known_version()))
+        run("PRAGMA foreign_keys=ON")  # A change of the schema may replace tables that other tables reference.
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of applied migrations, and number of migrations that this version of Palaver contains."""
-        return self._version(), len(MIGRATIONS)
-
-    @property
-    def has_checksums(self) -> bool:
-        """True if every page has a checksum, which SQLite verifies on each read."""
-        return self.one("PRAGMA checksum_verification") == ("1",)
+        """Version of the schema of this database, and the version that this version of Palaver uses."""
+        return self._version(), latest_version()
 
     @property
     def is_read_only(self) -> bool:
@@ -312,24 +367,26 @@ class Database:
         return self.number("PRAGMA user_version")
 
     def _known_version(self) -> int:
+        """Return the version of the schema. Raises `StoreFromFuture` or `StoreOutdated`."""
         version = self._version()
-        if version > len(MIGRATIONS):
+        if version > latest_version():
             raise StoreFromFuture(
-                f"{self.path} has schema {version}; Palaver supports {len(MIGRATIONS)}",
-                hint=upgrade_hint(),
+                f"{self.path} has schema {version}; Palaver supports {latest_version()}", hint=upgrade_hint()
             )
+        if 0 < version < FIRST_VERSION:
+            raise StoreOutdated(self.path)
         return version
 
     def _check_current(self) -> None:
-        """Raise an error if the schema is not current.
-
-        Raises `StoreFromFuture` for a newer schema. Raises `StoreReadOnly` for an older schema, which cannot be
-        migrated.
-        """
-        if self._known_version() < len(MIGRATIONS):
-            self.close()
+        """Raise an error if the schema is not the latest one. A database that cannot be written cannot be changed."""
+        try:
+            if self._known_version() == latest_version():
+                return
             hint = _WRITE_ONCE if os.access(self.path, os.W_OK) else ""
-            raise StoreReadOnly(self.path.parent, "the database has an older schema and must be migrated", hint=hint)
+            raise StoreReadOnly(self.path.parent, "the database has an older schema and must be changed", hint=hint)
+        except StoreError:
+            self.close()
+            raise
 
     @contextmanager
     def transaction(self) -> Generator[None]:
@@ -484,14 +541,6 @@ class Database:
             return [str(error).removeprefix(f"{path}: ")]
         return [] if found == ["ok"] else found
 
-    @staticmethod
-    def prepare_new(connection: apsw.Connection, version: int) -> None:
-        """Initialise an empty file with page checksums and the tables of a schema version."""
-        connection.reserve_bytes("main", CHECKSUM_BYTES)
-        for migration in MIGRATIONS[:version]:
-            connection.execute(migration)
-        connection.execute(f"PRAGMA user_version={version}")
-
     def close(self) -> None:
         """Close the connection. Further calls have no effect."""
         self._unwritable = None
@@ -535,8 +584,8 @@ _COLUMNS: Final = (
     ("container", "path"),
     ("document", "path"),
     ("former_path", "path"),
-    ("waiting_file", "path"),
-    ("waiting_file", "root"),
+    ("queued_file", "path"),
+    ("queued_file", "root"),
     ("watched_folder", "path"),
 )
 """Columns with paths."""
@@ -570,7 +619,7 @@ class PathSeal:
 
     def is_outdated(self) -> bool:
         """Return whether older rules were applied to the stored names."""
-        return bool(self._key) and self._db.one("SELECT rules FROM checked_names") != (VERSION,)
+        return bool(self._key) and self._db.one("SELECT rules FROM redacted_names") != (VERSION,)
 
     def renew(self) -> None:
         """Apply the current rules to stored names, inside a transaction."""
@@ -582,8 +631,8 @@ class PathSeal:
             for (name,) in self._db.rows(f"SELECT DISTINCT {column} FROM injection"):
                 if (clean := self.name(name)) != name:
                     self._db.run(f"UPDATE injection SET {column} = ? WHERE {column} = ?", (clean, name))
-        self._db.run("DELETE FROM checked_names")
-        self._db.run("INSERT INTO checked_names (rules) VALUES (?)", (VERSION,))
+        self._db.run("DELETE FROM redacted_names")
+        self._db.run("INSERT INTO redacted_names (rules) VALUES (?)", (VERSION,))
 
     def name(self, name: str) -> str:
         """Return a name with placeholders in place of secrets."""

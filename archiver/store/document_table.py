@@ -55,7 +55,7 @@ class DocumentFolderTable:
         """
         path, namespace = self._paths.stored(folder.path), folder.namespace
         below = path.rstrip(b"/") + b"/"
-        for table in ("document", "waiting_file"):
+        for table in ("document", "queued_file"):
             self._db.run(
                 f"UPDATE OR IGNORE {table} SET namespace = ? WHERE namespace = ? AND substr(path, 1, ?) = ?",
                 (target, namespace, len(below), below),
@@ -308,14 +308,14 @@ class DocumentTable:
         )
         self._delete(keys)
         self._db.run(f"DELETE FROM document AS d WHERE {where}", values)
-        self._db.run(f"DELETE FROM waiting_file AS d WHERE {where}", values)
+        self._db.run(f"DELETE FROM queued_file AS d WHERE {where}", values)
         self._db.run(f"DELETE FROM watched_folder AS d WHERE {where}", values)
         return len(keys)
 
     def queue(self, files: Iterable[QueuedFile]) -> None:
         """Add files to the queue, to be read later. A file already in the queue is not added again."""
         self._db.run_many(
-            """INSERT INTO waiting_file (path, namespace, root) VALUES (?, ?, ?)
+            """INSERT INTO queued_file (path, namespace, root) VALUES (?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE SET root = excluded.root, problem = '', hint = ''""",
             [(self._paths.stored(file.path), file.namespace, self._paths.stored(file.root)) for file in files],
         )
@@ -323,31 +323,31 @@ class DocumentTable:
     def queued(self, limit: int) -> list[QueuedFile]:
         """Return queued files in the order of arrival, without failed files."""
         rows = self._db.rows(
-            "SELECT path, namespace, root FROM waiting_file WHERE problem = '' ORDER BY id LIMIT ?", (limit,)
+            "SELECT path, namespace, root FROM queued_file WHERE problem = '' ORDER BY id LIMIT ?", (limit,)
         )
         return [QueuedFile(self._paths.path(path), namespace, self._paths.path(root)) for path, namespace, root in rows]
 
     def count_queued(self) -> int:
         """Count the queued files, without failed files."""
-        return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
+        return self._db.number("SELECT count(*) FROM queued_file WHERE problem = ''")
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
         """Remove a file from the queue after it was read. With a `problem`, record that the file could not be read."""
         place = (self._paths.stored(file.path), file.namespace)
         if problem:
             self._db.run(
-                """INSERT INTO waiting_file (path, namespace, root, problem, hint) VALUES (?, ?, ?, ?, ?)
+                """INSERT INTO queued_file (path, namespace, root, problem, hint) VALUES (?, ?, ?, ?, ?)
                    ON CONFLICT (path, namespace) DO UPDATE SET problem = excluded.problem, hint = excluded.hint""",
                 (*place, self._paths.stored(file.root), problem, hint),
             )
         else:
-            self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
+            self._db.run("DELETE FROM queued_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
         """Return the files that could not be read. Use only the files, folder and namespaces of the filter."""
         where, values = self._place(wanted or DocumentFilter())
         rows = self._db.rows(
-            f"SELECT path, problem, hint FROM waiting_file d WHERE problem <> '' AND {where} ORDER BY path", values
+            f"SELECT path, problem, hint FROM queued_file d WHERE problem <> '' AND {where} ORDER BY path", values
         )
         return [FailedFile(self._paths.path(path), problem, hint) for path, problem, hint in rows]
 

@@ -54,8 +54,8 @@ class EditTable:
 
     def replace(self, exchange: int, paths: Sequence[str]) -> None:
         """Replace the stored list of files that an exchange changed."""
-        self._db.run("DELETE FROM edited WHERE exchange = ?", (exchange,))
-        self._db.run_many("INSERT INTO edited (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
+        self._db.run("DELETE FROM edited_file WHERE exchange = ?", (exchange,))
+        self._db.run_many("INSERT INTO edited_file (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
 
     def of_names(self, names: Sequence[str], limit: int, sessions: Sequence[int] | None = None) -> list[Edit]:
         """Return edits of files with one of these file names, in any folder, newest first.
@@ -82,7 +82,7 @@ class EditTable:
     def _select(self, where: str, values: tuple[Value, ...]) -> list[Edit]:
         rows = self._db.rows(
             f"""SELECT d.exchange, d.path, i.session, r.archived, coalesce(nullif(e.cwd, ''), s.cwd), i.at, e.ended
-                FROM edited d JOIN exchange e ON e.item = d.exchange JOIN item i ON i.key = d.exchange
+                FROM edited_file d JOIN exchange e ON e.item = d.exchange JOIN item i ON i.key = d.exchange
                 JOIN source r ON r.id = e.source JOIN session s ON s.id = i.session
                 WHERE {where} ORDER BY coalesce(e.ended, i.at, 0) DESC, d.exchange DESC LIMIT ?2""",
             values,

@@ -117,16 +117,16 @@ class LedgerTable:
         transcript. Counting takes about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
-        row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))
-        observations, price = map(int, row or (0, 0))
-        exchanges = conversation = everything = 0
+        row = self._db.one(f"SELECT count(*), total(tokens) FROM observation WHERE exchange IN ({newest})", (most,))
+        observations, observation_tokens = map(int, row or (0, 0))
+        exchanges = dialogue_tokens = transcript_tokens = 0
         for (turns,) in self._db.rows(f"SELECT turns FROM exchange WHERE item IN ({newest})", (most,)):
             exchanges += 1
             for _, _, kind, text, *_ in orjson.loads(turns):
                 tokens = count(text)
-                conversation += tokens if kind in _CONVERSATION else 0
-                everything += tokens
-        return ReadingCosts(exchanges, observations, price, conversation, everything)
+                dialogue_tokens += tokens if kind in _CONVERSATION else 0
+                transcript_tokens += tokens
+        return ReadingCosts(exchanges, observations, observation_tokens, dialogue_tokens, transcript_tokens)
 
 
 def _spent(row: Row) -> Spent:

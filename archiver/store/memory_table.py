@@ -517,16 +517,16 @@ class MnemonicTable:
 
     def allowed(self) -> list[str]:
         """Return the folders whose memory files the user trusts."""
-        return [row[0] for row in self._db.rows("SELECT path FROM allowed_folder ORDER BY path")]
+        return [row[0] for row in self._db.rows("SELECT path FROM trusted_folder ORDER BY path")]
 
     def allow(self, folder: str) -> None:
         """Trust the memory files in a folder, including files that appear later."""
-        self._db.run("INSERT OR IGNORE INTO allowed_folder VALUES (?)", (folder,))
+        self._db.run("INSERT OR IGNORE INTO trusted_folder VALUES (?)", (folder,))
         self._change_origin(folder, Origin.EXTERNAL, Origin.DOCUMENT)
 
     def disallow(self, folder: str) -> None:
         """Stop trusting the memory files in a folder."""
-        self._db.run("DELETE FROM allowed_folder WHERE path = ?", (folder,))
+        self._db.run("DELETE FROM trusted_folder WHERE path = ?", (folder,))
         self._change_origin(folder, Origin.DOCUMENT, Origin.EXTERNAL)
 
     def _change_origin(self, folder: str, before: Origin, after: Origin) -> None:

@@ -27,10 +27,10 @@ SUMMARY_PREFIX: Final = "llm-session:"
 """Prefix of the extractor names of session summaries that a language model wrote."""
 FINDING_PREFIX: Final = f"{MODEL_PREFIX}finding:"
 """Prefix of the extractor names of observations that a language model found while it read the whole session."""
-OPTED_OUT: Final = f"{MODEL_PREFIX}renounced"
+OPTED_OUT: Final = f"{MODEL_PREFIX}opted-out"
 """Extractor name of exchanges that the user excluded from extraction with an earlier version of Palaver."""
 
-COLUMNS: Final = """i.key, o.exchange, i.session, o.price, o.scope = 'session', o.type, o.title, o.subtitle,
+COLUMNS: Final = """i.key, o.exchange, i.session, o.tokens, o.scope = 'session', o.type, o.title, o.subtitle,
     o.narrative, o.facts, o.concepts, o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor"""
 """Columns from which `stored_of` creates an observation."""
 FROM: Final = "FROM observation o JOIN item i ON i.key = o.item"
@@ -40,7 +40,7 @@ _LISTS: Final = ("facts", "concepts", "files_read", "files_modified")
 class StoredObservation(Struct, frozen=True):
     """Observation with its key, the key of its exchange and the ID of its session.
 
-    `price` is its size in tokens when shown in full. If `summary` is true, the observation summarises its session and
+    `tokens` is its size in tokens when shown in full. If `summary` is true, the observation summarises its session and
     belongs to the session's first exchange.
     """
 
@@ -48,7 +48,7 @@ class StoredObservation(Struct, frozen=True):
     exchange: int
     session: int
     observation: Observation
-    price: int
+    tokens: int
     summary: bool = False
 
 
@@ -96,12 +96,12 @@ class ObservationTable:
             "INSERT INTO item (kind, session, at) VALUES ('observation', ?, ?)", (session, observation.at)
         )
         place = {"item": key, "exchange": exchange, "scope": "session" if summary else "exchange"}
-        self._db.insert("observation", {**place, **_values(observation), "mark": fingerprint})
+        self._db.insert("observation", {**place, **_values(observation), "fingerprint": fingerprint})
         return key
 
     def rewrite(self, key: int, observation: Observation, fingerprint: str = "", *, reworded: bool = True) -> None:
         """Replace a stored observation. If `reworded` is true, schedule a new embedding."""
-        self._db.update("observation", "item", key, {**_values(observation), "mark": fingerprint})
+        self._db.update("observation", "item", key, {**_values(observation), "fingerprint": fingerprint})
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (observation.at, key))
         if reworded:
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
@@ -248,13 +248,13 @@ def _values(observation: Observation) -> dict[str, Value]:
         "evidence": json.dumps([astuple(evidence) for evidence in observation.evidence]),
         "origin": observation.origin,
         "extractor": observation.extractor,
-        "price": observation.tokens,
+        "tokens": observation.tokens,
     }
 
 
 def stored_of(row: Row) -> StoredObservation:
     """Create an observation from a row with the columns `COLUMNS`."""
-    key, exchange, session, price, summary, kind, title, subtitle, narrative, *texts, at, origin, extractor = row
+    key, exchange, session, tokens, summary, kind, title, subtitle, narrative, *texts, at, origin, extractor = row
     facts, concepts, files_read, files_modified = (tuple[str, ...](orjson.loads(text)) for text in texts[:4])
     observation = Observation(
         ObservationType(kind),
@@ -270,7 +270,7 @@ def stored_of(row: Row) -> StoredObservation:
         origin=origin,
         extractor=extractor,
     )
-    return StoredObservation(key, exchange, session, observation, price, bool(summary))
+    return StoredObservation(key, exchange, session, observation, tokens, bool(summary))
 
 
 CANDIDATES: Final = 100
@@ -303,7 +303,7 @@ class ConfirmationTable:
         the oldest come first. The limit keeps the cost of extraction independent of the size of the archive.
         """
         rows = self._db.rows(
-            f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?
+            f"""SELECT {COLUMNS} {FROM} WHERE o.fingerprint = ? AND o.fingerprint != '' AND o.exchange < ?
                 ORDER BY o.title != ?, o.exchange, i.key LIMIT ?""",
             (fingerprint, before, title, CANDIDATES),
         )

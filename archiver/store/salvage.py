@@ -23,14 +23,28 @@ from typing import BinaryIO, Final, NamedTuple, cast
 import apsw
 from msgspec import Struct, field
 
-from ...core.errors import StoreBusy, StoreCorrupt
+from ...core.errors import StoreBusy, StoreCorrupt, StoreError
 from ...core.home import Home
 from ...core.memory import StoredMemory
 from ...core.resources import sync_path
 from . import backups as watermark
 from .backups import Backups, highest_reserved, stamp
-from .database import CHECKSUM_BYTES, MIGRATIONS, PAGE_BYTES, Database, Row, Value, connect
+from .database import (
+    CHECKSUM_BYTES,
+    FIRST_VERSION,
+    PAGE_BYTES,
+    Row,
+    Value,
+    connect,
+    database_files,
+    has_rowid,
+    latest_version,
+    open_exclusively,
+    schema_sql,
+    tables,
+)
 from .memory_table import decoded, verified
+from .migration import convert, old_schema_sql
 
 _MAX_ROW_ID: Final = 1 << 40
 """Number that is larger than every row ID in use."""
@@ -38,9 +52,9 @@ _START_OVER: Final = (
     "Move palaver.db, palaver.db-wal and palaver.db-shm to another folder, then run "
     "`palaver rebuild --from-archive`. This restores conversations, but not memories."
 )
-_SKIPPED_TABLES: Final = {"lease", "publication", "sqlite_sequence"}
+_SKIPPED_TABLES: Final = {"lease", "publication"}
 """Tables that are not copied: the new database has no lease holders, and no index was built from it."""
-_NOT_RESTORED: Final = {"allowed_folder"}
+_NOT_RESTORED: Final = {"trusted_folder"}
 """Tables that are not restored from a backup, because a revoked permission must not return."""
 _PLAIN_VFS: Final = "unix"
 """SQLite's own file system layer, which does not verify checksums."""
@@ -102,11 +116,16 @@ def salvage(home: Home) -> Salvaged:
     home.backups.mkdir(mode=0o700, exist_ok=True)
     done, is_lost = Salvaged(home.backups / f"damaged-{stamp()}.db"), not home.has_database
     if not is_lost:
-        _refuse_others(home.database)
+        try:
+            open_exclusively(home.database).close()
+        except StoreBusy:
+            raise
+        except StoreError:
+            pass  # No process can open a file with this damage.
         # SQLite fills an incomplete last page with zeros, and a new checksum would certify the zeros.
         os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE_BYTES)
     fresh = home.database.with_name(f"{home.database.name}.new")
-    for path in _files(fresh):
+    for path in database_files(fresh):
         path.unlink(missing_ok=True)
     _fill(fresh, home, done)
     if not done.rows:
@@ -114,7 +133,7 @@ def salvage(home: Home) -> Salvaged:
         raise StoreCorrupt(f"{home.database}: no data is readable and no backup exists", hint=_START_OVER)
     if not is_lost:
         os.link(home.database, done.kept)
-    for path, kept in zip(_files(home.database)[1:], _files(done.kept)[1:], strict=True):
+    for path, kept in zip(database_files(home.database)[1:], database_files(done.kept)[1:], strict=True):
         with suppress(FileNotFoundError):
             path.replace(kept)
     fresh.replace(home.database)
@@ -131,35 +150,21 @@ def memories_in_logs(home: Home) -> list[StoredMemory]:
     return list({stored.memory.content_hash: stored for stored in map(decoded, rows)}.values())
 
 
-def _refuse_others(path: Path) -> None:
-    """Raise `StoreBusy` if another process has the database open, because it could write to the damaged file."""
-    connection = connect(str(path), apsw.SQLITE_OPEN_READWRITE)
-    try:
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK").fetchall()
-    except apsw.BusyError as error:
-        raise StoreBusy(f"{path} is in use", hint="Close all Palaver processes and agents, then try again.") from error
-    except apsw.Error:
-        return  # No process can open a file with this damage.
-    finally:
-        connection.close()
-
-
 def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
     fresh.touch(mode=0o600)
     with ExitStack() as opened:
         lost = not home.has_database
         damaged = opened.enter_context(closing(apsw.Connection(":memory:") if lost else _open(home.database)))
         target = opened.enter_context(closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)))
-        backups = [
-            _Backup(path, opened.enter_context(closing(_open(path))))
-            for path in Backups(home).all()
-            if path.stat().st_size
-        ]
-        versions = [_version(each) for each in (damaged, *(backup.connection for backup in backups))]
-        Database.prepare_new(target, next((version for version in versions if version), len(MIGRATIONS)))
+        paths = [path for path in Backups(home).all() if path.stat().st_size]
+        version = next(filter(None, map(_version, (home.database, *paths))), latest_version())
+        folder = Path(opened.enter_context(TemporaryDirectory(dir=home.backups)))
+        backups = [_Backup(path, opened.enter_context(closing(_open_backup(path, version, folder)))) for path in paths]
+        target.reserve_bytes("main", CHECKSUM_BYTES)
+        target.execute(schema_sql(0, version) if version >= FIRST_VERSION else old_schema_sql(version))
         target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         target.execute("PRAGMA foreign_keys=OFF; BEGIN")
-        for table in _tables(target):
+        for table in [name for name in tables(target) if name not in _SKIPPED_TABLES]:
             done.rows += _TableCopy(target, table, backups, done).run(damaged, home.database)
         _repair_references(target)
         if lost:  # The number of issued IDs is unknown.
@@ -179,7 +184,7 @@ class _TableCopy:
     def run(self, damaged: apsw.Connection, path: Path) -> int:
         """Copy the readable rows, then fill the gaps from other sources. Return the number of copied rows."""
         table, before = self._table, 0
-        if not _has_rowid(self._target, table):
+        if not has_rowid(self._target, table):
             is_complete = self._copy_keyed(damaged)
             before = self._count()
             if not is_complete and table not in _NOT_RESTORED:
@@ -228,7 +233,7 @@ class _TableCopy:
         copied = list[int]()
         if self._table != "memory" or not self._gaps or not path.exists():
             return copied
-        for row in _memory_rows(self._target, path, _files(path)[1], whole=True):
+        for row in _memory_rows(self._target, path, database_files(path)[1], whole=True):
             key = cast("int", row["item"])
             if self._is_gap(key):
                 self._target.execute(self._insert(self._columns), tuple(row[name] for name in self._columns))
@@ -428,7 +433,7 @@ def _repair_references(target: apsw.Connection) -> None:
     changed = -1
     while changed != target.total_changes():
         changed = target.total_changes()
-        for table in _tables(target):
+        for table in tables(target):
             for parent, columns, keys in target.execute(_REFERENCES, (table,)).fetchall():
                 present = " AND ".join(f"{column} NOT NULL" for column in str(columns).split(", "))
                 lost = f"{present} AND ({columns}) NOT IN (SELECT {keys} FROM {parent})"
@@ -447,20 +452,22 @@ def _open(path: Path) -> apsw.Connection:
     return connection
 
 
-def _version(connection: apsw.Connection) -> int:
-    with suppress(apsw.Error):
-        return int(connection.execute("PRAGMA user_version").get)
+def _open_backup(path: Path, version: int, folder: Path) -> apsw.Connection:
+    """Open a backup for reading.
+
+    If the salvaged database gets the current schema, open a converted copy of a backup with an earlier schema. The copy
+    is written to `folder`.
+    """
+    if version >= FIRST_VERSION > _version(path) > 0:
+        with suppress(StoreError), closing(open_exclusively(path)) as old:
+            convert(old, path, folder / path.name)
+            return _open(folder / path.name)
+    return _open(path)
+
+
+def _version(path: Path) -> int:
+    """Return the version of the schema of a database, or 0 if it is missing or unreadable."""
+    if path.exists():
+        with suppress(apsw.Error), closing(_open(path)) as connection:
+            return int(connection.execute("PRAGMA user_version").get)
     return 0
-
-
-def _tables(target: apsw.Connection) -> list[str]:
-    rows = target.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid")
-    return [str(name) for (name,) in rows if name not in _SKIPPED_TABLES]
-
-
-def _has_rowid(target: apsw.Connection, table: str) -> bool:
-    return target.execute("SELECT wr FROM pragma_table_list(?)", (table,)).fetchall() != [(1,)]
-
-
-def _files(database: Path) -> list[Path]:
-    return [database.with_name(f"{database.name}{suffix}") for suffix in ("", "-wal", "-shm")]

@@ -123,7 +123,7 @@ class SessionList:
 
 def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
     """Return the SQL condition for a filter, and its values."""
-    edits = "SELECT i.session FROM edited d JOIN item i ON i.key = d.exchange WHERE instr(lower(d.path), ?)"
+    edits = "SELECT i.session FROM edited_file d JOIN item i ON i.key = d.exchange WHERE instr(lower(d.path), ?)"
     conditions: dict[str, Value] = {
         "s.kind = ?": None if filters.subagents else str(SessionKind.MAIN),
         "s.project = ?": filters.project or None,

@@ -490,14 +490,14 @@ _CONVERSATION: Final = f"""
 WITH main AS ({MAIN_SOURCE}), part AS (
     SELECT id FROM main UNION SELECT t.id FROM source t JOIN main ON t.id <> main.id
     WHERE t.session = ?1 AND NOT t.superseded
-        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = t.id AND r.elsewhere = main.id)
-        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = main.id AND r.elsewhere = t.id)
+        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = t.id AND r.repeated_in = main.id)
+        AND NOT EXISTS (SELECT 1 FROM repetition r WHERE r.source = main.id AND r.repeated_in = t.id)
 ), found AS (
     SELECT e.item, part.id AS part, i.at, coalesce(r.start_line, e.start_line) AS line,
         coalesce(r.end_line, e.end_line) AS end_line, e.ordinal
     FROM part JOIN item i ON i.session = ?1 JOIN exchange e ON e.item = i.key
-        LEFT JOIN repetition r ON (r.source, r.ordinal, r.elsewhere) = (e.source, e.ordinal, part.id)
-    WHERE e.source = part.id OR r.elsewhere = part.id
+        LEFT JOIN repetition r ON (r.source, r.ordinal, r.repeated_in) = (e.source, e.ordinal, part.id)
+    WHERE e.source = part.id OR r.repeated_in = part.id
 ), placed AS (
     SELECT *, min(latest) FROM (
         SELECT *, max(at) OVER (PARTITION BY part ORDER BY line, ordinal) AS latest FROM found

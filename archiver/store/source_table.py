@@ -80,7 +80,7 @@ _ORIGINS_FIRST: Final = """(
 MAIN_SOURCE: Final = """
 SELECT id FROM source WHERE session = ?1 AND (
     EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id) OR
-    EXISTS (SELECT 1 FROM repetition r WHERE r.elsewhere = source.id)
+    EXISTS (SELECT 1 FROM repetition r WHERE r.repeated_in = source.id)
 ) ORDER BY superseded, NOT EXISTS (SELECT 1 FROM exchange e WHERE e.source = source.id), lines DESC, id DESC LIMIT 1
 """
 """SQL query for the main source of session `?1`: of copies that repeat each other's lines, the most complete one.
@@ -205,7 +205,7 @@ class SourceTable:
         """Count the undamaged copies that are scheduled to be read again."""
         return self._db.number(
             """SELECT count(*) FROM source WHERE rules = ''
-               AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
+               AND id NOT IN (SELECT source FROM verification WHERE fault <> '')"""
         )
 
     def extracted(self, sources: Collection[int]) -> list[int]:
@@ -237,7 +237,7 @@ class SourceTable:
 
         A source that was deleted in the meantime is ignored.
         """
-        self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
+        self._db.run("INSERT OR REPLACE INTO verification SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
 
     def due_for_verification(self, at: Milliseconds, intact: Milliseconds, damaged: Milliseconds) -> list[int]:
         """Return the IDs of sources whose copies are due for verification, the least recently verified first.
@@ -246,7 +246,7 @@ class SourceTable:
         after `at`, by a wrong clock, does not count.
         """
         return self._db.numbers(
-            """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
+            """SELECT s.id FROM source s LEFT JOIN verification i ON i.source = s.id
                WHERE i.at IS NULL OR i.at > ?1 OR i.at < ?1 - iif(i.fault = '', ?2, ?3) ORDER BY i.at, s.id""",
             (at, intact, damaged),
         )
@@ -254,13 +254,13 @@ class SourceTable:
     def damaged(self) -> list[tuple[str, str]]:
         """Return the archive path and the damage of each copy that was damaged at its last verification."""
         rows = self._db.rows(
-            "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
+            "SELECT archived, fault FROM verification JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
         )
         return [(name, fault) for name, fault in rows]
 
     def verification_state(self) -> tuple[int, Milliseconds | None]:
         """Return the number of verified copies, and the time of the least recent verification."""
-        [(count, oldest)] = self._db.rows("SELECT count(*), min(at) FROM inspection")
+        [(count, oldest)] = self._db.rows("SELECT count(*), min(at) FROM verification")
         return count, oldest
 
     def save_checksums(self, source: int, sums: bytes = b"") -> None:
@@ -396,10 +396,10 @@ class RepetitionTable:
     def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
         """Record the lines of a source that repeat other sources. With `replace`, first delete its earlier records."""
         if replace:
-            self._db.run("DELETE FROM repetition WHERE elsewhere = ?", (source,))
+            self._db.run("DELETE FROM repetition WHERE repeated_in = ?", (source,))
         rows = json.dumps([tuple(each) for each in found])
         self._db.run(
-            """INSERT INTO repetition (source, ordinal, elsewhere, start_line, end_line)
+            """INSERT INTO repetition (source, ordinal, repeated_in, start_line, end_line)
                    SELECT e.source, e.ordinal, ?1, min(line.value ->> 2), max(line.value ->> 2)
                    FROM json_each(?2) AS line JOIN exchange e ON e.source = line.value ->> 0
                        AND line.value ->> 1 BETWEEN e.start_line AND e.end_line
@@ -415,14 +415,14 @@ class RepetitionTable:
         Call this after a change to the exchanges of the given sources.
         """
         self._db.run(
-            f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
+            f"UPDATE source SET rules = '' WHERE id IN (SELECT repeated_in FROM repetition WHERE source {AMONG})",
             (listed(sources),),
         )
 
     def repeating(self, sources: Collection[int]) -> set[int]:
         """Return the sources that repeat lines of the given sources."""
         return set(
-            self._db.numbers(f"SELECT DISTINCT elsewhere FROM repetition WHERE source {AMONG}", (listed(sources),))
+            self._db.numbers(f"SELECT DISTINCT repeated_in FROM repetition WHERE source {AMONG}", (listed(sources),))
         )
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
@@ -430,7 +430,7 @@ class RepetitionTable:
         rows = self._db.rows_among(
             f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
-                   JOIN source t ON t.id = r.elsewhere JOIN session s ON s.id = t.session
+                   JOIN source t ON t.id = r.repeated_in JOIN session s ON s.id = t.session
                WHERE e.item {AMONG} AND t.session <> i.session
                ORDER BY e.item, t.session""",
             keys,
@@ -446,9 +446,9 @@ class RepetitionTable:
         Each tuple contains the ID of the source of the file, its first line and its last line.
         """
         rows = self._db.rows_among(
-            f"""SELECT r.elsewhere, r.start_line, r.end_line FROM exchange e
+            f"""SELECT r.repeated_in, r.start_line, r.end_line FROM exchange e
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
-                   JOIN source c ON c.id = e.source JOIN source f ON f.id = r.elsewhere
+                   JOIN source c ON c.id = e.source JOIN source f ON f.id = r.repeated_in
                WHERE e.item {AMONG} AND c.device = {NO_DEVICE} AND f.device <> {NO_DEVICE} AND f.session = c.session""",
             keys,
         )
@@ -458,7 +458,7 @@ class RepetitionTable:
         """Return the session of which a source repeats the first lines, and the last of these lines, or None."""
         row = self._db.one(
             """SELECT t.session, max(r.end_line) FROM repetition r JOIN source t ON t.id = r.source
-               WHERE r.elsewhere = ?1 AND t.session <> (SELECT session FROM source WHERE id = ?1)
+               WHERE r.repeated_in = ?1 AND t.session <> (SELECT session FROM source WHERE id = ?1)
                    AND r.end_line < coalesce((SELECT min(start_line) FROM exchange WHERE source = ?1), r.end_line + 1)
                GROUP BY t.session ORDER BY 2 DESC LIMIT 1""",
             (source,),
@@ -475,9 +475,9 @@ class RepetitionTable:
                    SELECT e.source, e.ordinal FROM exchange e
                        WHERE e.source = ?1 AND e.start_line <= ?3 AND e.end_line >= ?2
                    UNION SELECT e.source, e.ordinal FROM repetition r JOIN exchange e USING (source, ordinal)
-                       WHERE r.elsewhere = ?1 AND r.start_line <= ?3 AND r.end_line >= ?2
+                       WHERE r.repeated_in = ?1 AND r.start_line <= ?3 AND r.end_line >= ?2
                ), place AS (
-                   SELECT source FROM here UNION SELECT r.elsewhere FROM here JOIN repetition r USING (source, ordinal)
+                   SELECT source FROM here UNION SELECT r.repeated_in FROM here JOIN repetition r USING (source, ordinal)
                )
                SELECT DISTINCT s.id, s.native_id FROM place JOIN source t ON t.id = place.source
                    JOIN session s ON s.id = t.session

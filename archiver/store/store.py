@@ -72,13 +72,14 @@ class Store(Closing):
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Self:
-        """Open an existing database, and migrate it to the current schema. With `read_only`, change no file.
+        """Open an existing database, and apply the changes of the schema that it lacks. With `read_only`, change no file.
 
         Raises:
             StoreMissing: The file does not exist or is empty.
             StoreCorrupt: The file is damaged.
             StoreFromFuture: A newer version of Palaver wrote the file.
-            StoreReadOnly: The schema is older, and this process cannot write the file.
+            StoreOutdated: An earlier version of Palaver wrote the file, and `palaver migrate` must convert it.
+            StoreReadOnly: The schema must be changed, and this process cannot write the file.
         """
         opened = Database.open_read_only(path, current=True, read_only=True) if read_only else Database.open(path)
         store = cls(opened)
@@ -132,7 +133,7 @@ class Store(Closing):
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of migrations applied to the database, and number of migrations that this version of Palaver has."""
+        """Version of the schema of this database, and the version that this version of Palaver uses."""
         return self._database.schema
 
     @property
@@ -171,16 +172,13 @@ class Store(Closing):
     def back_up(self) -> None:
         """Make today's backup unless it exists or another process is making it, and verify the earlier backups.
 
-        Add page checksums first if the database has none. Success or failure is recorded as the stages `backup` and
-        `verify-backups`.
+        Success or failure is recorded as the stages `backup` and `verify-backups`.
         """
         backups = Backups(self.home)
         if self.is_read_only or not backups.is_due:
             return
         try:
             with self.leases.hold(BACKUP):
-                if not self._database.has_checksums:
-                    self._database.run("VACUUM")
                 backups.make(self._database)
         except LeaseHeld:
             return

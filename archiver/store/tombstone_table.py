@@ -36,8 +36,8 @@ _Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name. Each row maps column names to values."""
 _BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"), ("token", "item"))
 """Tables with rows about an exchange or an observation, each with the column that contains the item's ID."""
-_BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
-_ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
+_BY_EXCHANGE: Final = (("exchange", "item"), ("edited_file", "exchange"), ("confirmation", "exchange"))
+_ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited_file")
 """Tables in the order of insertion: each table follows the tables that it references."""
 _ORDINAL_OFFSET: Final = 1 << 40
 """Number added to the keys of restored exchanges. The sums are temporary ordinals that no other exchange has.
@@ -64,7 +64,7 @@ class DeletedRowTable:
             rows |= {table: self._select(table, column, [key]) for table, column in _BY_EXCHANGE}
             rows["confirmation"] += self._select("confirmation", "observation", items)
             self._db.run(
-                "INSERT OR REPLACE INTO forgotten_item VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO deleted_exchange VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (key, deletion, *place, msgspec.msgpack.encode(rows)),
             )
 
@@ -75,7 +75,7 @@ class DeletedRowTable:
         reading removes the exchange.
         """
         found: list[_Rows] = []
-        kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))
+        kept = self._db.rows("SELECT source, start_line, rows FROM deleted_exchange WHERE deletion = ?", (deletion,))
         for source, line, packed in kept:
             rows: _Rows = msgspec.msgpack.decode(packed)
             taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
@@ -84,18 +84,18 @@ class DeletedRowTable:
             if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
                 found.append(rows)
         self._insert(found)
-        self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (deletion,))
+        self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (deletion,))
 
     def erase(self, source: int, is_erased: Callable[[int], bool]) -> None:
         """Remove the bundles of exchanges that contain erased lines of a source."""
-        rows = self._db.rows("SELECT exchange, start_line, end_line FROM forgotten_item WHERE source = ?", (source,))
+        rows = self._db.rows("SELECT exchange, start_line, end_line FROM deleted_exchange WHERE source = ?", (source,))
         for key, start, end in rows:
             if any(map(is_erased, range(start, end + 1))):
-                self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
+                self._db.run("DELETE FROM deleted_exchange WHERE exchange = ?", (key,))
 
     def texts(self) -> Iterator[bytes]:
         """Yield the stored rows of each deleted exchange as bytes. Text in them is encoded as UTF-8."""
-        for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
+        for (packed,) in self._db.rows("SELECT rows FROM deleted_exchange"):
             yield packed
 
     def _select(self, table: str, column: str, keys: Sequence[int]) -> list[dict[str, Any]]:
@@ -382,7 +382,7 @@ class TombstoneTable:
             KeyChanged: Another key made the placeholders, and there are no deletions.
         """
         if not self.has_deletions():
-            known = self._db.one("SELECT sign FROM key_check")
+            known = self._db.one("SELECT fingerprint FROM key_fingerprint")
             if known is not None and known[0] != fingerprint(key):
                 raise KeyChanged(self._home.key_file)
             return
@@ -392,10 +392,10 @@ class TombstoneTable:
 
     def accept_key(self, key: bytes) -> None:
         """Record `key` as the key that `check_key` expects."""
-        known = self._db.one("SELECT sign FROM key_check")
+        known = self._db.one("SELECT fingerprint FROM key_fingerprint")
         if known is None or known[0] != fingerprint(key):
-            self._db.run("DELETE FROM key_check")
-            self._db.run("INSERT INTO key_check VALUES (?)", (fingerprint(key),))
+            self._db.run("DELETE FROM key_fingerprint")
+            self._db.run("INSERT INTO key_fingerprint VALUES (?)", (fingerprint(key),))
 
     def _fingerprint(self) -> bytes:
         try:
@@ -405,16 +405,16 @@ class TombstoneTable:
             raise StoreError(reason, hint="Nothing was changed. Check its permissions, then try again.") from None
 
     def _seq(self) -> int:
-        return self._db.number("SELECT seq FROM register")
+        return self._db.number("SELECT seq FROM tombstone_file")
 
     def _save_seq(self, seq: int) -> None:
-        self._db.run("DELETE FROM register")
-        self._db.run("INSERT INTO register VALUES (?)", (seq,))
+        self._db.run("DELETE FROM tombstone_file")
+        self._db.run("INSERT INTO tombstone_file VALUES (?)", (seq,))
 
     def _deletions(self) -> list[Tombstones]:
         """Return every deletion with its tombstones, oldest first."""
         hashes: dict[int, list[int]] = {}
-        for number, line_hash in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
+        for number, line_hash in self._db.rows("SELECT deletion, hash FROM tombstone ORDER BY deletion, hash"):
             hashes.setdefault(number, []).append(line_hash)
         return [
             Tombstones(each.id, each.at, each.state, tuple(hashes.get(each.id, ()))) for each in reversed(self.all())
@@ -435,12 +435,12 @@ class TombstoneTable:
                 state = max(state, same.state, key=list(DeletionState).index)
                 self.set_state(number, state)
             else:
-                sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
+                sql = "INSERT INTO deletion (id, at, state) VALUES (?, ?, ?)"
                 number = self._db.run(sql, (None if same else each.number, each.at, state))
             self._insert_hashes(number, each.hashes)
             if state is DeletionState.ERASING:
                 self.schedule_erasure(number, dict.fromkeys(copies, False))
-                self._db.run("DELETE FROM forgotten_item")  # Any of these rows may contain erased content.
+                self._db.run("DELETE FROM deleted_exchange")  # Any of these rows may contain erased content.
         if copies and content.deletions:
             # Lines may have been erased from the copies after these checksums were stored.
             self._db.run("UPDATE source SET rules = '', sums = x''")
@@ -452,7 +452,7 @@ class TombstoneTable:
         """Insert a deletion with its tombstones, and return its ID."""
         self._changed = True
         number = self._db.run(
-            "INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)",
+            "INSERT INTO deletion (at, state, summary) VALUES (?, ?, ?)",
             (at, state, msgspec.json.encode(summary).decode()),
         )
         self._insert_hashes(number, hashes)
@@ -465,43 +465,43 @@ class TombstoneTable:
         """Add tombstones for copies of deleted content. Each pair has the tombstone of the content and the new one."""
         self._changed = True
         self._db.run_many(
-            "INSERT OR IGNORE INTO tombstone SELECT ?2, forgetting FROM tombstone WHERE mark = ?1", list(hashes)
+            "INSERT OR IGNORE INTO tombstone SELECT ?2, deletion FROM tombstone WHERE hash = ?1", list(hashes)
         )
 
     def set_state(self, number: int, state: DeletionState) -> None:
         """Change the state of a deletion. When undo is no longer possible, delete the content kept for undo."""
         self._changed = True
-        self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
+        self._db.run("UPDATE deletion SET state = ? WHERE id = ?", (state, number))
         if state is not DeletionState.KEPT:
-            self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (number,))
-            shown = "json_remove(told, '$.projects', '$.first', '$.last')"
-            self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
+            self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (number,))
+            shown = "json_remove(summary, '$.projects', '$.first', '$.last')"
+            self._db.run(f"UPDATE deletion SET summary = {shown} WHERE id = ?", (number,))
 
     def undo(self, number: int) -> None:
         """Remove a deletion and its tombstones."""
         self._changed = True
-        self._db.run("DELETE FROM tombstone WHERE forgetting = ?", (number,))
-        self._db.run("DELETE FROM forgetting WHERE id = ?", (number,))
-        self._db.run("DELETE FROM emptied")
+        self._db.run("DELETE FROM tombstone WHERE deletion = ?", (number,))
+        self._db.run("DELETE FROM deletion WHERE id = ?", (number,))
+        self._db.run("DELETE FROM erased_file")
 
     def has_deletions(self, *, erased: bool = False) -> bool:
         """Return whether any deletion exists. With `erased`, count only erasures."""
         wanted = "WHERE state <> 'kept'" if erased else ""
-        return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM forgetting {wanted})"))
+        return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM deletion {wanted})"))
 
     def matching(self, hashes: Collection[int], *, erased: bool = False) -> set[int]:
         """Return the given keyed hashes that are tombstones.
 
         With `erased`, include only tombstones of erased content.
         """
-        wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
-        return set(self._db.numbers(f"SELECT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(hashes),)))
+        wanted = "AND deletion IN (SELECT id FROM deletion WHERE state <> 'kept')" if erased else ""
+        return set(self._db.numbers(f"SELECT hash FROM tombstone WHERE hash {AMONG} {wanted}", (listed(hashes),)))
 
     def all(self) -> list[Deletion]:
         """Return every deletion, newest first."""
         rows = self._db.rows(
-            """SELECT id, at, state, (SELECT count(*) FROM tombstone WHERE forgetting = id), told
-               FROM forgetting ORDER BY id DESC"""
+            """SELECT id, at, state, (SELECT count(*) FROM tombstone WHERE deletion = id), summary
+               FROM deletion ORDER BY id DESC"""
         )
         return [
             Deletion(number, at, DeletionState(state), count, msgspec.json.decode(summary, type=DeletionSummary))
@@ -515,11 +515,11 @@ class TombstoneTable:
     def fully_erased(self) -> list[int]:
         """Return the IDs of deletions that could be undone, but whose content other deletions erased completely."""
         return self._db.numbers(
-            """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
-                   SELECT 1 FROM tombstone WHERE forgetting = f.id
+            """SELECT f.id FROM deletion f WHERE f.state = 'kept' AND EXISTS (
+                   SELECT 1 FROM tombstone WHERE deletion = f.id
                ) AND NOT EXISTS (
-                   SELECT 1 FROM tombstone t WHERE t.forgetting = f.id AND t.mark NOT IN (
-                       SELECT mark FROM tombstone JOIN forgetting g ON g.id = forgetting WHERE g.state <> 'kept'
+                   SELECT 1 FROM tombstone t WHERE t.deletion = f.id AND t.hash NOT IN (
+                       SELECT hash FROM tombstone JOIN deletion g ON g.id = deletion WHERE g.state <> 'kept'
                    )
                )"""
         )
@@ -532,29 +532,29 @@ class TombstoneTable:
         `copies` maps each copy to True if the whole copy must be deleted, or to False if only lines must be erased.
         """
         self._db.run_many(
-            "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
+            "INSERT OR REPLACE INTO scheduled_erasure (archived, deletion, whole) VALUES (?, ?, ?)",
             [(archived, deletion, whole) for archived, whole in copies.items()],
         )
 
     def scheduled_erasures(self) -> dict[str, bool]:
         """Map each copy with a scheduled erasure to True if the whole copy must be deleted."""
-        return {name: bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
+        return {name: bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM scheduled_erasure")}
 
     def unfinished(self) -> set[int]:
         """Return the IDs of deletions with lines that must still be erased from a copy."""
-        return set(self._db.numbers("SELECT forgetting FROM erasure"))
+        return set(self._db.numbers("SELECT deletion FROM scheduled_erasure"))
 
     def complete_erasure(self, archived: str) -> None:
         """Record that the erased lines were removed from a copy."""
-        self._db.run("DELETE FROM erasure WHERE archived = ?", (archived,))
+        self._db.run("DELETE FROM scheduled_erasure WHERE archived = ?", (archived,))
 
     def record_erased_file(self, path_hash: int, mtime: int, size: int) -> None:
         """Record that a file contains only erased content. The record is valid until the file changes."""
-        self._db.run("INSERT OR REPLACE INTO emptied VALUES (?, ?, ?)", (path_hash, mtime, size))
+        self._db.run("INSERT OR REPLACE INTO erased_file VALUES (?, ?, ?)", (path_hash, mtime, size))
 
     def is_erased_file(self, path_hash: int, mtime: int, size: int) -> bool:
         """Return whether a file was recorded as containing only erased content and has not changed since."""
-        sql = "SELECT 1 FROM emptied WHERE (mark, mtime, size) = (?, ?, ?)"
+        sql = "SELECT 1 FROM erased_file WHERE (path_hash, mtime, size) = (?, ?, ?)"
         return self._db.one(sql, (path_hash, mtime, size)) is not None
 
     def erase_rows(self, sources: Collection[int], sessions: Collection[int] = ()) -> None:

@@ -26,9 +26,10 @@ from ...archiver.reading.source_reader import IngestFilters
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
 from ...archiver.store.backups import LOSS_HINT, Backups
+from ...archiver.store.migration import is_outdated
 from ...archiver.store.salvage import memories_in_logs, salvage
 from ...archiver.store.tombstone_table import KeyChanged, KeyLost
-from ...core.errors import LeaseHeld, SourceUnreadable, StoreCorrupt, StoreError, StoreMissing
+from ...core.errors import LeaseHeld, SourceUnreadable, StoreCorrupt, StoreError, StoreMissing, StoreOutdated
 from ...core.home import Home
 from ...core.memory import MemoryState
 from ...core.reports import ConsistencyReport, HealthProblem, IngestReport, RebuildReport, many
@@ -71,7 +72,8 @@ def check_consistency(
         StoreMissing: No archive exists.
         StoreBusy: Another process keeps the database locked.
         LeaseHeld: Another process is ingesting.
-        StoreReadOnly: A repair is needed, or the database has an older schema, and the home cannot be written.
+        StoreOutdated: The database is intact, but an earlier version of Palaver made it.
+        StoreReadOnly: A repair is needed, and the home cannot be written.
         ConfigInvalid: A pattern in `exclude` is invalid.
     """
     exclusion = Exclusion(exclude)
@@ -97,7 +99,9 @@ def check_consistency(
     if damage:
         try:
             result.problems.extend(_salvaged(home, damage[0]))
-        except StoreCorrupt as problem:
+            if is_outdated(home.database):
+                raise StoreOutdated(home.database)
+        except (StoreCorrupt, StoreOutdated) as problem:
             result.problems.append(HealthProblem("database", str(problem), problem.hint))
             return result
     with _opened(home, repair=repair) as store:

@@ -29,6 +29,7 @@ from ...archiver.reading.parsing import Exclusion
 from ...archiver.redaction import VERSION as SECRETS
 from ...archiver.store import ARCHIVER, Store, is_wal_safe, sqlite_version
 from ...archiver.store.backups import LOSS_HINT, Backups, day_of
+from ...archiver.store.database import FIRST_VERSION
 from ...archiver.store.tombstone_table import KeyLost
 from ...archiver.watch.file_events import is_network_mount
 from ...core.config import Config
@@ -40,6 +41,7 @@ from ...core.errors import (
     PalaverError,
     StoreCorrupt,
     StoreMissing,
+    StoreOutdated,
     how_to_make_writable,
 )
 from ...core.home import Home, install_command, upgrade_hint
@@ -139,8 +141,11 @@ def database(context: HealthContext) -> Findings:
                 yield HealthProblem("database", problem, upgrade_hint())
             elif not store.integrity.is_readable():
                 yield HealthProblem("database", f"{path} is damaged", RECOVER_DATABASE)
+            elif seen < FIRST_VERSION:
+                outdated = StoreOutdated(path)
+                yield HealthProblem("database", str(outdated), outdated.hint)
             elif seen < known:
-                yield "database", f"schema {seen} of {known} (the next `palaver archive` migrates it)"
+                yield "database", f"schema {seen} of {known} (the next `palaver archive` changes it)"
             else:
                 yield "database", f"{size(path.stat().st_size)}, schema {seen}"
                 backups = Backups(context.home).all()

@@ -419,7 +419,7 @@ class Hits:
             path=location.path,
             start_line=start,
             end_line=end,
-            tokens=min(learned.price, DETAIL_TOKENS) if learned else observation.tokens,
+            tokens=min(learned.tokens, DETAIL_TOKENS) if learned else observation.tokens,
             facts=observation.facts,
             snippet=one_line(observation.narrative, LENGTH),
         )

@@ -56,7 +56,7 @@ def test_stored_names_are_renewed_once(home: Home, tmp_path: Path) -> None:
     Store.create(home.database).close()
     with closing(Database.open(home.database)) as database, database.transaction():
         database.run("INSERT INTO problem VALUES (?, 'old', 1)", (os.fsencode(file),))
-        database.run("DELETE FROM checked_names")
+        database.run("DELETE FROM redacted_names")
     assert at_rest(home)
 
     with Store.open(home.database) as store:

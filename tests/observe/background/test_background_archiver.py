@@ -192,7 +192,7 @@ def test_expired_deletions_are_erased(projects: Path, place: Home) -> None:
         wanted = DeletionRequest(targets=(gone.stem,))
         assert deleter.delete(wanted, deleter.preview(wanted).token).number
     with Store.open(place.database) as store:
-        store._database.run("UPDATE forgetting SET at = at - ?", (UNDO_PERIOD + 86_400_000,))
+        store._database.run("UPDATE deletion SET at = at - ?", (UNDO_PERIOD + 86_400_000,))
 
     with watching():
         until(lambda: not any(b"fleeting" in path.read_bytes() for path in place.archive.rglob("*.jsonl")))

@@ -103,7 +103,7 @@ def test_expiry_waits_for_a_damaged_copy(history: History) -> None:
     assert number
     copy = damage(history)
     with Store.open(history.home.database) as store:
-        store._database.run("UPDATE forgetting SET at = at - ?", (UNDO_PERIOD + 86_400_000,))
+        store._database.run("UPDATE deletion SET at = at - ?", (UNDO_PERIOD + 86_400_000,))
     history.write(talk("new", session=FORK), FORK, at=5)
 
     problems = archive(history).ingested.problems

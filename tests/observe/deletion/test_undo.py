@@ -17,7 +17,7 @@ from .test_deleter import GONE, KEPT, canary_home, deleted, root
 
 __all__ = ["canary_home", "root"]  # fixtures
 
-TABLES = ("item", "exchange", "observation", "summary", "vector", "token", "edited", "confirmation")
+TABLES = ("item", "exchange", "observation", "summary", "vector", "token", "edited_file", "confirmation")
 
 
 def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:

@@ -125,8 +125,8 @@ ROWS = {
     "an item that the index does not know of": "DELETE FROM item WHERE kind = 'observation'",
     "numbers that the index does not know": "UPDATE vector SET data = (SELECT data FROM vector WHERE item = 2) "
     "WHERE item = 1 AND part = 0",
-    "a token that is cut short": "UPDATE token SET signs = x'00' WHERE item = 1 AND part = 0",
-    "tokens that the index does not know": "UPDATE token SET signs = zeroblob(length(signs)) WHERE item = 1",
+    "a token that is cut short": "UPDATE token SET bits = x'00' WHERE item = 1 AND part = 0",
+    "tokens that the index does not know": "UPDATE token SET bits = zeroblob(length(bits)) WHERE item = 1",
 }
 
 

@@ -1,4 +1,0 @@
-CREATE TABLE container (
-    path BLOB PRIMARY KEY,
-    state INTEGER NOT NULL
-) WITHOUT ROWID;
