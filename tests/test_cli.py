@@ -33,7 +33,7 @@ from . import demo
 from .archiver.formats.claude_code.claude_lines import jsonl, user
 from .cases import for_each
 from .commands import EVERY, LEAVES, PLAIN, unmarked
-from .upgrade import outdate
+from .old_version import outdate
 
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
 SWAPPED = "Invalid date range: 2026-03-02 is later than 2026-03-01\nSwap the two dates."

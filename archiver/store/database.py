@@ -1,7 +1,7 @@
 """Connection to SQLite: settings, transactions, schema, errors, and encryption of secrets in paths.
 
-`schema/schema.sql` is version 100 of the schema. Each numbered file after it, such as `0101_name.sql`, changes the schema
-to its number, and is never edited after a release. `PRAGMA user_version` is the version of a database. Opening a
+`schema/schema.sql` is version 100 of the schema. Each numbered file after it, such as `0101_name.sql`, changes the
+schema to its number, and is never edited after a release. `PRAGMA user_version` is the version of a database. Opening a
 database applies the files that it lacks. Versions before 100 are converted by `migration.py`.
 
 Settings include page checksums and the supported versions. SQLite's errors are translated to Palaver's errors.
@@ -326,6 +326,7 @@ class Database:
             return cls._open_to_read(path, cls.open, current=True)
         _check_last_page(path)
         with translated_errors(path):
+            inode = path.stat().st_ino if path.exists() else None
             connection = connect(str(path), flags)
             try:
                 connection.set_busy_timeout(BUSY_MS)
@@ -335,6 +336,11 @@ class Database:
                     # Set permissions before SQLite creates the files beside it, which inherit them.
                     path.chmod(path.stat().st_mode & 0o600)
                 database = cls(connection, path, unwritable, cls.open)
+                database._version()  # Wait until `palaver migrate` has finished.
+                if inode not in {None, path.stat().st_ino}:
+                    # The file was replaced. SQLite would combine it with the log of the new file.
+                    connection.close()
+                    return cls._open(path, flags)
                 database._prepare()
             except BaseException:
                 connection.close()

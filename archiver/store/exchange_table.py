@@ -55,7 +55,9 @@ class EditTable:
     def replace(self, exchange: int, paths: Sequence[str]) -> None:
         """Replace the stored list of files that an exchange changed."""
         self._db.run("DELETE FROM edited_file WHERE exchange = ?", (exchange,))
-        self._db.run_many("INSERT INTO edited_file (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
+        self._db.run_many(
+            "INSERT INTO edited_file (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths]
+        )
 
     def of_names(self, names: Sequence[str], limit: int, sessions: Sequence[int] | None = None) -> list[Edit]:
         """Return edits of files with one of these file names, in any folder, newest first.

@@ -2,8 +2,8 @@
 
 No other process can open the old database meanwhile. The steps of the old schema that it lacks are applied in a
 transaction that is rolled back, so the file stays unchanged. All rows are copied to a new database beside it, and the
-new database is read again and compared with them: the number and the SHA-256 of the rows of each table. Then it replaces
-the old database, which is kept in the backups until the user deletes it.
+new database is read again and compared with them: the number and the SHA-256 of the rows of each table. Then it
+replaces the old database, which is kept in the backups until the user deletes it.
 
 A killed process leaves the old database in use. The next call starts again.
 """

@@ -193,11 +193,17 @@ class _TableCopy:
             self._copy_rows(damaged, [_ALL_ROWS])
             self._done.unverified += self._copy_memory_pages(path)
             before, has_gaps = self._count(), bool(self._gaps)
+            unreadable = list[tuple[Path, list[_Gap]]]()
             for backup in self._backups if has_gaps else ():
                 self._copy_rows(backup.connection, self._gaps)
-            for backup in self._backups if has_gaps else ():
-                self._done.unverified += self._copy_memory_pages(backup.path)
+                unreadable.append((backup.path, self._gaps))
+            for (
+                backup_path,
+                self._gaps,
+            ) in unreadable:  # An older backup may lack the rows of a newer one.
+                self._done.unverified += self._copy_memory_pages(backup_path)
             if table == "memory" and has_gaps:
+                self._gaps = unreadable[0][1] if unreadable else self._gaps
                 self._note_lost(damaged)
         total = self._count()
         if total > before:

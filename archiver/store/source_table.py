@@ -237,7 +237,9 @@ class SourceTable:
 
         A source that was deleted in the meantime is ignored.
         """
-        self._db.run("INSERT OR REPLACE INTO verification SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
+        self._db.run(
+            "INSERT OR REPLACE INTO verification SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source)
+        )
 
     def due_for_verification(self, at: Milliseconds, intact: Milliseconds, damaged: Milliseconds) -> list[int]:
         """Return the IDs of sources whose copies are due for verification, the least recently verified first.
@@ -477,7 +479,8 @@ class RepetitionTable:
                    UNION SELECT e.source, e.ordinal FROM repetition r JOIN exchange e USING (source, ordinal)
                        WHERE r.repeated_in = ?1 AND r.start_line <= ?3 AND r.end_line >= ?2
                ), place AS (
-                   SELECT source FROM here UNION SELECT r.repeated_in FROM here JOIN repetition r USING (source, ordinal)
+                   SELECT source FROM here
+                   UNION SELECT r.repeated_in FROM here JOIN repetition r USING (source, ordinal)
                )
                SELECT DISTINCT s.id, s.native_id FROM place JOIN source t ON t.id = place.source
                    JOIN session s ON s.id = t.session

@@ -72,7 +72,7 @@ class Store(Closing):
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Self:
-        """Open an existing database, and apply the changes of the schema that it lacks. With `read_only`, change no file.
+        """Open an existing database, and apply missing changes of the schema. With `read_only`, change no file.
 
         Raises:
             StoreMissing: The file does not exist or is empty.

@@ -99,10 +99,12 @@ def check_consistency(
     if damage:
         try:
             result.problems.extend(_salvaged(home, damage[0]))
-            if is_outdated(home.database):
-                raise StoreOutdated(home.database)
-        except (StoreCorrupt, StoreOutdated) as problem:
+        except StoreCorrupt as problem:
             result.problems.append(HealthProblem("database", str(problem), problem.hint))
+            return result
+        if is_outdated(home.database):
+            outdated = StoreOutdated(home.database)
+            result.problems.append(HealthProblem("database", str(outdated), outdated.hint))
             return result
     with _opened(home, repair=repair) as store:
         check = _ConsistencyCheck(home, store, exclusion, model or DEFAULT_MODEL, result, report, repair=repair)

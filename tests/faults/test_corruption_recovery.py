@@ -11,6 +11,7 @@ import pytest
 from palaver.archiver.ingest.transcripts import Transcript
 from palaver.archiver.store import Store
 from palaver.archiver.store.backups import Backups, day_of
+from palaver.archiver.store.migration import migrate
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.core.memory import Memory
@@ -19,6 +20,7 @@ from palaver.core.runtime import silent
 from palaver.observe.upkeep.consistency import check_consistency
 from palaver.observe.upkeep.health_check import HealthContext, diagnose
 
+from ..old_version import downgrade
 from .test_corruption_database import PAGE, cut, flip, pages, zero
 
 TRIALS = 40
@@ -113,6 +115,58 @@ def test_damage_of_a_recovery_file_is_noticed_and_costs_no_memory(home: Home, se
     check_consistency(home, repair=True)
     assert held - memories(home) == set()
     assert check_consistency(home).ok
+
+
+def test_a_page_that_is_damaged_in_the_newest_backup_too_loses_one_memory_at_most(home: Home) -> None:
+    """The other memories of the page are restored, although no older backup has them."""
+    [newest, _] = Backups(home).all()
+    contents, page = memories(home), pages(home, "memory")[7]
+    zero(home.database, (page - 1) * PAGE)
+    flip(newest, (page - 1) * PAGE + 3_000, 2)
+
+    check_consistency(home, repair=True)
+    assert len(contents - memories(home)) <= 1
+
+
+def test_a_damaged_database_of_an_earlier_version_is_repaired_before_its_conversion(home: Home) -> None:
+    """Memories that the database cannot read come from the backups, which have the old schema too."""
+    contents = memories(home)
+    for path in (home.database, *Backups(home).all()):
+        downgrade(path)
+    damage_memories(home, random.Random(1))
+    report = check_consistency(home, repair=True)
+
+    assert "Run `palaver migrate` to convert it" in report.problems[-1].remedy
+    assert migrate(home).converted
+    assert contents - memories(home) <= {"Stored after the backups."}
+    check_consistency(home, repair=True)
+    assert check_consistency(home).ok
+
+
+def test_backups_of_an_earlier_version_repair_a_converted_database(home: Home) -> None:
+    """Rows of a damaged page come from a converted copy of the backup, which stays as it is."""
+    contents, [newest, oldest] = memories(home), Backups(home).all()
+    for path in (newest, oldest):
+        downgrade(path)
+    before = newest.read_bytes()
+    damage_memories(home, random.Random(2))
+    check_consistency(home, repair=True)
+
+    assert contents - memories(home) <= {"Stored after the backups."}
+    assert newest.with_name(f"damaged-{newest.name}").read_bytes() == before  # its SHA-256 is that of the new schema
+
+
+def test_a_lost_database_is_restored_from_a_backup_of_an_earlier_version(home: Home) -> None:
+    """The restored database has the old schema, and the report names the command that converts it."""
+    contents = memories(home)
+    for path in Backups(home).all():
+        downgrade(path)
+    home.database.unlink()
+    report = check_consistency(home, repair=True)
+
+    assert "Run `palaver migrate` to convert it" in report.problems[-1].remedy
+    migrate(home)
+    assert memories(home) == contents - {"Stored after the backups."}
 
 
 def test_rows_that_are_unreadable_in_one_backup_come_from_an_older_one(home: Home) -> None:

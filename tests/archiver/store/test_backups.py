@@ -1,15 +1,13 @@
 """Only one process at a time makes a backup, and the next backup removes files of a killed process."""
 
 import shutil
-from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
 
+# pyright: reportPrivateUsage=false
 from palaver.archiver.store import Store, backups, lease_table
 from palaver.archiver.store.backups import KEPT, Backups, day_of
-from palaver.archiver.store.database import MIGRATIONS, Database
 from palaver.archiver.store.lease_table import BACKUP
 from palaver.core.conversation import show_day
 from palaver.core.home import Home
@@ -37,25 +35,13 @@ def test_a_backup_in_another_process_is_not_repeated(path: Path) -> None:
         assert [stage.name for stage in store.stages.all()] == []
 
 
-def has_checksums(path: Path) -> bool:
-    with closing(Database.open_read_only(path)) as looked:
-        return looked.has_checksums
-
-
-def test_only_a_database_without_page_checksums_is_rewritten(path: Path) -> None:
-    """The first backup after an upgrade adds page checksums. A new database has them from its first page on."""
-    plain = apsw.Connection(str(path), vfs="unix")
-    for step in MIGRATIONS:
-        plain.execute(step)
-    plain.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
-    plain.close()
-    assert not has_checksums(path)
-    with Store.open(path) as store:
+def test_a_new_database_has_page_checksums(path: Path) -> None:
+    """It has them from its first page on, and so has its backup."""
+    with Store.create(path) as store:
         store.back_up()
-    assert has_checksums(path)
-
-    Store.create(path.with_name("new.db")).close()
-    assert has_checksums(path.with_name("new.db"))
+    for file in (path, *Backups(store.home).all()):
+        with Store.open_read_only(file) as opened:
+            assert opened._database.one("PRAGMA checksum_verification") == ("1",)
 
 
 DAY = 24 * 3600 * 1000

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from palaver.archiver.store import Edit
-from palaver.archiver.store.database import MIGRATIONS, Database
-from palaver.archiver.store.exchange_table import EditTable
 
 from ..formats.claude_code.claude_lines import assistant, result, tool, user
 from ..history import ORIGINAL, History
@@ -68,16 +66,3 @@ def test_a_deleted_exchange_has_no_edits(history: History) -> None:
         history.store.exchanges.delete([first.exchange])
 
     assert len(history.store.edits.newest(None)) == 3
-
-
-def test_a_migration_adds_earlier_edits(history: History) -> None:
-    """Migrating the schema adds the edits of all stored exchanges."""
-    before = history.store.edits.newest(None)
-    step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE edited" in sql)
-    database = Database.open(history.home.database)
-    database.run("DROP TABLE edited")
-    with database.transaction():
-        database.run(MIGRATIONS[step].partition(";")[0])
-        database.run(MIGRATIONS[step].partition(";")[2])
-
-    assert EditTable(database).newest(None) == before

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Store, database
-from palaver.archiver.store.database import MIGRATIONS
+from palaver.archiver.store import Store
 from palaver.core.conversation import Origin, Session
 from palaver.core.memory import Memory
 
@@ -107,55 +106,9 @@ def test_both_unicode_forms_of_a_folder_are_one_project(store: Store) -> None:
     assert {store.projects.claim(each) for each in forms} == {"project:Größe"}
 
 
-def test_an_upgrade_moves_preferences_to_the_project_that_shows_them(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A number that is reserved for no project is removed from approved preferences, and from nothing else."""
-    step = next(number for number, sql in enumerate(MIGRATIONS) if "under a number" in sql)
-    kept = [
-        ("project:shop-2", "shop", "user"),
-        ("project:cli-7", "cli", "conversation"),
-        ("project:v-2x", "v", "conversation"),
-    ]
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])
-        with Store.create(path) as before, before.transaction():
-            before._database.run("INSERT INTO project VALUES ('/a/cli', 'project:cli-7', 'project:cli')")
-            moved = before.memories.insert(
-                Memory("a", namespace="project:cli-2", project="cli", source="conversation"), 1
-            )
-            keys = [
-                before.memories.insert(Memory(str(number), namespace=space, project=name, source=source), 1)
-                for number, (space, name, source) in enumerate(kept)
-            ]
-    with Store.open(path) as after:
-        stored = after.memories.load([moved, *keys])
-        assert stored[moved].memory.namespace == "project:cli"
-        assert [stored[key].memory.namespace for key in keys] == [space for space, _, _ in kept]
-
-
 def test_a_folder_without_a_name_has_no_project(store: Store) -> None:
     """Memories from a folder without a name are global."""
     assert store.projects.claim(Path("/")) == "global"
-
-
-def test_earlier_memories_from_files_are_external_until_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade treats files as external. Memories of agents keep their origin, and the change is logged."""
-    step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE allowed_folder" in sql)
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])
-        with Store.create(path) as before, before.transaction():
-            file = before.memories.insert(Memory("x", path="/a/.mnemonics/issue/x.md", origin=Origin.DOCUMENT), 1)
-            stored = before.memories.insert(Memory("y", path="/a/.mnemonics/issue/y.md"), 1)
-            last = before.changes.last()
-    with Store.open(path) as after:
-        assert after.changes.last() > last
-        assert after.memories.load([file])[file].memory.origin is Origin.EXTERNAL
-        with after.transaction():
-            after.mnemonics.allow("/a/.mnemonics")
-        origins = [held.memory.origin for held in after.memories.load([file, stored]).values()]
-
-    assert sorted(origins) == [Origin.ASSISTANT, Origin.DOCUMENT]
 
 
 def test_sessions_are_assigned_to_one_project(store: Store, ours: Path, theirs: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import load
 
 from ...archiver.history import FORK, History, talk
-from ...upgrade import outdate
+from ...old_version import outdate
 
 
 def test_changes_during_verification_cause_another_worker(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
 from ... import demo
-from ...upgrade import outdate
+from ...old_version import outdate
 
 QUERIES = ("checkout", "tests fail", "sqlite", "kettle")
 

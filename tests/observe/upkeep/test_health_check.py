@@ -28,7 +28,7 @@ from palaver.observe.upkeep.archive_status import OUTDATED
 from palaver.observe.upkeep.health_check import HealthContext, diagnose
 
 from ... import demo
-from ...upgrade import outdate
+from ...old_version import outdate
 
 
 @pytest.fixture(scope="module")
@@ -293,15 +293,16 @@ def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -
     assert [each.part for each in check(home).problems] == ["versions", "folder", "folder"]
 
 
-def test_an_older_schema_is_not_migrated(home: Home) -> None:
-    """A health check does not migrate the database of an earlier version."""
+def test_an_older_schema_is_not_converted(home: Home) -> None:
+    """A health check names the command that converts the database of an earlier version, and changes nothing."""
     execute(home, "PRAGMA user_version = 1")
     before = contents(home)
 
     found = check(home)
 
-    assert "schema 1 of" in found.facts["database"]
-    assert found.healthy
+    assert [(each.part, each.remedy.partition(" to ")[0]) for each in found.problems] == [
+        ("database", "Run `palaver migrate`")
+    ]
     assert contents(home) == before
 
 

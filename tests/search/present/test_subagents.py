@@ -2,6 +2,7 @@
 
 # pyright: reportPrivateUsage=false
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
-from palaver.archiver.store import database as schema
-from palaver.archiver.store.database import MIGRATIONS
+from palaver.archiver.store.migration import old_steps
 from palaver.cli import main
 from palaver.core.results import StartedSubagent
 from palaver.search.archive_search import ArchiveSearch
@@ -155,20 +155,19 @@ def test_a_fork_shows_the_subagent_of_its_origin(history: History) -> None:
         assert "Seven." in read.call(ConversationContext(layers, Renderer()), {"path": subagent.session_id}).text
 
 
-def test_existing_homes_are_read_again_for_the_calls(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The migration schedules the transcripts of parents and sub-agents. IDs are kept, deleted lines stay deleted."""
+def test_existing_homes_are_read_again_for_the_calls(history: History) -> None:
+    """A conversion schedules the transcripts of parents and sub-agents. IDs are kept, deleted lines stay deleted."""
     history.write([*parent(in_records=True, named_by_result=False), *talk("two", "three")])
     history.write(talk("apart", session=FORK), FORK)
     history.ingest()
     [gone] = [each.key for each in history.stored() if each.exchange.prompt == "two?"]
     forget(history, f"ex-{gone}")
     before = history.stored()
-    [place] = [place for place, step in enumerate(MIGRATIONS) if "CREATE TABLE subagent_call" in step]
     database = history.store._database
-    database.run("DROP TABLE subagent_call")
-    database.run(f"PRAGMA user_version = {place}")
+    database.run("DELETE FROM subagent_call")
+    [scheduling] = re.findall(r"^UPDATE source SET rules.*?;", old_steps()[-1], re.DOTALL | re.MULTILINE)
+    database.run(scheduling)
     history.store.close()
-    monkeypatch.setattr(schema, "MIGRATIONS", MIGRATIONS[: place + 1])
 
     with History(history.folder.parent) as upgraded:
         assert started(upgraded) == {}
