@@ -6,13 +6,16 @@ DEV    := $(VENV)-dev
 MODELS := $(VENV)-models
 LOCAL  := $(VENV)-local-model
 
-.PHONY: start test check bench models local-model dist conformance
+.PHONY: start test kill check bench models local-model dist conformance
 
 start: $(VENV)/installed  ## install, then archive and index your agents' conversations
 	$(VENV)/bin/palaver up
 
 test: $(DEV)/installed  ## run the tests, one process a core
 	$(DEV)/bin/pytest -n auto --dist worksteal
+
+kill: $(DEV)/installed  ## kill the conversion of an old database at 100 steps
+	MIGRATION_KILLS=100 $(DEV)/bin/pytest tests/archiver/store/test_migration.py -k killed --timeout 3600
 
 check: $(DEV)/installed  ## lint, format and types
 	$(DEV)/bin/ruff check

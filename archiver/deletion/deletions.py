@@ -195,11 +195,11 @@ class Planner:
     def _forks(self, selector: Selector, touched: AbstractSet[int]) -> list[Source]:
         """Return the sources that repeat content of these sources, or repeated it before it was deleted."""
         store, sources = self._store, selector.sources
-        sessions = store.sessions.several({sources[each].session or 0 for each in touched}).values()
+        sessions = store.sessions.several({sources[number].session or 0 for number in touched}).values()
         later = [number for session in sessions for number in store.sessions.descendants(session)]
         partly = {number for number, source in sources.items() if DELETED in source.coverage}
-        found = store.repetitions.repeating(touched).union(store.sources.of_sessions(later), partly)
-        return [sources[number] for number in sorted(found & sources.keys())]
+        repeating = store.repetitions.repeating(touched).union(store.sources.of_sessions(later), partly)
+        return [sources[number] for number in sorted(repeating & sources.keys())]
 
     def _hashes_of_lines(self, source: Source, lines: AbstractSet[int]) -> set[int]:
         records = self._copies.records(source).items()
@@ -286,7 +286,7 @@ class Deletions:
         planner = Planner(self._store, self._raw, self._key)
         return planner.plan(selector, selector.select(), erase=request.erase, progress=progress)
 
-    def token(self, plan: DeletionPlan, *rest: object) -> str:
+    def token(self, plan: DeletionPlan, *context: object) -> str:
         """Return a token that identifies exactly this plan.
 
         `rest` contains other values that the token depends on, such as the files that the deletion changes.
@@ -297,7 +297,7 @@ class Deletions:
             sorted(selection.sessions),
             [(number, sources[number].size, sources[number].lines) for number in sorted(selection.sources)],
             sorted((number, *sorted(lines)) for number, lines in selection.lines.items()),
-            rest,
+            context,
         )
         return hashlib.blake2b(repr(content).encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
 
@@ -334,7 +334,9 @@ class Deletions:
     def expired(self, at: Milliseconds) -> list[Deletion]:
         """Return the deletions whose undo period has ended at the time `at`, but whose content is not erased yet."""
         past = self._store.tombstones.all()
-        return [each for each in past if each.state is DeletionState.KEPT and each.at < at - UNDO_PERIOD]
+        return [
+            deletion for deletion in past if deletion.state is DeletionState.KEPT and deletion.at < at - UNDO_PERIOD
+        ]
 
     def expire(self, number: int, callback: Callable[[], None] = _nothing) -> None:
         """Begin to erase the content of a deletion, and call `callback` in the same transaction.
@@ -364,11 +366,11 @@ class Deletions:
             callback()
 
     def _undoable(self, number: int) -> Deletion:
-        found = self._store.tombstones.load(number)
-        if found is None or found.state is not DeletionState.KEPT:
-            problem = "was erased" if found else "was undone or never existed"
+        deletion = self._store.tombstones.load(number)
+        if deletion is None or deletion.state is not DeletionState.KEPT:
+            problem = "was erased" if deletion else "was undone or never existed"
             raise InvalidInput(f"Deletion {number} {problem}", hint="Run `palaver forget --list` to see all deletions.")
-        return found
+        return deletion
 
     def _clear_sessions(self, plan: DeletionPlan) -> None:
         """Clear the titles and dates of the affected sessions, because they can come from deleted lines.
@@ -385,12 +387,12 @@ class Deletions:
 
     def _erase(self, plan: DeletionPlan, number: int) -> None:
         selection, sources = plan.selection, plan.selector.sources
-        partly = {each for each, lines in selection.lines.items() if lines} | plan.repeats.keys()
-        copies = {sources[each].archived: False for each in partly}
-        copies |= {sources[each].archived: True for each in selection.sources}
+        partly = {source_id for source_id, lines in selection.lines.items() if lines} | plan.repeats.keys()
+        copies = {sources[source_id].archived: False for source_id in partly}
+        copies |= {sources[source_id].archived: True for source_id in selection.sources}
         self._store.tombstones.schedule_erasure(number, copies)
-        for each in selection.sources | selection.lines.keys() | plan.repeats.keys():
-            self._store.deleted_rows.erase(each, partial(plan.includes, sources[each]))
+        for source_id in selection.sources | selection.lines.keys() | plan.repeats.keys():
+            self._store.deleted_rows.erase(source_id, partial(plan.includes, sources[source_id]))
         for source in map(sources.__getitem__, selection.sources):
             self._store.tombstones.record_erased_file(self._suppression.file(source.path), source.mtime, source.size)
         self._store.tombstones.erase_rows(selection.sources, selection.sessions)
@@ -457,8 +459,8 @@ class CopyEraser:
     def schedule(self, copies: Iterable[str]) -> None:
         """Schedule an erasure in copies that may contain erased lines, now or after the next append."""
         erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
-        known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.scheduled_erasures()
-        scheduled = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
+        agents, recorded = {each.agent for each in all_formats()}, self._store.tombstones.scheduled_erasures()
+        scheduled = [name for name in copies if name not in recorded and name.partition("/")[0] in agents]
         if erased is not None and scheduled:
             self._scheduled |= set(scheduled)
             with self._store.transaction():

@@ -124,14 +124,16 @@ class SuppressionList:
 
         Lines that were erased from a copy are included, unless `blanked` is false.
         """
-        found: set[int] = set()
+        deleted: set[int] = set()
         remaining = iter(lines)
         while batch := list(islice(remaining, _BATCH)):
             hashes = [(line, self.hashes([path], line)) for line in batch]
-            known = self._store.tombstones.matching(set[int]().union(*(its for _, its in hashes)), erased=self._erased)
-            found |= {number for line, its in hashes if its & known for number in line.numbers}
-            found |= {line.number for line in batch if blanked and is_blanked(line.data)}
-        return found
+            tombstones = self._store.tombstones.matching(
+                set[int]().union(*(its for _, its in hashes)), erased=self._erased
+            )
+            deleted |= {number for line, its in hashes if its & tombstones for number in line.numbers}
+            deleted |= {line.number for line in batch if blanked and is_blanked(line.data)}
+        return deleted
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
         """Return the lines of deleted records, or only of erased records. `records` maps record IDs to lines."""
@@ -329,9 +331,9 @@ def reading_original(source: Source) -> Generator[BinaryIO]:
 
 def parse_copy(file: BinaryIO, agent: str, path: Path, key: bytes) -> ParsedLines:
     """Parse the content of a copy of the file at `path`, including lines that repeat other copies."""
-    known = by_agent(agent)
-    session = known.identify(path, head(file))
-    return parse(known, session, ResumePoint(), file, Redactor(key))
+    transcript_format = by_agent(agent)
+    session = transcript_format.identify(path, head(file))
+    return parse(transcript_format, session, ResumePoint(), file, Redactor(key))
 
 
 def extracted_records(file: BinaryIO, agent: str) -> dict[str, int]:
@@ -380,10 +382,10 @@ class _Targets(Struct):
     lines: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     memories: set[int] = field(default_factory=set[int])
 
-    def include(self, each: ExchangeOutline) -> bool:
-        if each.key in self.exchanges or each.session in self.sessions or each.source in self.sources:
+    def include(self, exchange: ExchangeOutline) -> bool:
+        if exchange.key in self.exchanges or exchange.session in self.sessions or exchange.source in self.sources:
             return True
-        return not self.lines.get(each.source, set()).isdisjoint(range(each.start_line, each.end_line + 1))
+        return not self.lines.get(exchange.source, set()).isdisjoint(range(exchange.start_line, exchange.end_line + 1))
 
 
 class Selector:
@@ -414,16 +416,18 @@ class Selector:
         targets = self._targets(request.targets)
         fitting = {number for number, session in self.sessions.items() if _fits(session, request)}
         narrowed = request.since is not None or request.until is not None or bool(request.mentions)
-        chosen = [each for each in self.outlines if each.session in fitting and _in_range(each, request)]
+        chosen = [
+            exchange for exchange in self.outlines if exchange.session in fitting and _in_range(exchange, request)
+        ]
         if request.targets:
-            chosen = [each for each in chosen if targets.include(each)]
+            chosen = [exchange for exchange in chosen if targets.include(exchange)]
         result = Selection(memories=targets.memories)
         if request.mentions:
             chosen = self._mentioning(chosen, fitting, targets, result)
-        result.exchanges = {each.key: each for each in chosen}
+        result.exchanges = {exchange.key: exchange for exchange in chosen}
         if not narrowed:
             result.sessions = targets.sessions & fitting if request.targets else fitting
-            result.sources = {each for each in targets.sources if self.sources[each].session in fitting}
+            result.sources = {exchange for exchange in targets.sources if self.sources[exchange].session in fitting}
             result.lines = {source: set(lines) for source, lines in targets.lines.items()}
         self._complete(result)
         return result
@@ -435,27 +439,29 @@ class Selector:
         exchanges.
         """
         incomplete = self._partly_deleted | {
-            each.session for each in self.outlines if each.key not in selection.exchanges
+            exchange.session for exchange in self.outlines if exchange.key not in selection.exchanges
         }
-        selection.sessions |= {each.session for each in selection.exchanges.values()} - incomplete
+        selection.sessions |= {exchange.session for exchange in selection.exchanges.values()} - incomplete
         while new := self._subagents(selection.sessions) - selection.sessions:
             selection.sessions |= new
-        selection.sources |= {number for number, each in self.sources.items() if each.session in selection.sessions}
-        for each in self.outlines:
-            if each.session in selection.sessions or each.source in selection.sources:
-                selection.exchanges[each.key] = each
-        for each in selection.exchanges.values():
-            selection.lines.setdefault(each.source, set()).update(range(each.start_line, each.end_line + 1))
+        selection.sources |= {
+            number for number, exchange in self.sources.items() if exchange.session in selection.sessions
+        }
+        for exchange in self.outlines:
+            if exchange.session in selection.sessions or exchange.source in selection.sources:
+                selection.exchanges[exchange.key] = exchange
+        for exchange in selection.exchanges.values():
+            selection.lines.setdefault(exchange.source, set()).update(range(exchange.start_line, exchange.end_line + 1))
         for source, first, last in self._store.repetitions.in_files([*selection.exchanges]):
             selection.lines.setdefault(source, set()).update(range(first, last + 1))
         for number in selection.sources:
             selection.lines.pop(number, None)
 
     def _check_agents(self, names: Sequence[str]) -> None:
-        known = {session.agent for session in self.sessions.values()}
+        agents = {session.agent for session in self.sessions.values()}
         for name in names:
-            if name not in known:
-                hint = f"Archived agents: {', '.join(sorted(known))}." if known else "No session is archived."
+            if name not in agents:
+                hint = f"Archived agents: {', '.join(sorted(agents))}." if agents else "No session is archived."
                 raise InvalidInput(f"Unknown agent: {name}", hint=hint)
 
     def _subagents(self, sessions: AbstractSet[int]) -> set[int]:
@@ -467,39 +473,39 @@ class Selector:
         }
 
     def _targets(self, names: Sequence[str]) -> _Targets:
-        found = _Targets()
+        targets = _Targets()
         for name in names:
-            if not (self._add_item(name, found) or self._add_session(name, found) or self._add_path(name, found)):
+            if not (self._add_item(name, targets) or self._add_session(name, targets) or self._add_path(name, targets)):
                 hint = _DOCUMENTS if ids.key(name, "chunk") is not None else _HINT
-                near = similar_sessions(self._store.sessions, encodable(name))
-                raise InvalidInput(f"No match in the archive for {name}", hint=near + hint)
-        return found
+                suggestion = similar_sessions(self._store.sessions, encodable(name))
+                raise InvalidInput(f"No match in the archive for {name}", hint=suggestion + hint)
+        return targets
 
-    def _add_item(self, name: str, found: _Targets) -> bool:
+    def _add_item(self, name: str, targets: _Targets) -> bool:
         key = ids.key(name)
         item = self._store.items.load([key]).get(key) if key is not None else None
         if key is None or item is None or ids.canonical(name) != ids.PREFIXES.get(item.kind, "\0") + str(key):
             return False
-        (found.memories if item.kind == "memory" else found.exchanges).add(item.exchange)
+        (targets.memories if item.kind == "memory" else targets.exchanges).add(item.exchange)
         return True
 
-    def _add_session(self, name: str, found: _Targets) -> bool:
+    def _add_session(self, name: str, targets: _Targets) -> bool:
         sessions = self._sessions_called(name)
-        found.sessions |= sessions
+        targets.sessions |= sessions
         return bool(sessions)
 
     def _sessions_called(self, name: str) -> set[int]:
         """Return the sessions whose ID is `name` or, if there are none, the sessions whose ID begins with `name`."""
         exact = {number for number, session in self.sessions.items() if session.is_called(name)}
-        prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
-        found = exact or (prefixed if len(name) >= SHORTEST_ID else set[int]())
-        if len({(self.sessions[number].native_id, self.sessions[number].scope) for number in found}) > 1:
+        prefixed = {number for number, session in self.sessions.items() if session.native_id.startswith(name)}
+        matches = exact or (prefixed if len(name) >= SHORTEST_ID else set[int]())
+        if len({(self.sessions[number].native_id, self.sessions[number].scope) for number in matches}) > 1:
             raise ambiguous_session(self._store.sessions, name)
-        return found
+        return matches
 
-    def _add_path(self, name: str, found: _Targets) -> bool:
+    def _add_path(self, name: str, targets: _Targets) -> bool:
         if (source := self._source_at(name)) is not None:
-            found.sources.add(source)
+            targets.sources.add(source)
             return True
         path, _, span = name.rpartition(":")
         first, _, last = span.partition("-")
@@ -509,7 +515,7 @@ class Selector:
         if source is None and (source := self._only_source(self._sessions_called(path), path)) is None:
             return False
         lines = _line_range(int(first), int(last or first), self.sources[source].lines)
-        found.lines.setdefault(source, set()).update(lines)
+        targets.lines.setdefault(source, set()).update(lines)
         return True
 
     def _only_source(self, sessions: AbstractSet[int], name: str) -> int | None:
@@ -536,22 +542,26 @@ class Selector:
 
         Lines with the text that belong to no exchange are added to `result`.
         """
-        request, allowed, found = self._request, {each.key for each in chosen}, dict[int, ExchangeOutline]()
+        request, allowed, mentioning = (
+            self._request,
+            {exchange.key for exchange in chosen},
+            dict[int, ExchangeOutline](),
+        )
         by_source: dict[int, list[ExchangeOutline]] = {}
-        for each in sorted(self.outlines, key=lambda each: each.start_line):
-            by_source.setdefault(each.source, []).append(each)
+        for exchange in sorted(self.outlines, key=lambda exchange: exchange.start_line):
+            by_source.setdefault(exchange.source, []).append(exchange)
         for number, source in self.sources.items():
             own = by_source.get(number, [])
             named = not request.targets or number in targets.sources or source.session in targets.sessions
-            if source.session not in fitting or not (named or allowed & {each.key for each in own}):
+            if source.session not in fitting or not (named or allowed & {exchange.key for exchange in own}):
                 continue
             for line in self._lines_with_text(source, bool(own), result):
-                place = bisect_right(own, line, key=lambda each: each.start_line) - 1
-                if place >= 0 and line <= own[place].end_line:
-                    found |= {own[place].key: own[place]} if own[place].key in allowed else {}
+                index = bisect_right(own, line, key=lambda exchange: exchange.start_line) - 1
+                if index >= 0 and line <= own[index].end_line:
+                    mentioning |= {own[index].key: own[index]} if own[index].key in allowed else {}
                 elif named and request.since is None and request.until is None:
                     result.lines.setdefault(number, set()).add(line)
-        return list(found.values())
+        return list(mentioning.values())
 
     def _lines_with_text(self, source: Source, has_exchanges: bool, result: Selection) -> set[int]:
         """Return the lines of a copy that contain the text and do not repeat lines of another session.
@@ -576,11 +586,11 @@ def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
     JSON-escaped forms of the text are found too.
     """
     forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    wanted = [form.lower().encode("utf-8", "replace") for form in forms]
+    lowered = [form.lower().encode("utf-8", "replace") for form in forms]
     with reading_copy(raw, source.archived) as file:
         for line in split(file):
             data = line.data.lower() if line.data.isascii() else line.data.decode("utf-8", "replace").lower().encode()
-            if any(form in data for form in wanted):
+            if any(form in data for form in lowered):
                 yield line.number
 
 

@@ -327,14 +327,14 @@ class Integrity:
 
     def vector_parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
         """Map each given item that was embedded with this model to the part numbers of its vectors."""
-        found: dict[int, set[int]] = {}
+        parts: dict[int, set[int]] = {}
         for key, part in self._db.rows(
             f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
                WHERE i.embedded = ? AND i.key {AMONG}""",
             (model, listed(keys)),
         ):
-            found.setdefault(key, set()).update([] if part is None else [part])
-        return found
+            parts.setdefault(key, set()).update([] if part is None else [part])
+        return parts
 
     def damaged_vectors(self) -> list[int]:
         """Return the keys of items with damaged vectors or token embeddings.

@@ -241,12 +241,12 @@ class _UnwritableFile(NamedTuple):
         if not read_only and os.access(path.parent, os.W_OK):
             return None
         try:
-            found = path.stat()
+            state = path.stat()
             if has_log(path):
-                return cls(found.st_ino, immutable=False)
+                return cls(state.st_ino, immutable=False)
         except OSError:
             return None
-        return cls(found.st_ino, immutable=True, mtime=found.st_mtime_ns, size=found.st_size)
+        return cls(state.st_ino, immutable=True, mtime=state.st_mtime_ns, size=state.st_size)
 
 
 class Database:
@@ -467,14 +467,14 @@ class Database:
         for _ in range(_ATTEMPTS):
             self._reopen_if_changed()
             try:
-                found = self._read(sql, values)
+                rows = self._read(sql, values)
             except StoreError:
                 # Reading a file while it is replaced can look like damage.
                 if not self._has_changed():
                     raise
             else:
                 if not self._has_changed():
-                    return found
+                    return rows
         raise StoreBusy(f"{self.path} was replaced repeatedly while it was read", hint="Try again in a moment.")
 
     def rows_among(self, sql: str, keys: Iterable[int], values: tuple[Value, ...] = ()) -> list[Row]:
@@ -483,22 +483,22 @@ class Database:
         Outside a transaction, rows on damaged pages are omitted and their keys are added to `unreadable`. Inside a
         transaction, damaged rows raise `StoreCorrupt`, so that incomplete results cause no writes.
         """
-        wanted = list(keys)
+        remaining = list(keys)
         try:
-            return self.rows(sql, (listed(wanted), *values))
+            return self.rows(sql, (listed(remaining), *values))
         except StoreCorrupt:
             if self._connection.in_transaction:
                 raise
-            if len(wanted) <= 1:
-                self.unreadable.update(wanted)
+            if len(remaining) <= 1:
+                self.unreadable.update(remaining)
                 return []
-        half = len(wanted) // 2
-        return [*self.rows_among(sql, wanted[:half], values), *self.rows_among(sql, wanted[half:], values)]
+        half = len(remaining) // 2
+        return [*self.rows_among(sql, remaining[:half], values), *self.rows_among(sql, remaining[half:], values)]
 
     def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
         """Return the first row of a query, or None if the result is empty."""
-        found = self.rows(sql, values)
-        return found[0] if found else None
+        rows = self.rows(sql, values)
+        return rows[0] if rows else None
 
     def number(self, sql: str, values: tuple[Value, ...] = ()) -> int:
         """Return the first value of a query as an integer. NULL and an empty result become 0."""
@@ -515,10 +515,10 @@ class Database:
 
     def _has_changed(self) -> bool:
         """Return whether the state of an unwritable file changed after SQLite opened it."""
-        known = self._unwritable
-        if known is None or self._connection.in_transaction:
+        opened = self._unwritable
+        if opened is None or self._connection.in_transaction:
             return False
-        return _UnwritableFile.at(self.path, read_only=self.read_only) != known
+        return _UnwritableFile.at(self.path, read_only=self.read_only) != opened
 
     def _reopen_if_changed(self) -> None:
         if self._has_changed():
@@ -542,10 +542,10 @@ class Database:
         """Return the problems that SQLite's integrity check finds in a file, or an empty list for an intact file."""
         try:
             with closing(Database.open_read_only(path)) as database:
-                found = [str(row[0]) for row in database.rows("PRAGMA integrity_check")]
+                problems = [str(row[0]) for row in database.rows("PRAGMA integrity_check")]
         except StoreCorrupt as error:
             return [str(error).removeprefix(f"{path}: ")]
-        return [] if found == ["ok"] else found
+        return [] if problems == ["ok"] else problems
 
     def close(self) -> None:
         """Close the connection. Further calls have no effect."""
@@ -672,7 +672,7 @@ class PathSeal:
 
     def _crypted(self, nonce: bytes, data: bytes) -> bytes:
         """Combine data with a stream of pseudo-random bytes. Doing so twice returns the data."""
-        return bytes(byte ^ other for byte, other in zip(data, self._stream(nonce), strict=False))
+        return bytes(byte ^ key_byte for byte, key_byte in zip(data, self._stream(nonce), strict=False))
 
     def _stream(self, nonce: bytes) -> Iterator[int]:
         for number in count():

@@ -130,13 +130,13 @@ class DocumentTable:
         for index, chunk in enumerate(chunks):
             same = before.get(_without_place(chunk))
             if same:
-                key, *known = same.pop()
-                if [index, chunk] != known:
+                key, *position = same.pop()
+                if [index, chunk] != position:
                     kept.append((key, index, chunk))
             else:
                 key = self._insert(number, document.at, index, chunk)
             keys.append(key)
-        self._delete(key for rest in before.values() for key, _, _ in rest)
+        self._delete(key for leftover in before.values() for key, _, _ in leftover)
         self._move(kept)
         return keys
 
@@ -155,17 +155,17 @@ class DocumentTable:
         The chunks keep their IDs and vectors. `former_paths` returns the old path. A document that was stored for
         `target` is deleted.
         """
-        place = self._paths.stored(path), namespace
+        file_key = self._paths.stored(path), namespace
         self._delete(self.keys_of(target, namespace))
         self._db.run("DELETE FROM document WHERE path = ? AND namespace = ?", (self._paths.stored(target), namespace))
         self._db.run(
             """INSERT INTO former_path (document, path, at) SELECT id, path, at FROM document
                WHERE path = ? AND namespace = ? ON CONFLICT DO UPDATE SET at = excluded.at""",
-            place,
+            file_key,
         )
         self._db.run(
             "UPDATE document SET path = ?, at = ? WHERE path = ? AND namespace = ?",
-            (self._paths.stored(target), at, *place),
+            (self._paths.stored(target), at, *file_key),
         )
         return self.keys_of(target, namespace)
 
@@ -181,19 +181,19 @@ class DocumentTable:
     def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
-        return {one.key: one for one in map(self._stored, rows)}
+        return {stored.key: stored for stored in map(self._stored, rows)}
 
-    def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
+    def select(self, filters: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
-        where, values = self.conditions(wanted)
+        where, values = self.conditions(filters)
         return self._select(where, values, limit, offset)
 
-    def containing(self, text: str, wanted: DocumentFilter) -> Iterator[StoredChunk]:
+    def containing(self, text: str, filters: DocumentFilter) -> Iterator[StoredChunk]:
         """Yield the chunks that contain a text and satisfy a filter, ordered by file and position.
 
         The case of ASCII letters is ignored.
         """
-        where, values = self.conditions(wanted)
+        where, values = self.conditions(filters)
         keys = self._db.numbers(
             f"""SELECT c.item FROM chunk c JOIN document d ON d.id = c.document
                 WHERE {where} AND instr(lower(c.text), lower(?)) ORDER BY d.path, d.namespace, c.ordinal""",
@@ -240,13 +240,13 @@ class DocumentTable:
         """Count the chunks that have no vectors of this model yet."""
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
-    def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
+    def files(self, filters: DocumentFilter | None = None) -> list[StoredFile]:
         """Return the stored files that satisfy a filter, in path order.
 
         A file is listed once for each of its namespaces. The fields `kinds` and `units` of the filter are ignored,
         because they are conditions for chunks.
         """
-        where, values = self._file_where(wanted or DocumentFilter())
+        where, values = self._file_where(filters or DocumentFilter())
         rows = self._db.rows(
             f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at, metadata
                 FROM document d WHERE {where} ORDER BY path, namespace""",
@@ -264,15 +264,15 @@ class DocumentTable:
                SELECT path, path FROM code
                UNION SELECT code.path, f.path FROM code JOIN former_path f ON f.document = code.id ORDER BY 1"""
         )
-        found: dict[Path, set[Path]] = {}
-        for current, known in rows:
-            if (path := self._paths.path(known)).name in names:
-                found.setdefault(self._paths.path(current), set()).add(path)
-        return found
+        current_paths: dict[Path, set[Path]] = {}
+        for current, packed in rows:
+            if (path := self._paths.path(packed)).name in names:
+                current_paths.setdefault(self._paths.path(current), set()).add(path)
+        return current_paths
 
-    def modified(self, wanted: DocumentFilter) -> dict[Path, Milliseconds]:
+    def modified(self, filters: DocumentFilter) -> dict[Path, Milliseconds]:
         """Return the modification time of each stored file. Use only the files, folder and namespaces of the filter."""
-        where, values = self._place(wanted)
+        where, values = self._place(filters)
         return {
             self._paths.path(path): at
             for path, at in self._db.rows(f"SELECT path, at FROM document d WHERE {where}", values)
@@ -283,16 +283,16 @@ class DocumentTable:
 
         To restore the chunks, index their files again.
         """
-        found = sorted(self.load(keys))
+        deleted = sorted(self.load(keys))
         self._db.run(
             f"UPDATE document SET digest = x'' WHERE id IN (SELECT document FROM chunk WHERE item {AMONG})",
-            (listed(found),),
+            (listed(deleted),),
         )
-        self._delete(found)
+        self._delete(deleted)
         self._db.run("DELETE FROM document WHERE digest = x'' AND id NOT IN (SELECT document FROM chunk)")
-        return found
+        return deleted
 
-    def delete(self, wanted: DocumentFilter) -> int:
+    def delete(self, filters: DocumentFilter) -> int:
         """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks.
 
         Folders that match are no longer watched.
@@ -300,9 +300,9 @@ class DocumentTable:
         Raises:
             ValueError: The filter has other conditions, such as a language. They are unknown for queued files.
         """
-        if wanted.pattern or wanted.languages or wanted.kinds or wanted.units:
+        if filters.pattern or filters.languages or filters.kinds or filters.units:
             raise ValueError("documents are deleted by file, folder or namespace only")
-        where, values = self._place(wanted)
+        where, values = self._place(filters)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
         )
@@ -333,34 +333,34 @@ class DocumentTable:
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
         """Remove a file from the queue after it was read. With a `problem`, record that the file could not be read."""
-        place = (self._paths.stored(file.path), file.namespace)
+        file_key = (self._paths.stored(file.path), file.namespace)
         if problem:
             self._db.run(
                 """INSERT INTO queued_file (path, namespace, root, problem, hint) VALUES (?, ?, ?, ?, ?)
                    ON CONFLICT (path, namespace) DO UPDATE SET problem = excluded.problem, hint = excluded.hint""",
-                (*place, self._paths.stored(file.root), problem, hint),
+                (*file_key, self._paths.stored(file.root), problem, hint),
             )
         else:
-            self._db.run("DELETE FROM queued_file WHERE path = ? AND namespace = ?", place)
+            self._db.run("DELETE FROM queued_file WHERE path = ? AND namespace = ?", file_key)
 
-    def failed(self, wanted: DocumentFilter | None = None) -> list[FailedFile]:
+    def failed(self, filters: DocumentFilter | None = None) -> list[FailedFile]:
         """Return the files that could not be read. Use only the files, folder and namespaces of the filter."""
-        where, values = self._place(wanted or DocumentFilter())
+        where, values = self._place(filters or DocumentFilter())
         rows = self._db.rows(
             f"SELECT path, problem, hint FROM queued_file d WHERE problem <> '' AND {where} ORDER BY path", values
         )
         return [FailedFile(self._paths.path(path), problem, hint) for path, problem, hint in rows]
 
     def _save(self, document: Document) -> int:
-        place = (self._paths.stored(document.path), document.namespace)
+        file_key = (self._paths.stored(document.path), document.namespace)
         self._db.run(
             """INSERT INTO document (path, namespace, language, digest, at, metadata) VALUES (?, ?, ?, ?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE
                SET language = excluded.language, digest = excluded.digest, at = excluded.at,
                    metadata = excluded.metadata""",
-            (*place, document.language, document.digest, document.at, json.encode(document.metadata).decode()),
+            (*file_key, document.language, document.digest, document.at, json.encode(document.metadata).decode()),
         )
-        return self._db.number("SELECT id FROM document WHERE path = ? AND namespace = ?", place)
+        return self._db.number("SELECT id FROM document WHERE path = ? AND namespace = ?", file_key)
 
     def _insert(self, number: int, at: Milliseconds, index: int, chunk: Chunk) -> int:
         key = self._db.run("INSERT INTO item (kind, at) VALUES (?, ?)", (chunk.kind, at))
@@ -388,25 +388,25 @@ class DocumentTable:
         )
         return [self._stored(row) for row in rows]
 
-    def conditions(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+    def conditions(self, filters: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
         """Return a filter as SQL conditions on the tables `chunk c` and `document d`, with their values."""
-        where, values = self._file_where(wanted)
-        return _and(where, values, {"c.kind": wanted.kinds, "lower(c.unit)": [*map(str.lower, wanted.units)]})
+        where, values = self._file_where(filters)
+        return _and(where, values, {"c.kind": filters.kinds, "lower(c.unit)": [*map(str.lower, filters.units)]})
 
-    def _place(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+    def _place(self, filters: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
         """Return SQL conditions for the files, folder and namespaces of a filter. They apply to queued files too."""
-        files = [*map(self._paths.stored, wanted.source_files)]
-        where, values = _and("1", (), {"d.namespace": wanted.namespaces, "d.path": files})
-        if wanted.under is not None:
-            folder = self._paths.stored(wanted.under).rstrip(b"/") + b"/"
+        files = [*map(self._paths.stored, filters.source_files)]
+        where, values = _and("1", (), {"d.namespace": filters.namespaces, "d.path": files})
+        if filters.under is not None:
+            folder = self._paths.stored(filters.under).rstrip(b"/") + b"/"
             where, values = f"{where} AND substr(d.path, 1, ?) = ?", (*values, len(folder), folder)
         return where, values
 
-    def _file_where(self, wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
-        where, values = _and(*self._place(wanted), {"lower(d.language)": [*map(str.lower, wanted.languages)]})
-        if wanted.pattern:
+    def _file_where(self, filters: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
+        where, values = _and(*self._place(filters), {"lower(d.language)": [*map(str.lower, filters.languages)]})
+        if filters.pattern:
             rows = self._db.rows(f"SELECT d.id, d.path FROM document d WHERE {where}", values)
-            fitting = [number for number, path in rows if wanted.admits_path(self.shown(self._paths.path(path)))]
+            fitting = [number for number, path in rows if filters.admits_path(self.shown(self._paths.path(path)))]
             where, values = f"{where} AND d.id {AMONG}", (*values, listed(fitting))
         return where, values
 
@@ -434,14 +434,14 @@ class DocumentTable:
         *values, key, path, namespace, language, index, at, metadata = row
         fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
         fields["kind"] = ChunkKind(fields["kind"])
-        chunk, shown = Chunk(**fields), self._shown_of(path)
-        return StoredChunk(key, chunk, shown, namespace, language, index, at, _metadata(metadata))
+        chunk, shown_path = Chunk(**fields), self._shown_of(path)
+        return StoredChunk(key, chunk, shown_path, namespace, language, index, at, _metadata(metadata))
 
 
 def _and(where: str, values: tuple[Value, ...], named: Mapping[str, Sequence[Value]]) -> tuple[str, tuple[Value, ...]]:
     """Append SQL conditions: each column in `named` must have one of its values. Ignore columns without values."""
-    clauses = [where, *(f"{column} IN ({placeholders(given)})" for column, given in named.items() if given)]
-    return " AND ".join(clauses), (*values, *(value for given in named.values() for value in given))
+    clauses = [where, *(f"{column} IN ({placeholders(choices)})" for column, choices in named.items() if choices)]
+    return " AND ".join(clauses), (*values, *(value for choices in named.values() for value in choices))
 
 
 def _without_place(chunk: Chunk) -> Chunk:
@@ -487,43 +487,43 @@ class SymbolTable:
     def __init__(self, database: Database, documents: DocumentTable) -> None:
         self._db, self._documents, self._paths = database, documents, PathSeal(database)
 
-    def with_keys(self, keys: Sequence[str], wanted: DocumentFilter, owner: str = "") -> list[Symbol]:
+    def with_keys(self, keys: Sequence[str], filters: DocumentFilter, owner: str = "") -> list[Symbol]:
         """Return the units with one of these keys, as computed by `symbol_key`.
 
         With `owner`, return a unit inside another unit only if its qualified name contains `owner` before a dot. For
         example, `store` matches `Store.open`.
         """
         condition = f"{_KEY} IN ({','.join('?' * len(keys))}) AND {_OWNED}"
-        return self._select(condition, (*keys, f"{owner}."), wanted)
+        return self._select(condition, (*keys, f"{owner}."), filters)
 
-    def named(self, name: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+    def named(self, name: str, filters: DocumentFilter, limit: int) -> list[Symbol]:
         """Return the units with the `symbol_key` of `name`. Best first: equal spelling, then classes, then short names.
 
         Use `limit`, because thousands of units can have one name, such as `__init__`. Reading all of them takes 50 ms.
         """
         best = (_SPELLED, (name,) * 4)
-        return self._select(f"{_KEY} = ?", (symbol_key(name),), wanted, limit, best)
+        return self._select(f"{_KEY} = ?", (symbol_key(name),), filters, limit, best)
 
-    def beginning_with(self, key: str, wanted: DocumentFilter, limit: int, owner: str = "") -> list[Symbol]:
+    def beginning_with(self, key: str, filters: DocumentFilter, limit: int, owner: str = "") -> list[Symbol]:
         """Return units whose key begins with `key` and is longer. Units with the shortest names come first.
 
         `owner` has the same meaning as in `with_keys`. A limit of -1 means no limit.
         """
         condition = f"{_KEY} > ? AND {_KEY} < ? AND {_OWNED}"
-        return self._select(condition, (key, key + _LAST, f"{owner}."), wanted, limit)
+        return self._select(condition, (key, key + _LAST, f"{owner}."), filters, limit)
 
     def of_file(self, path: Path) -> list[Symbol]:
         """Return the units of a file in order."""
-        found = self._select("d.path = ?", (self._paths.stored(path),), DocumentFilter())
-        return sorted(found, key=lambda each: (each.start_line, -each.end_line))
+        symbols = self._select("d.path = ?", (self._paths.stored(path),), DocumentFilter())
+        return sorted(symbols, key=lambda symbol: (symbol.start_line, -symbol.end_line))
 
     def keys(self) -> list[str]:
         """Return the keys of all units, as computed by `symbol_key`, without duplicates."""
         return [key for (key,) in self._db.rows(f"SELECT DISTINCT {_KEY} FROM chunk WHERE name <> ''")]
 
-    def count(self, wanted: DocumentFilter) -> int:
+    def count(self, filters: DocumentFilter) -> int:
         """Return the number of units that satisfy a filter."""
-        where, values = self._documents.conditions(wanted)
+        where, values = self._documents.conditions(filters)
         return self._db.number(
             f"""SELECT count(*) FROM (SELECT 1 FROM chunk c JOIN document d ON d.id = c.document
                 WHERE {_NAMED} AND {where} GROUP BY {_UNIT})""",
@@ -534,23 +534,23 @@ class SymbolTable:
         self,
         condition: str,
         values: tuple[Value, ...],
-        wanted: DocumentFilter,
+        filters: DocumentFilter,
         limit: int = -1,
         order: tuple[str, tuple[Value, ...]] = ("length(c.name), c.name", ()),
     ) -> list[Symbol]:
-        where, more = self._documents.conditions(wanted)
-        by, given = order
+        where, filter_values = self._documents.conditions(filters)
+        by, order_values = order
         rows = self._db.rows(
             f"""SELECT min(c.item), c.name, c.unit, c.signature, d.path, d.namespace, d.language, {_LINES},
                        max(c.doc)
                 FROM chunk c JOIN document d ON d.id = c.document
                 WHERE {_NAMED} AND {condition} AND {where}
                 GROUP BY {_UNIT} ORDER BY {by} LIMIT ?""",
-            (*values, *more, *given, limit),
+            (*values, *filter_values, *order_values, limit),
         )
         return list(map(self._symbol, rows))
 
     def _symbol(self, row: Row) -> Symbol:
         key, name, unit, signature, path, namespace, language, start, end, doc = row
-        shown = self._documents.shown(self._paths.path(path))
-        return Symbol(ids.show("chunk", key), name, unit, signature, shown, namespace, language, start, end, doc)
+        shown_path = self._documents.shown(self._paths.path(path))
+        return Symbol(ids.show("chunk", key), name, unit, signature, shown_path, namespace, language, start, end, doc)

@@ -65,9 +65,9 @@ class EditTable:
         With `sessions`, return only edits in these sessions.
         """
         suffixes = listed([*names, *(f"{separator}{name}" for name in names for separator in "/\\")])
-        whole = "d.path IN (SELECT value FROM json_each(?1))"
+        equal = "d.path IN (SELECT value FROM json_each(?1))"
         ends = "substr(d.path, -length(value)) = value AND value GLOB '[/\\]*'"
-        named = f"({whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends}))"
+        named = f"({equal} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends}))"
         if sessions is None:
             return self._select(named, (suffixes, limit))
         within = "i.session IN (SELECT value FROM json_each(?3))"
@@ -113,7 +113,7 @@ class FileStateTable:
         """Replace the file states of an exchange."""
         self._db.run("DELETE FROM file_state WHERE exchange = ?", (exchange,))
         self._db.run_many(
-            "INSERT OR REPLACE INTO file_state VALUES (?, ?, ?, ?)", [(exchange, *each) for each in states]
+            "INSERT OR REPLACE INTO file_state VALUES (?, ?, ?, ?)", [(exchange, *state) for state in states]
         )
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[FileState]]:
@@ -122,10 +122,10 @@ class FileStateTable:
             f"SELECT exchange, path, file, hash FROM file_state WHERE exchange {AMONG} ORDER BY exchange, path",
             exchanges,
         )
-        found: dict[int, list[FileState]] = {}
+        states: dict[int, list[FileState]] = {}
         for exchange, *values in rows:
-            found.setdefault(exchange, []).append(FileState(*values))
-        return found
+            states.setdefault(exchange, []).append(FileState(*values))
+        return states
 
 
 class StoredExchange(Struct, frozen=True):
@@ -242,13 +242,13 @@ class ExchangeTable:
         on such a line moves to this source if a new exchange has the same turns. A moved exchange keeps its key and
         observations. If this source already contains the exchange, its own key is kept.
         """
-        known = self._known(source, first)
-        stored = {each.turns for each in known.values()}
+        stored = self._known(source, first)
+        stored = {each.turns for each in stored.values()}
         moving = self._moving([each for each in exchanges if _pack(each.turns) not in stored] if moved else (), moved)
-        kept = _matched(known, [each for each in exchanges if each.ordinal not in moving])
+        kept = _matched(stored, [each for each in exchanges if each.ordinal not in moving])
         left = {each.key for each in kept.values()}
-        self.delete([each.key for each in known.values() if each.key not in left])
-        renumbered = any(known.get(ordinal) is not each for ordinal, each in kept.items())
+        self.delete([each.key for each in stored.values() if each.key not in left])
+        renumbered = any(stored.get(ordinal) is not each for ordinal, each in kept.items())
         if renumbered:
             self._db.run(
                 "UPDATE exchange SET ordinal = -1 - ordinal WHERE source = ? AND ordinal >= ?", (source, first)
@@ -417,7 +417,7 @@ class ExchangeTable:
 
     def calls_before(self, source: int | None, line: int, calls: Collection[str]) -> dict[str, Turn]:
         """Return the calls with these IDs in the exchanges of a source that begin before a line. Omit unknown IDs."""
-        found: dict[str, Turn] = {}
+        turns_of_calls: dict[str, Turn] = {}
         for call in calls:
             row = self._db.one(
                 """SELECT turns FROM exchange WHERE source = ? AND start_line < ? AND instr(turns, ?)
@@ -425,8 +425,8 @@ class ExchangeTable:
                 (source, line, orjson.dumps(call)),
             )
             turns = _unpack(row[0]) if row else ()
-            found |= {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call == call}
-        return found
+            turns_of_calls |= {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call == call}
+        return turns_of_calls
 
     def rewound_lines(self, source: int, start: int, end: int) -> set[int]:
         """Return the lines of a source from `start` to `end` that belong to a rewound branch."""
@@ -495,15 +495,15 @@ class ExchangeTable:
 
     def _moving(self, exchanges: Sequence[Exchange], moved: Sequence[Repetition]) -> dict[int, StoredExchange]:
         """Return the exchanges of other sources that move to this source, by their new ordinals."""
-        places, found = {each.again: each for each in moved}, dict[int, StoredExchange]()
+        places, moving = {repetition.again: repetition for repetition in moved}, dict[int, StoredExchange]()
         for exchange in exchanges if places else ():
-            place = places.get(exchange.turns[0].line) if exchange.turns else None
-            if place is not None:
+            repetition = places.get(exchange.turns[0].line) if exchange.turns else None
+            if repetition is not None:
                 sql = f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND ? BETWEEN e.start_line AND e.end_line"
-                stored = self._first(sql, (place.first, place.line))
+                stored = self._first(sql, (repetition.first, repetition.line))
                 if stored is not None and _content(stored.exchange) == _content(exchange):
-                    found[exchange.ordinal] = stored
-        return found
+                    moving[exchange.ordinal] = stored
+        return moving
 
     def _move(self, stored: StoredExchange, session: int, source: int, exchange: Exchange) -> _KnownExchange:
         """Move an exchange of another source to this source.
@@ -522,15 +522,15 @@ class ExchangeTable:
         self._summaries.outdate(session)
         return _KnownExchange(key, span.start_line, turns)
 
-    def _put(self, session: int, source: int, exchange: Exchange, known: _KnownExchange | None) -> None:
+    def _put(self, session: int, source: int, exchange: Exchange, stored: _KnownExchange | None) -> None:
         """Insert or update an exchange. If its turns changed, schedule a new embedding and a new extraction."""
         turns = _pack(exchange.turns)
-        if known is None:
+        if stored is None:
             key = self._db.run(
                 "INSERT INTO item (kind, session, at) VALUES ('exchange', ?, ?)", (session, exchange.started)
             )
         else:
-            key = known.key
+            key = stored.key
             self._db.run("UPDATE item SET at = ? WHERE key = ?", (exchange.started, key))
         span = exchange.span
         self._db.upsert(
@@ -552,11 +552,11 @@ class ExchangeTable:
                 "turns": turns,
             },
         )
-        if known is None or known.turns != turns:
+        if stored is None or stored.turns != turns:
             self._edits.replace(key, exchange.writes)
             self._file_states.replace(key, ())
-        if known is not None and known.turns != turns:
-            if not turns.startswith(known.turns.removesuffix(b"]")):
+        if stored is not None and stored.turns != turns:
+            if not turns.startswith(stored.turns.removesuffix(b"]")):
                 # An exchange that only grew still contains every text that a summary quotes.
                 self._summaries.drop([session])
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
@@ -567,16 +567,22 @@ class ExchangeTable:
         return _stored(row) if row else None
 
 
-def _matched(known: dict[int, _KnownExchange], exchanges: Sequence[Exchange]) -> dict[int, _KnownExchange]:
+def _matched(stored: dict[int, _KnownExchange], exchanges: Sequence[Exchange]) -> dict[int, _KnownExchange]:
     """Map the ordinal of each new exchange to the stored exchange that it updates.
 
     Exchanges are matched by their first line, and the remaining ones by their ordinal.
     """
-    by_line = {each.start_line: each for each in known.values()}
-    kept = {each.ordinal: by_line[each.span.start_line] for each in exchanges if each.span.start_line in by_line}
-    taken = {each.key for each in kept.values()}
-    left = {ordinal: each for ordinal, each in known.items() if each.key not in taken and ordinal not in kept}
-    return kept | {each.ordinal: left[each.ordinal] for each in exchanges if each.ordinal in left}
+    by_line = {exchange.start_line: exchange for exchange in stored.values()}
+    kept = {
+        exchange.ordinal: by_line[exchange.span.start_line]
+        for exchange in exchanges
+        if exchange.span.start_line in by_line
+    }
+    taken = {exchange.key for exchange in kept.values()}
+    left = {
+        ordinal: exchange for ordinal, exchange in stored.items() if exchange.key not in taken and ordinal not in kept
+    }
+    return kept | {exchange.ordinal: left[exchange.ordinal] for exchange in exchanges if exchange.ordinal in left}
 
 
 def _content(exchange: Exchange) -> list[tuple[Kind, str]]:

@@ -321,7 +321,7 @@ class MemoryTable:
 
     def select(
         self,
-        wanted: MemoryFilter,
+        filters: MemoryFilter,
         order: MemoryOrder = MemoryOrder.CREATED,
         *,
         descending: bool = True,
@@ -331,7 +331,7 @@ class MemoryTable:
         """Return the memories that satisfy a filter, sorted by `order` and then by key."""
         way = "DESC" if descending else "ASC"
         sorted_by = f"ORDER BY {_ORDER[order]} {way}, item {way} LIMIT ?"
-        parts = _parts(wanted) if limit >= 0 else [wanted]
+        parts = _parts(filters) if limit >= 0 else [filters]
         values: list[Value] = []
         selects: list[str] = []
         for part in parts:
@@ -342,29 +342,29 @@ class MemoryTable:
         rows = self._db.rows(f"SELECT * FROM ({every}) {sorted_by} OFFSET ?", (*values, limit, offset))
         return [_stored(row) for row in rows]
 
-    def count(self, wanted: MemoryFilter) -> int:
+    def count(self, filters: MemoryFilter) -> int:
         """Count the memories that satisfy a filter."""
-        where, values = _where(replace(wanted, valid_at=None))
+        where, values = _where(replace(filters, valid_at=None))
         every = f"SELECT count(*) FROM memory WHERE {where}"
-        if (at := wanted.valid_at) is None:
+        if (at := filters.valid_at) is None:
             return self._db.number(every, values)
         termed = "memory INDEXED BY memory_term WHERE (valid_until IS NOT NULL OR valid_from IS NOT NULL)"
         invalid = f"SELECT count(*) FROM {termed} AND (valid_until <= ? OR valid_from > ?) AND {where}"
         return self._db.number(f"SELECT ({every}) - ({invalid})", (*values, at, at, *values))
 
-    def count_by(self, column: str, wanted: MemoryFilter) -> dict[str, int]:
+    def count_by(self, column: str, filters: MemoryFilter) -> dict[str, int]:
         """Count the memories of each `namespace`, `type`, `level`, `project` or `state`, the most frequent first."""
         assert column in {"namespace", "type", "level", "project", "state"}
-        where, values = _where(wanted)
+        where, values = _where(filters)
         return dict(
             self._db.rows(
                 f"SELECT {column}, count(*) FROM memory WHERE {where} GROUP BY {column} ORDER BY 2 DESC, 1", values
             )
         )
 
-    def count_kinds(self, wanted: MemoryFilter) -> list[tuple[Category, ContextLevel, int]]:
+    def count_kinds(self, filters: MemoryFilter) -> list[tuple[Category, ContextLevel, int]]:
         """Count the memories that satisfy a filter for each pair of category and context level."""
-        where, values = _where(wanted)
+        where, values = _where(filters)
         rows = self._db.rows(
             f"SELECT type, family, level, count(*) FROM memory WHERE {where} GROUP BY type, family, level", values
         )
@@ -378,31 +378,31 @@ class MemoryTable:
         self._db.run_many("INSERT OR IGNORE INTO memory_tag VALUES (?, ?)", [(tag, key) for tag in tags])
 
 
-def _parts(wanted: MemoryFilter) -> list[MemoryFilter]:
+def _parts(filters: MemoryFilter) -> list[MemoryFilter]:
     """Split a filter into filters with a single state and namespace, which together match the same memories.
 
     For a single state and namespace, an index yields the rows in order, so SQLite reads only the first rows. For
     several values, SQLite would read and sort all rows.
     """
-    namespaces: list[tuple[str, ...]] = [(name,) for name in dict.fromkeys(wanted.namespaces)] or [()]
-    states: list[tuple[MemoryState, ...]] = [(state,) for state in dict.fromkeys(wanted.states)] or [()]
+    namespaces: list[tuple[str, ...]] = [(name,) for name in dict.fromkeys(filters.namespaces)] or [()]
+    states: list[tuple[MemoryState, ...]] = [(state,) for state in dict.fromkeys(filters.states)] or [()]
     if len(namespaces) * len(states) > _PARTS_MAX:
-        return [wanted]
-    return [replace(wanted, states=state, namespaces=name) for state in states for name in namespaces]
+        return [filters]
+    return [replace(filters, states=state, namespaces=name) for state in states for name in namespaces]
 
 
-def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
+def _where(filters: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
     clauses: list[str] = []
     values: list[Value] = []
-    columns = {"state": wanted.states, "namespace": wanted.namespaces, "type": wanted.types}
+    columns = {"state": filters.states, "namespace": filters.namespaces, "type": filters.types}
     for column, named in columns.items():
         if named:
             clauses.append(f"{column} IN ({placeholders(named)})")
             values += named
-    for clause, needed, given in _limits(wanted):
+    for clause, needed, clause_values in _limits(filters):
         if needed:
             clauses.append(clause)
-            values += given
+            values += clause_values
     return " AND ".join(clauses) or "1", tuple(values)
 
 
@@ -416,29 +416,29 @@ def _in_categories(categories: Sequence[Category]) -> tuple[str, tuple[Value, ..
 
 def _in_levels(levels: Sequence[ContextLevel]) -> tuple[str, tuple[Value, ...]]:
     """Return an SQL condition for memories of these context levels, and the values of its parameters."""
-    default, values = _in_categories([each for each, level in LEVEL_OF.items() if level in levels])
+    default, values = _in_categories([category for category, level in LEVEL_OF.items() if level in levels])
     clause = f"(level IN ({placeholders(levels)}) OR level NOT IN ({placeholders(ContextLevel)}) AND {default})"
     return clause, (*levels, *ContextLevel, *values)
 
 
-def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
+def _limits(filters: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
     """Return triples for the optional SQL clauses of a filter: the clause, whether it applies, and its values."""
-    tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
-    valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
-    golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
-    (categories, of_categories), (levels, of_levels) = _in_categories(wanted.categories), _in_levels(wanted.levels)
-    named = f"(namespace GLOB '{PROJECT}*' OR project IN ({placeholders(wanted.projects)}))"
+    tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(filters.tags)}))"
+    valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", filters.valid_at
+    golden = _GOLDEN if filters.protected else f"NOT {_GOLDEN}"
+    (categories, of_categories), (levels, of_levels) = _in_categories(filters.categories), _in_levels(filters.levels)
+    named = f"(namespace GLOB '{PROJECT}*' OR project IN ({placeholders(filters.projects)}))"
     return (
-        (named, bool(wanted.projects), wanted.projects),
-        (categories, bool(wanted.categories), of_categories),
-        (levels, bool(wanted.levels), of_levels),
-        (tagged, bool(wanted.tags), wanted.tags),
-        ("importance >= ?", wanted.min_importance > 0, (wanted.min_importance,)),
-        ("confidence >= ?", wanted.min_confidence > 0, (wanted.min_confidence,)),
-        ("pinned = ?", wanted.pinned is not None, (int(bool(wanted.pinned)),)),
-        (golden, wanted.protected is not None, ()),
-        ("created < ?", wanted.created_before is not None, (wanted.created_before,)),
-        ("created >= ?", wanted.created_from is not None, (wanted.created_from,)),
+        (named, bool(filters.projects), filters.projects),
+        (categories, bool(filters.categories), of_categories),
+        (levels, bool(filters.levels), of_levels),
+        (tagged, bool(filters.tags), filters.tags),
+        ("importance >= ?", filters.min_importance > 0, (filters.min_importance,)),
+        ("confidence >= ?", filters.min_confidence > 0, (filters.min_confidence,)),
+        ("pinned = ?", filters.pinned is not None, (int(bool(filters.pinned)),)),
+        (golden, filters.protected is not None, ()),
+        ("created < ?", filters.created_before is not None, (filters.created_before,)),
+        ("created >= ?", filters.created_from is not None, (filters.created_from,)),
         (valid, at is not None, (at, at)),
     )
 
@@ -464,8 +464,8 @@ def decoded(row: Mapping[str, Value]) -> StoredMemory:
 
 
 def _new(key: Value, memory: Memory, at: Milliseconds) -> dict[str, Value]:
-    rest = {"item": key, "state": MemoryState.ACTIVE, "created": at, "updated": at, "accesses": 0, "rules": ""}
-    return _values(memory, MemoryStats()) | rest
+    defaults = {"item": key, "state": MemoryState.ACTIVE, "created": at, "updated": at, "accesses": 0, "rules": ""}
+    return _values(memory, MemoryStats()) | defaults
 
 
 def _values(memory: Memory, stats: MemoryStats) -> dict[str, Value]:
@@ -541,15 +541,15 @@ class MnemonicTable:
                WHERE path >= ? AND path < ? ORDER BY path""",
             _range(folder),
         )
-        found = (MirroredFile(*row) for row in rows)
-        return {each.path: replace(each, gone=bool(each.gone)) for each in found}
+        files = (MirroredFile(*row) for row in rows)
+        return {file.path: replace(file, gone=bool(file.gone)) for file in files}
 
     def put(self, mirrored: MirroredFile) -> None:
         """Store the state of a file, or replace its stored state."""
-        each = mirrored
+        file = mirrored
         self._db.run(
             "INSERT OR REPLACE INTO mnemonic VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (each.path, each.memory, each.digest, each.content_hash, each.declared, each.created, int(each.gone)),
+            (file.path, file.memory, file.digest, file.content_hash, file.declared, file.created, int(file.gone)),
         )
 
     def rehash(self, memory: int, before: str, after: str) -> None:

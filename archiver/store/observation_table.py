@@ -72,13 +72,13 @@ class ObservationTable:
         An old observation keeps its key if a new observation has the same title and origin. `fingerprints` contains one
         value per observation. Near-duplicates have the same value. `refused` counts facts without evidence.
         """
-        known = [stored for stored in self.of_exchange(exchange) if not stored.summary]
+        stored_before = [stored for stored in self.of_exchange(exchange) if not stored.summary]
         fingerprint_of = (
             dict(zip(observations, fingerprints, strict=True)) if fingerprints else dict.fromkeys(observations, "")
         )
-        kept = _matched(known, list(fingerprint_of))
+        kept = _matched(stored_before, list(fingerprint_of))
         reworded = [stored.key for stored, now in kept if not _is_same(stored.observation, now)]
-        gone = [stored.key for stored in known if stored.key not in {same.key for same, _ in kept}]
+        gone = [stored.key for stored in stored_before if stored.key not in {same.key for same, _ in kept}]
         self._drop_confirmations(reworded)
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in gone])
         for stored, now in kept:
@@ -95,8 +95,8 @@ class ObservationTable:
         key = self._db.run(
             "INSERT INTO item (kind, session, at) VALUES ('observation', ?, ?)", (session, observation.at)
         )
-        place = {"item": key, "exchange": exchange, "scope": "session" if summary else "exchange"}
-        self._db.insert("observation", {**place, **_values(observation), "fingerprint": fingerprint})
+        columns = {"item": key, "exchange": exchange, "scope": "session" if summary else "exchange"}
+        self._db.insert("observation", {**columns, **_values(observation), "fingerprint": fingerprint})
         return key
 
     def rewrite(self, key: int, observation: Observation, fingerprint: str = "", *, reworded: bool = True) -> None:
@@ -141,20 +141,20 @@ class ObservationTable:
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
         """Return the observations of each exchange. Exchanges without observations are omitted."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE o.exchange {AMONG} ORDER BY i.key", exchanges)
-        found: dict[int, list[StoredObservation]] = {}
+        by_exchange: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
-            found.setdefault(stored.exchange, []).append(stored)
-        return found
+            by_exchange.setdefault(stored.exchange, []).append(stored)
+        return by_exchange
 
     def keys_of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[int]]:
         """Return the keys of the observations of each exchange, in the order of their creation."""
         rows = self._db.rows_among(
             f"SELECT exchange, item FROM observation WHERE exchange {AMONG} ORDER BY item", exchanges
         )
-        found: dict[int, list[int]] = {}
+        by_exchange: dict[int, list[int]] = {}
         for exchange, item in rows:
-            found.setdefault(exchange, []).append(item)
-        return found
+            by_exchange.setdefault(exchange, []).append(item)
+        return by_exchange
 
     def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
         """Return up to `limit` observations from a session's exchanges before the exchange `before`, newest first."""
@@ -168,10 +168,10 @@ class ObservationTable:
     def of_sessions(self, sessions: Sequence[int]) -> dict[int, list[StoredObservation]]:
         """Return the observations of each session, including its summary, in the order of their creation."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} ORDER BY i.key", sessions)
-        found: dict[int, list[StoredObservation]] = {}
+        by_session: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
-            found.setdefault(stored.session, []).append(stored)
-        return found
+            by_session.setdefault(stored.session, []).append(stored)
+        return by_session
 
     def with_fact(self, sessions: Sequence[int], prefix: str) -> list[StoredObservation]:
         """Return the observations that have a fact with this prefix, newest first.
@@ -212,30 +212,30 @@ class ObservationTable:
 
 
 def _matched(
-    known: Sequence[StoredObservation], now: Sequence[Observation]
+    stored_before: Sequence[StoredObservation], now: Sequence[Observation]
 ) -> list[tuple[StoredObservation, Observation]]:
     """Pair stored observations with new observations.
 
     Equal observations are paired first, then observations with the same title and origin.
     """
-    left = list(known)
-    found: list[tuple[StoredObservation, Observation]] = []
+    left = list(stored_before)
+    pairs: list[tuple[StoredObservation, Observation]] = []
     for matches in (_is_same, _has_same_title):
-        for one in now:
-            same = next((stored for stored in left if matches(stored.observation, one)), None)
-            if same is not None and all(one is not other for _, other in found):
-                found.append((same, one))
+        for observation in now:
+            same = next((stored for stored in left if matches(stored.observation, observation)), None)
+            if same is not None and all(observation is not paired for _, paired in pairs):
+                pairs.append((same, observation))
                 left.remove(same)
-    return found
+    return pairs
 
 
-def _is_same(one: Observation, other: Observation) -> bool:
+def _is_same(first: Observation, second: Observation) -> bool:
     """Return whether two observations are equal, ignoring the version of the extractor."""
-    return replace(one, extractor="") == replace(other, extractor="")
+    return replace(first, extractor="") == replace(second, extractor="")
 
 
-def _has_same_title(one: Observation, other: Observation) -> bool:
-    return (one.title, one.origin) == (other.title, other.origin)
+def _has_same_title(first: Observation, second: Observation) -> bool:
+    return (first.title, first.origin) == (second.title, second.origin)
 
 
 def _values(observation: Observation) -> dict[str, Value]:
@@ -330,10 +330,10 @@ class ConfirmationTable:
                 WHERE c.exchange {AMONG} ORDER BY i.key""",
             exchanges,
         )
-        found: dict[int, list[StoredObservation]] = {}
+        by_exchange: dict[int, list[StoredObservation]] = {}
         for *row, exchange in rows:
-            found.setdefault(exchange, []).append(stored_of(tuple(row)))
-        return found
+            by_exchange.setdefault(exchange, []).append(stored_of(tuple(row)))
+        return by_exchange
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
         """Map each observation to its confirmations. Observations without confirmations are omitted."""
@@ -343,11 +343,11 @@ class ConfirmationTable:
                WHERE c.observation {AMONG} ORDER BY c.observation, c.exchange""",
             keys,
         )
-        found: dict[int, list[Confirmation]] = {}
+        by_observation: dict[int, list[Confirmation]] = {}
         for key, exchange, at, archived, proofs in rows:
             evidence = tuple(Evidence(*values) for values in json.loads(proofs))
-            found.setdefault(key, []).append(Confirmation(key, exchange, at, archived, evidence))
-        return found
+            by_observation.setdefault(key, []).append(Confirmation(key, exchange, at, archived, evidence))
+        return by_observation
 
 
 class StoredReplacement(NamedTuple):
@@ -364,13 +364,13 @@ class ReplacementTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def put(self, among: Collection[int], found: Iterable[StoredReplacement]) -> None:
+    def put(self, among: Collection[int], replacements: Iterable[StoredReplacement]) -> None:
         """Store replacements, after deleting the stored replacements of the observations `among`."""
         self._db.run(f"DELETE FROM replacement WHERE earlier {AMONG}", (listed(among),))
         self._db.run(
             """INSERT INTO replacement (earlier, later, line)
                    SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)""",
-            (json.dumps([tuple(each) for each in found]),),
+            (json.dumps([tuple(replacement) for replacement in replacements]),),
         )
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, StoredReplacement]:

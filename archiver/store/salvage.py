@@ -219,15 +219,15 @@ class _TableCopy:
         self._target.executemany(self._insert(columns), ends)
         return ends.is_complete
 
-    def _copy_rows(self, source: apsw.Connection, wanted: Sequence[_Gap]) -> None:
+    def _copy_rows(self, source: apsw.Connection, ranges: Sequence[_Gap]) -> None:
         """Copy the rows in some ranges. Keep the ranges in which rows are unreadable as the new gaps."""
         columns = self._columns_in(source)
         if not columns:  # The definition of the table is unreadable, or the backup is older than the table.
-            self._gaps = list(wanted)
+            self._gaps = list(ranges)
             return
         gaps = list[_Gap]()
         read = f"SELECT rowid, {', '.join(columns)} FROM {self._table}"
-        for gap in wanted:
+        for gap in ranges:
             readable: Iterator[Row] = (row[1:] for row in _scan(source, read, gaps, gap))
             if self._table == "memory" and columns == self._columns:
                 readable = _intact_memories(readable, columns, gaps)
@@ -263,8 +263,8 @@ class _TableCopy:
     def _columns_in(self, source: apsw.Connection) -> list[str]:
         """Return the columns that a source has too. An older backup lacks newer columns."""
         with suppress(apsw.Error, UnicodeDecodeError):
-            known = set(_columns(source, self._table))
-            return [column for column in self._columns if column in known]
+            columns = set(_columns(source, self._table))
+            return [column for column in self._columns if column in columns]
         return []
 
     def _insert(self, columns: Sequence[str]) -> str:

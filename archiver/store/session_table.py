@@ -309,11 +309,11 @@ class SessionTable:
                 LEFT JOIN observation o ON o.item = m.item WHERE s.id {AMONG}""",
             (listed(numbers),),
         )
-        wanted = title.casefold()
+        folded = title.casefold()
         return {
             number
             for number, own, summary in rows
-            if wanted in (own.casefold(), summary.removeprefix(SUMMARY).casefold())
+            if folded in (own.casefold(), summary.removeprefix(SUMMARY).casefold())
         }
 
     def beginning_with(self, start: str) -> list[int]:
@@ -364,7 +364,7 @@ class SessionTable:
 
         Ancestors of this session are never returned, even if damaged transcripts make the forks a cycle.
         """
-        found = self._db.numbers(
+        sessions = self._db.numbers(
             """WITH RECURSIVE after (name) AS (
                     VALUES (?1)
                     UNION SELECT s.native_id FROM after JOIN session s ON s.parent_id = name AND s.agent = ?2
@@ -374,8 +374,8 @@ class SessionTable:
                 WHERE name <> ?1 ORDER BY s.id""",
             (session.native_id, session.agent),
         )
-        before = set(self.ancestors(session)) if found else set[int]()
-        return [number for number in found if number not in before]
+        before = set(self.ancestors(session)) if sessions else set[int]()
+        return [number for number in sessions if number not in before]
 
     def subagents(self, session: Session) -> dict[int, Session]:
         """Return the sub-agents that a session started itself and that have exchanges, in the order of their start."""
@@ -401,13 +401,13 @@ class SessionTable:
 
         This is one fast query, because most sessions have no relatives.
         """
-        found = self._db.number(
+        exists = self._db.number(
             """SELECT EXISTS (SELECT 1 FROM session WHERE native_id = ?1 AND agent = ?2)
                    OR EXISTS (SELECT 1 FROM session WHERE parent_id = ?1 AND agent = ?2)
                    OR EXISTS (SELECT 1 FROM session WHERE started = ?3 AND agent = ?2)""",
             (session.native_id, session.agent, began),
         )
-        return bool(found)
+        return bool(exists)
 
     def begun_at(self, session: Session, at: Milliseconds) -> list[int]:
         """Return the other sessions of the same agent that began at this time."""
@@ -427,15 +427,15 @@ def _session(row: Row) -> Session:
 def _short_id(owner: str, native_id: str, same: int, *neighbours: str | None) -> str:
     if same > 1:
         return f"{owner}/{native_id}"
-    common = max(_common_length(native_id, other or "") for other in neighbours)
+    common = max(_common_length(native_id, neighbour or "") for neighbour in neighbours)
     words = _WORDS.match(native_id)
     return native_id[: max((words.end() if words else 0) + SHORTEST_ID, common + 1)]
 
 
-def _common_length(one: str, other: str) -> int:
+def _common_length(first: str, second: str) -> int:
     """Return the length of the common prefix of two texts."""
     return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
     )
 
 
@@ -449,36 +449,40 @@ _ID: Final = 100
 """Maximum length of an ID to show. Some IDs of sub-agents are long because they contain the ID of their session."""
 
 
-def similar_sessions(sessions: SessionTable, wanted: str) -> str:
+def similar_sessions(sessions: SessionTable, unknown_id: str) -> str:
     """Return a question that suggests sessions with similar IDs, such as `Did you mean 1a2b (shop)? `.
 
     Return an empty text if no session ID begins similarly to `wanted`.
     """
-    name = PurePath(wanted).stem
+    name = PurePath(unknown_id).stem
     if len(name) < _SHORTEST:
         return ""
     named = sessions.named()
     beginnings = dict.fromkeys(native_id[: len(name)] for native_id, _, _ in named)
     similar = similar_names(name, beginnings, least=_SIMILARITY, limit=_SHOWN)
-    shown = _listed([each for start in similar for each in named if each[0].startswith(start)])
-    return f"Did you mean {shown}? " if shown else ""
+    suggestions = _listed([session for start in similar for session in named if session[0].startswith(start)])
+    return f"Did you mean {suggestions}? " if suggestions else ""
 
 
 def ambiguous_session(sessions: SessionTable, start: str) -> InvalidInput:
     """Return the error for a prefix that matches several session IDs. The hint lists the newest of these sessions."""
-    found = [each for each in sessions.named() if each[0].startswith(start) or f"/{start}" in each[0]]
-    shown = _listed(found)
-    hint = f"Give more characters of the ID: {shown}." if shown else "Give more characters of the ID."
-    return InvalidInput(f"{len(found):,} session IDs begin with {start}", hint=hint)
+    matches = [session for session in sessions.named() if session[0].startswith(start) or f"/{start}" in session[0]]
+    suggestions = _listed(matches)
+    hint = f"Give more characters of the ID: {suggestions}." if suggestions else "Give more characters of the ID."
+    return InvalidInput(f"{len(matches):,} session IDs begin with {start}", hint=hint)
 
 
-def _listed(found: list[tuple[str, str, int | None]]) -> str:
+def _listed(sessions: list[tuple[str, str, int | None]]) -> str:
     """Format a list of sessions: the first `_SHOWN` with their projects and days, and the number of other sessions."""
-    shown = [_described(*each) for each in found if all(is_one_word(part, longest=_ID) for part in each[0].split("/"))]
-    shown = shown[:_SHOWN]
-    if shown and len(found) > len(shown):
-        return f"{', '.join(shown)} or {many(len(found) - len(shown), 'other')}"
-    return " or ".join(shown)
+    descriptions = [
+        _described(*session)
+        for session in sessions
+        if all(is_one_word(part, longest=_ID) for part in session[0].split("/"))
+    ]
+    descriptions = descriptions[:_SHOWN]
+    if descriptions and len(sessions) > len(descriptions):
+        return f"{', '.join(descriptions)} or {many(len(sessions) - len(descriptions), 'other')}"
+    return " or ".join(descriptions)
 
 
 def _described(native_id: str, project: str, at: int | None) -> str:
@@ -545,8 +549,10 @@ class SummaryTable:
 
     def summarised(self, exchanges: Sequence[int]) -> list[StoredObservation]:
         """Return the observations of these exchanges in order, without summaries."""
-        found = self._observations.of_exchanges(exchanges)
-        return [each for key in exchanges for each in found.get(key, ()) if not each.summary]
+        observations = self._observations.of_exchanges(exchanges)
+        return [
+            observation for key in exchanges for observation in observations.get(key, ()) if not observation.summary
+        ]
 
     def of_session(self, session: int) -> StoredObservation | None:
         """Return the summary of a session, or None if it has no summary."""
@@ -558,7 +564,7 @@ class SummaryTable:
         rows = self._db.rows(
             f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session {AMONG}", (listed(sessions),)
         )
-        return {found.session: found for found in map(stored_of, rows)}
+        return {summary.session: summary for summary in map(stored_of, rows)}
 
     def single_titles(self, sessions: Collection[int]) -> dict[int, str]:
         """Return the title of the observation of each of these sessions that has exactly one, by session."""
@@ -577,11 +583,11 @@ class SummaryTable:
         """
         findings = [
             key
-            for each in sessions
+            for session in sessions
             for key in self._db.numbers(
                 """SELECT i.key FROM item i JOIN observation o ON o.item = i.key
                     WHERE i.session = ? AND o.extractor LIKE ?""",
-                (each, f"{FINDING_PREFIX}%"),
+                (session, f"{FINDING_PREFIX}%"),
             )
         ]
         self._db.run(
@@ -610,13 +616,13 @@ class SummaryTable:
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
         """Store the summary of a session as an observation of `exchange`, or delete it if `summary` is None."""
         self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
-        known = self.of_session(session)
-        if known is not None and summary is not None and known.exchange == exchange:
-            reworded = replace(known.observation, extractor="") != replace(summary, extractor="")
-            self._observations.rewrite(known.key, summary, reworded=reworded)
+        stored = self.of_session(session)
+        if stored is not None and summary is not None and stored.exchange == exchange:
+            reworded = replace(stored.observation, extractor="") != replace(summary, extractor="")
+            self._observations.rewrite(stored.key, summary, reworded=reworded)
             return
-        if known is not None:
-            self._db.run("DELETE FROM item WHERE key = ?", (known.key,))
+        if stored is not None:
+            self._db.run("DELETE FROM item WHERE key = ?", (stored.key,))
         if summary is not None:
             key = self._observations.insert(exchange, session, summary, summary=True)
             self._db.run("INSERT OR REPLACE INTO summary (session, item) VALUES (?, ?)", (session, key))

@@ -395,11 +395,11 @@ class RepetitionTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
+    def record(self, source: int, repetitions: Iterable[Repetition], *, replace: bool) -> None:
         """Record the lines of a source that repeat other sources. With `replace`, first delete its earlier records."""
         if replace:
             self._db.run("DELETE FROM repetition WHERE repeated_in = ?", (source,))
-        rows = json.dumps([tuple(each) for each in found])
+        rows = json.dumps([tuple(repetition) for repetition in repetitions])
         self._db.run(
             """INSERT INTO repetition (source, ordinal, repeated_in, start_line, end_line)
                    SELECT e.source, e.ordinal, ?1, min(line.value ->> 2), max(line.value ->> 2)

@@ -55,8 +55,10 @@ class DeletedRowTable:
     def keep(self, deletion: int, exchanges: Sequence[int]) -> None:
         """Store the rows of exchanges and all dependent rows before the exchanges are deleted."""
         for key in exchanges:
-            place = self._db.one("SELECT source, start_line, end_line, observed FROM exchange WHERE item = ?", (key,))
-            if place is None:
+            position = self._db.one(
+                "SELECT source, start_line, end_line, observed FROM exchange WHERE item = ?", (key,)
+            )
+            if position is None:
                 continue
             observations = self._select("observation", "exchange", [key])
             items = [key, *(row["item"] for row in observations if row["scope"] == "exchange")]
@@ -65,7 +67,7 @@ class DeletedRowTable:
             rows["confirmation"] += self._select("confirmation", "observation", items)
             self._db.run(
                 "INSERT OR REPLACE INTO deleted_exchange VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, deletion, *place, msgspec.msgpack.encode(rows)),
+                (key, deletion, *position, msgspec.msgpack.encode(rows)),
             )
 
     def restore(self, deletion: int) -> None:
@@ -74,7 +76,7 @@ class DeletedRowTable:
         The caller must schedule the sources to be read again. If another deletion also covers a restored exchange, that
         reading removes the exchange.
         """
-        found: list[_Rows] = []
+        bundles: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM deleted_exchange WHERE deletion = ?", (deletion,))
         for source, line, packed in kept:
             rows: _Rows = msgspec.msgpack.decode(packed)
@@ -82,8 +84,8 @@ class DeletedRowTable:
             # Earlier versions could delete observations without their exchange. Such a bundle needs its exchange in the
             # database.
             if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
-                found.append(rows)
-        self._insert(found)
+                bundles.append(rows)
+        self._insert(bundles)
         self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (deletion,))
 
     def erase(self, source: int, is_erased: Callable[[int], bool]) -> None:
@@ -106,26 +108,26 @@ class DeletedRowTable:
     def _columns(self, table: str) -> list[str]:
         return [name for (name,) in self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))]
 
-    def _insert(self, found: Sequence[_Rows]) -> None:
+    def _insert(self, bundles: Sequence[_Rows]) -> None:
         for table in _ORDER:
-            for row in (row for rows in found for row in rows.get(table, ())):
+            for row in (row for rows in bundles for row in rows.get(table, ())):
                 if table == "exchange":
                     row["ordinal"] = _ORDINAL_OFFSET + row["item"]
                 self._insert_row(table, row)
-        keys = {row["key"] for rows in found for row in rows["item"]}
-        confirmations = [row for rows in found for row in rows.get("confirmation", ())]
+        keys = {row["key"] for rows in bundles for row in rows["item"]}
+        confirmations = [row for rows in bundles for row in rows.get("confirmation", ())]
         for row in confirmations:
             both = "SELECT count(*) FROM item WHERE key IN (?, ?)"
             if self._db.number(both, (row["observation"], row["exchange"])) == 2:
                 self._insert_row("confirmation", row)
         # An exchange that confirmed a restored observation may contain the same observation itself, so extract from it
         # again.
-        again = {row["exchange"] for row in confirmations} - keys
+        unobserved = {row["exchange"] for row in confirmations} - keys
         self._db.run(
             f"UPDATE exchange SET observed = NULL WHERE item {AMONG} AND observed NOT LIKE '{MODEL_PREFIX}%'",
-            (listed(again),),
+            (listed(unobserved),),
         )
-        for session in {row["session"] for rows in found for row in rows["item"]}:
+        for session in {row["session"] for rows in bundles for row in rows["item"]}:
             self._summaries.outdate(session)
 
     def _insert_row(self, table: str, row: dict[str, Any]) -> None:
@@ -229,7 +231,7 @@ class TombstoneFile:
         except OSError as error:
             raise self._unreadable(error) from None
         parsed = [_parse(row) for row in rows if row]
-        deletions = tuple(each for each in parsed if each is not None)
+        deletions = tuple(deletion for deletion in parsed if deletion is not None)
         header = _header(first)
         # The first deletion creates the file, so an empty file has lost at least one deletion.
         count = header.count if header is not None else max(len(parsed), 1)
@@ -257,8 +259,8 @@ class TombstoneFile:
         return StoreError(reason, hint=hint)
 
 
-def _row(each: Tombstones) -> bytes:
-    fields = b"%d %d %s %s" % (each.number, each.at, each.state.encode(), _packed(each.hashes))
+def _row(deletion: Tombstones) -> bytes:
+    fields = b"%d %d %s %s" % (deletion.number, deletion.at, deletion.state.encode(), _packed(deletion.hashes))
     return b"%08x %s\n" % (zlib.crc32(fields), fields)
 
 
@@ -270,10 +272,10 @@ def _parse(row: bytes) -> Tombstones | None:
         if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # Earlier versions wrote six fields.
             return None
         number, at, state, hashes = fields[:4]
-        found = Tombstones(int(number), int(at), state.decode(), _unpacked(hashes))
+        deletion = Tombstones(int(number), int(at), state.decode(), _unpacked(hashes))
     except (ValueError, struct.error):
         return None
-    return found if found.state in _STATES else None
+    return deletion if deletion.state in _STATES else None
 
 
 def _packed(hashes: Sequence[int]) -> bytes:
@@ -368,7 +370,7 @@ class TombstoneTable:
     @property
     def damage(self) -> str:
         """Description of lost tombstones, or an empty string if none are lost or the user acknowledged the loss."""
-        return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
+        return next((stage.problem for stage in StageTable(self._db).all() if stage.name == _STAGE and stage.fails), "")
 
     def acknowledge_damage(self) -> None:
         """Record that the user acknowledged `damage`."""
@@ -382,8 +384,8 @@ class TombstoneTable:
             KeyChanged: Another key made the placeholders, and there are no deletions.
         """
         if not self.has_deletions():
-            known = self._db.one("SELECT fingerprint FROM key_fingerprint")
-            if known is not None and known[0] != fingerprint(key):
+            stored = self._db.one("SELECT fingerprint FROM key_fingerprint")
+            if stored is not None and stored[0] != fingerprint(key):
                 raise KeyChanged(self._home.key_file)
             return
         header = self._file.header()
@@ -392,8 +394,8 @@ class TombstoneTable:
 
     def accept_key(self, key: bytes) -> None:
         """Record `key` as the key that `check_key` expects."""
-        known = self._db.one("SELECT fingerprint FROM key_fingerprint")
-        if known is None or known[0] != fingerprint(key):
+        stored = self._db.one("SELECT fingerprint FROM key_fingerprint")
+        if stored is None or stored[0] != fingerprint(key):
             self._db.run("DELETE FROM key_fingerprint")
             self._db.run("INSERT INTO key_fingerprint VALUES (?)", (fingerprint(key),))
 
@@ -417,27 +419,28 @@ class TombstoneTable:
         for number, line_hash in self._db.rows("SELECT deletion, hash FROM tombstone ORDER BY deletion, hash"):
             hashes.setdefault(number, []).append(line_hash)
         return [
-            Tombstones(each.id, each.at, each.state, tuple(hashes.get(each.id, ()))) for each in reversed(self.all())
+            Tombstones(deletion.id, deletion.at, deletion.state, tuple(hashes.get(deletion.id, ())))
+            for deletion in reversed(self.all())
         ]
 
     def _merge_file(self) -> None:
         """Insert the deletions of the file. Their content stays in the database until the copies are read again."""
-        content, known = self._file.read(), {each.id: each for each in self.all()}
-        self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
+        content, stored = self._file.read(), {deletion.id: deletion for deletion in self.all()}
+        self.lost = max(content.damaged - len(stored.keys() - {deletion.number for deletion in content.deletions}), 0)
         copies = [name for (name,) in self._db.rows("SELECT archived FROM source")]
-        for each in content.deletions:
-            state = DeletionState(each.state)
+        for deletion in content.deletions:
+            state = DeletionState(deletion.state)
             if copies and state is DeletionState.ERASED:
                 state = DeletionState.ERASING  # The database is older than the erasure, so its rows must be erased.
-            same = known.get(each.number)
-            if same is not None and same.at == each.at:
+            same = stored.get(deletion.number)
+            if same is not None and same.at == deletion.at:
                 number = same.id
                 state = max(state, same.state, key=list(DeletionState).index)
                 self.set_state(number, state)
             else:
                 sql = "INSERT INTO deletion (id, at, state) VALUES (?, ?, ?)"
-                number = self._db.run(sql, (None if same else each.number, each.at, state))
-            self._insert_hashes(number, each.hashes)
+                number = self._db.run(sql, (None if same else deletion.number, deletion.at, state))
+            self._insert_hashes(number, deletion.hashes)
             if state is DeletionState.ERASING:
                 self.schedule_erasure(number, dict.fromkeys(copies, False))
                 self._db.run("DELETE FROM deleted_exchange")  # Any of these rows may contain erased content.
@@ -459,7 +462,9 @@ class TombstoneTable:
         return number
 
     def _insert_hashes(self, number: int, hashes: Iterable[int]) -> None:
-        self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(each, number) for each in hashes])
+        self._db.run_many(
+            "INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(line_hash, number) for line_hash in hashes]
+        )
 
     def extend(self, hashes: Iterable[tuple[int, int]]) -> None:
         """Add tombstones for copies of deleted content. Each pair has the tombstone of the content and the new one."""
@@ -474,8 +479,8 @@ class TombstoneTable:
         self._db.run("UPDATE deletion SET state = ? WHERE id = ?", (state, number))
         if state is not DeletionState.KEPT:
             self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (number,))
-            shown = "json_remove(summary, '$.projects', '$.first', '$.last')"
-            self._db.run(f"UPDATE deletion SET summary = {shown} WHERE id = ?", (number,))
+            remaining = "json_remove(summary, '$.projects', '$.first', '$.last')"
+            self._db.run(f"UPDATE deletion SET summary = {remaining} WHERE id = ?", (number,))
 
     def undo(self, number: int) -> None:
         """Remove a deletion and its tombstones."""
@@ -486,16 +491,16 @@ class TombstoneTable:
 
     def has_deletions(self, *, erased: bool = False) -> bool:
         """Return whether any deletion exists. With `erased`, count only erasures."""
-        wanted = "WHERE state <> 'kept'" if erased else ""
-        return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM deletion {wanted})"))
+        condition = "WHERE state <> 'kept'" if erased else ""
+        return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM deletion {condition})"))
 
     def matching(self, hashes: Collection[int], *, erased: bool = False) -> set[int]:
         """Return the given keyed hashes that are tombstones.
 
         With `erased`, include only tombstones of erased content.
         """
-        wanted = "AND deletion IN (SELECT id FROM deletion WHERE state <> 'kept')" if erased else ""
-        return set(self._db.numbers(f"SELECT hash FROM tombstone WHERE hash {AMONG} {wanted}", (listed(hashes),)))
+        condition = "AND deletion IN (SELECT id FROM deletion WHERE state <> 'kept')" if erased else ""
+        return set(self._db.numbers(f"SELECT hash FROM tombstone WHERE hash {AMONG} {condition}", (listed(hashes),)))
 
     def all(self) -> list[Deletion]:
         """Return every deletion, newest first."""
@@ -510,7 +515,7 @@ class TombstoneTable:
 
     def load(self, number: int) -> Deletion | None:
         """Return the deletion with this ID, or None."""
-        return next((each for each in self.all() if each.id == number), None)
+        return next((deletion for deletion in self.all() if deletion.id == number), None)
 
     def fully_erased(self) -> list[int]:
         """Return the IDs of deletions that could be undone, but whose content other deletions erased completely."""
@@ -533,12 +538,14 @@ class TombstoneTable:
         """
         self._db.run_many(
             "INSERT OR REPLACE INTO scheduled_erasure (archived, deletion, whole) VALUES (?, ?, ?)",
-            [(archived, deletion, whole) for archived, whole in copies.items()],
+            [(archived, deletion, is_whole) for archived, is_whole in copies.items()],
         )
 
     def scheduled_erasures(self) -> dict[str, bool]:
         """Map each copy with a scheduled erasure to True if the whole copy must be deleted."""
-        return {name: bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM scheduled_erasure")}
+        return {
+            name: bool(is_whole) for name, is_whole in self._db.rows("SELECT archived, whole FROM scheduled_erasure")
+        }
 
     def unfinished(self) -> set[int]:
         """Return the IDs of deletions with lines that must still be erased from a copy."""
@@ -577,8 +584,8 @@ class TombstoneTable:
 
     def _erase_path(self, path: bytes) -> None:
         self._db.run("DELETE FROM problem WHERE path = ?", (path,))
-        shown = str(self._paths.path(path))
-        self._db.run("UPDATE stage SET problem = 'about a file that was erased' WHERE instr(problem, ?)", (shown,))
+        path_text = str(self._paths.path(path))
+        self._db.run("UPDATE stage SET problem = 'about a file that was erased' WHERE instr(problem, ?)", (path_text,))
 
     def erase_calls(self, exchanges: Collection[int]) -> None:
         """Remove references to these exchanges from the ledger of model calls."""
