@@ -1,4 +1,4 @@
-"""Text functions: sentences, titles, shortening at clauses, removal of terminal escapes, and similar names.
+"""Text functions: sentences, titles, shortening at clauses, removal of terminal escapes, similar names, and globs.
 
 Markdown, invisible characters and invalid Unicode are removed too. A shortened sentence ends before a clause or a
 phrase.
@@ -6,7 +6,8 @@ phrase.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 _CLAUSE = re.compile(
     r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
@@ -309,3 +310,47 @@ def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: in
     from rapidfuzz import fuzz, process  # Importing this takes 35 ms, and few commands need it.
 
     return [one for one, *_ in process.extract(name, list(known), scorer=fuzz.ratio, limit=limit, score_cutoff=least)]
+
+
+_Part = TypeVar("_Part")
+
+
+def is_path_pattern(path: str) -> bool:
+    """Return whether a path can match several files, because it is a glob or ends with a slash."""
+    return path.endswith("/") or any(sign in path for sign in "*?")
+
+
+def path_fits(pattern: str, path: str) -> bool:
+    """Return whether a pattern matches a path, with slashes as separators. The comparison is case-sensitive.
+
+    `*` and `?` match within a name. `**` matches any number of folders. A pattern without a leading slash may begin at
+    any folder. A pattern with a final slash matches all files below that folder. A pattern never becomes a regular
+    expression, so matching takes polynomial time.
+    """
+    names = (f"{pattern}**" if pattern.endswith("/") else pattern).split("/")
+    return _fits(names if pattern.startswith("/") else ["**", *names], path.split("/"), "**", _name_fits)
+
+
+def _name_fits(pattern: str, name: str) -> bool:
+    return _fits(pattern, name, "*", lambda letter, sign: letter in {sign, "?"})
+
+
+def _fits(pattern: Sequence[_Part], parts: Sequence[_Part], star: _Part, equal: Callable[[_Part, _Part], bool]) -> bool:
+    """Return whether the parts match a pattern in which `star` matches any number of parts.
+
+    After a mismatch, the function backtracks only to the last star. Its time is therefore at most proportional to the
+    product of both lengths.
+    """
+    position, part, last_star, resumed = 0, 0, -1, 0
+    while part < len(parts):
+        if position < len(pattern) and pattern[position] == star:
+            last_star, resumed = position, part
+            position += 1
+        elif position < len(pattern) and equal(pattern[position], parts[part]):
+            position, part = position + 1, part + 1
+        elif last_star >= 0:
+            resumed += 1
+            position, part = last_star + 1, resumed
+        else:
+            return False
+    return all(sign == star for sign in pattern[position:])

@@ -15,7 +15,7 @@ from ..core.handoff import HANDOFF_TOKENS, Handoff
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
 from ..core.observation import DETAIL_TOKENS
-from ..core.query import Filters, Mode
+from ..core.query import FIELDS, Filters, Mode
 from ..core.results import (
     BUDGET,
     CitedAnswer,
@@ -133,6 +133,7 @@ class Renderer:
             noun=noun,
             filters=_removable(filters),
             dates=[name for name in ("after", "before") if getattr(filters, name) is not None],
+            fields=FIELDS,
             missing_engines=_missing_engines(results),
             why=why,
             empty_times=results.empty_times[:_NOTES],

@@ -27,7 +27,7 @@ from ...core.errors import IndexDamaged, IndexUnwritable
 from ...core.resources import Closing, replacing, sync_path
 from ..query import tokenizer
 from . import indexed_texts
-from .text_index import TextIndex, TextWriter
+from .text_index import VALUE_FIELDS, TextIndex, TextWriter
 
 _SUFFIX = ".draft"
 """Suffix of a draft's folder. The name contains no generation number, so `Generations.sweep` removes old drafts."""
@@ -106,6 +106,7 @@ class Manifest(Struct, frozen=True):
         watermark: Sequence number of the last indexed change of the store.
         files: Size in bytes and SHA-256 by relative path.
         token: Random ID of the generation. The store records the IDs of all generations that were built from its data.
+        values: Names of the fields with values of filters. A new filter makes the index outdated.
     """
 
     watermark: int
@@ -117,6 +118,7 @@ class Manifest(Struct, frozen=True):
     token: str = ""
     format: int = FORMAT
     analysis: int = tokenizer.VERSION
+    values: tuple[str, ...] = VALUE_FIELDS
 
     def is_of(self, store: Store) -> bool:
         """Return whether the generation was built from the current state or an earlier state of this store.
@@ -342,11 +344,13 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
         text = path.read_bytes()
     if hashlib.sha256(text).hexdigest() != digest:
         raise IndexDamaged(path, "the manifest does not match its published checksum")
-    values: dict[str, Any] = json.loads(text)
-    if (values.get("format"), values.get("analysis")) != (FORMAT, tokenizer.VERSION):
+    recorded: dict[str, Any] = json.loads(text)
+    recorded["values"] = tuple(recorded.get("values", ()))
+    version = recorded.get("format"), recorded.get("analysis"), recorded["values"]
+    if version != (FORMAT, tokenizer.VERSION, VALUE_FIELDS):
         raise IndexOutdated(path, "the index was built by another version of Palaver")
-    values["files"] = {name: tuple(pair) for name, pair in values["files"].items()}
-    return Manifest(**values)
+    recorded["files"] = {name: tuple(pair) for name, pair in recorded["files"].items()}
+    return Manifest(**recorded)
 
 
 def _number(path: Path) -> int:

@@ -10,17 +10,13 @@ from msgspec.structs import replace
 
 from ...archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
 from ...archiver.store.change_log import CONTEXT_EXCHANGES, PARTS_MAX, PROMPT
-from ...core.conversation import Exchange, Kind, Origin, Session, Speaker, Turn
+from ...core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ...core.document import ChunkKind, StoredChunk
-from ...core.home import working_folders
 from ...core.memory import Memory, MemoryState, StoredMemory
 from ...core.observation import Observation
-from ...core.query import Role
-from ..query.tokenizer import label, path_label
-from .text_index import TextEntry
+from ...core.query import FIELDS, HitKind, IndexedItem, Role
+from .text_index import TextEntry, indexed_value
 
-MEMORY = "memory"
-"""Value of `TextEntry.kind` for memories."""
 WINDOW = 1_500
 """Maximum number of characters of an entry and of an embedded text."""
 OVERLAP = 200
@@ -71,8 +67,8 @@ def _chunk_text(stored: StoredChunk) -> str:
 
 
 def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
-    memory = stored.memory
-    for text in pieces(_memory_text(memory), WINDOW - OVERLAP):
+    values = _filter_values(IndexedItem(HitKind.MEMORY, memory=stored.memory))
+    for text in pieces(_memory_text(stored.memory), WINDOW - OVERLAP):
         yield TextEntry(
             key=stored.key,
             event=stored.key,
@@ -82,17 +78,13 @@ def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
             start_line=0,
             end_line=0,
             body=text,
-            kind=MEMORY,
-            types=(label(memory.type),),
-            concepts=_distinct_labels(*memory.tags),
-            projects=_distinct_labels(memory.namespace, memory.project),
-            sessions=_distinct_labels(memory.session_id),
-            origins=(memory.origin,),
+            values=values,
         )
 
 
 def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
     chunk = stored.chunk
+    values = _filter_values(IndexedItem(chunk.kind, chunk=stored))
     names = f"{chunk.name}\n" * (_NAMES if chunk.name else 0)
     for text in pieces(names + _chunk_text(stored), WINDOW - OVERLAP):
         yield TextEntry(
@@ -104,19 +96,19 @@ def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
             start_line=chunk.start_line,
             end_line=chunk.end_line,
             body=text,
-            kind=chunk.kind,
+            values=values,
             in_code=int(chunk.kind is ChunkKind.CODE),
-            files=(path_label(str(stored.source_file)),),
-            projects=(label(stored.namespace),),
-            origins=(Origin.DOCUMENT,),
-            languages=_distinct_labels(stored.language),
-            units=_distinct_labels(chunk.unit),
         )
 
 
-def _distinct_labels(*values: str) -> tuple[str, ...]:
-    """Return the distinct labels in the given order. The digest of an entry depends on this order."""
-    return tuple(dict.fromkeys(text for value in values if (text := label(value))))
+def _filter_values(item: IndexedItem) -> dict[str, tuple[str, ...]]:
+    """Return the distinct indexed values of an item for each filter that it has values for."""
+    values, folder = dict[str, tuple[str, ...]](), item.folder
+    for field in FIELDS.values():
+        texts = (indexed_value(field, value, folder) for value in field.read(item) if value)
+        if distinct := tuple(dict.fromkeys(filter(None, texts))):
+            values[field.name] = distinct
+    return values
 
 
 _SHORT = 700
@@ -290,12 +282,7 @@ def _exchange_entries(
     """Yield the entries of an exchange with the types and concepts of its observations."""
     exchange = stored.exchange
     observations = [entry.observation for entry in observed]
-    types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
-    concepts = _labels(concept for observation in observations for concept in observation.concepts)
-    files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
-    projects, sessions = _labels((session.project, *working_folders(session.cwd))), _labels((session.native_id,))
-    branches, agents = _labels((exchange.branch or session.branch,)), _labels((session.agent,))
-    origin = Origin.HUMAN if exchange.prompt else Origin.ASSISTANT
+    values = _filter_values(IndexedItem(HitKind.EXCHANGE, session, exchange, observations))
     for window in context.windows(stored):
         yield TextEntry(
             key=stored.key,
@@ -306,14 +293,7 @@ def _exchange_entries(
             start_line=window.start_line,
             end_line=window.end_line,
             body=window.text,
-            types=types,
-            concepts=concepts,
-            files=files,
-            projects=projects,
-            sessions=sessions,
-            branches=branches,
-            agents=agents,
-            origins=(origin,),
+            values=values,
             said=window.said,
         )
 
@@ -329,15 +309,7 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         start_line=window.start_line,
         end_line=window.end_line,
         body=window.text,
-        kind="observation",
-        types=(str(observation.type),),
-        concepts=_labels(observation.concepts),
-        files=_paths([*observation.files_read, *observation.files_modified], session.cwd),
-        projects=_labels((session.project, *working_folders(session.cwd))),
-        sessions=_labels((session.native_id,)),
-        branches=_labels((parent.exchange.branch or session.branch,)),
-        agents=_labels((session.agent,)),
-        origins=(observation.origin,),
+        values=_filter_values(IndexedItem(HitKind.OBSERVATION, session, parent.exchange, (observation,))),
         said=window.said,
     )
 
@@ -346,11 +318,3 @@ def _observation_window(observation: Observation) -> TextWindow:
     start, end = observation.lines or (0, 0)
     body = "\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts)))
     return TextWindow(body, start, end, ((observation.origin, body),) if observation.origin in set(Role) else ())
-
-
-def _labels(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(label(value) for value in values if value))
-
-
-def _paths(paths: Iterable[str], folder: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path_label(path, folder) for path in paths if path))

@@ -5,11 +5,11 @@ from itertools import chain, combinations, islice
 from operator import attrgetter
 from typing import Any
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from ...archiver.deletion.deletions import explain_deletions
 from ...archiver.store import Store
-from ...core.query import Filters, Mode, Query
+from ...core.query import FIELDS, Comparison, Filters, Mode, Query
 from ...core.results import ConceptHits, Correction, Hit, UnknownName, ZeroResultExplanation
 from ..query.query_analysis import AnalyzedQuery
 from ..query.spelling import similar_spellings
@@ -27,12 +27,7 @@ _FEW = 5
 """Maximum number of words of a query whose missing words are reported."""
 _MOST, _WORDS = 5, 50
 """Maximum number of suggestions of each kind in an explanation, and of query words to check for spelling."""
-_DATES = ("after", "before")
-_NAMED = {
-    "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
-    "files": "file", "languages": "language", "units": "unit",
-}  # fmt: skip
-"""Name of the index field for each filter."""
+_DATES = tuple(attribute for attribute, field in FIELDS.items() if field.comparison is Comparison.DATE)
 
 
 class ZeroResultExplainer:
@@ -91,13 +86,9 @@ class ZeroResultExplainer:
     def _without(self, query: Query) -> Iterator[tuple[str, int]]:
         """Yield each filter with the number of hits without that filter. Both dates count as one filter."""
         nothing = Filters()
-        given = [
-            field.name
-            for field in fields(Filters)
-            if getattr(query.filters, field.name) != getattr(nothing, field.name)
-        ]
-        dated = [("dates", _DATES)] if any(name in _DATES for name in given) else []
-        for label_, names in [*dated, *((name, (name,)) for name in given if name not in _DATES)]:
+        used = [name for name in FIELDS if getattr(query.filters, name) != getattr(nothing, name)]
+        dated = [("dates", _DATES)] if any(name in _DATES for name in used) else []
+        for label_, names in [*dated, *((name, (name,)) for name in used if name not in _DATES)]:
             yield label_, self._count(replace(query, filters=_without_filters(query.filters, names)))
 
     def _dates(self, filters: Filters, events: Sequence[int]) -> tuple[int | None, int | None]:
@@ -164,12 +155,12 @@ class ZeroResultExplainer:
     def _unknown(self, filters: Filters) -> Iterator[UnknownName]:
         """Yield the filter values without any entry, together with similar known names."""
         view = self._engine.snapshot
-        for field, indexed in _NAMED.items():
-            wanted: tuple[str, ...] = getattr(filters, field)
-            missing = [name for name in wanted if not view.has(_only(field, name))]
+        for attribute, field in FIELDS.items():
+            names: tuple[str, ...] = getattr(filters, attribute) if field.unknown else ()
+            missing = [name for name in names if not view.has(_only(attribute, name))]
             # Listing the names is slow with a hundred thousand files.
-            known = sorted(view.names(indexed)) if missing else []
-            yield from (self._nearest(field, name, known) for name in missing)
+            existing = sorted(view.names(field.name)) if missing else []
+            yield from (self._nearest(attribute, name, existing) for name in missing)
 
     def _nearest(self, field: str, name: str, known: Sequence[str]) -> UnknownName:
         """Return the known names that contain or resemble an unknown name, and the number of other known names.

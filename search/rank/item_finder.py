@@ -13,9 +13,9 @@ from ...archiver.store import Embedding, Store
 from ...core.document import ChunkKind, DocumentFilter, StoredChunk
 from ...core.errors import ModelUnavailable
 from ...core.memory import Memory, MemoryFilter, StoredMemory
-from ...core.query import Filters, Mode
+from ...core.query import Filters, HitKind, Mode
 from ..index.generation import Generations
-from ..index.indexed_texts import MEMORY, memory_parts
+from ..index.indexed_texts import memory_parts
 from ..model.embedding import Embedder
 from ..query.query_analysis import unquoted
 
@@ -245,4 +245,4 @@ def _admitted(
 
 def _filters(wanted: MemoryFilter) -> Filters:
     """Return the conditions of a memory filter that the engine supports. The caller checks the other conditions."""
-    return Filters(projects=wanted.namespaces, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))
+    return Filters(projects=wanted.namespaces, types=wanted.types, concepts=wanted.tags, kinds=(HitKind.MEMORY,))
