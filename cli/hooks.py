@@ -15,7 +15,8 @@ from ..core.config import Config, write_settings
 from ..core.conversation import now
 from ..core.errors import InvalidInput, UnknownProject
 from ..core.home import Home
-from ..core.reports import SESSION_END, HookEvent, InjectionTotal
+from ..core.hooks import HOOKS, SESSION_END, HookEvent
+from ..core.reports import InjectionTotal
 from ..observe.archive import Archive
 from .output import as_json, print_json, print_page, renderer
 from .program import program_words
@@ -30,12 +31,15 @@ _events = click.argument("events", nargs=-1, metavar="[EVENT]...", type=click.Ch
 _project = click.option("--project", metavar="NAME", help="Only for this project: name, folder, or `.`.")
 
 
-@click.group()
-def hooks() -> None:
-    """Show, switch on or switch off the hooks that inject text into sessions: `status`, `on`, `off`.
+_HELP: Final = f"""Show, switch on or switch off the hooks that inject text into sessions: `status`, `on`, `off`.
 
-    Events: `session-start` (on by default), `prompt`, `tool` (before a shell command or an edit).
-    """
+Events: {", ".join(f"`{event}` ({event.hook.note})" if event.hook.note else f"`{event}`" for event in HookEvent)}.
+"""
+
+
+@click.group(help=_HELP)
+def hooks() -> None:
+    """Group the commands for hooks."""
 
 
 @hooks.command("status", short_help="Show which hooks are on, and what they injected.")
@@ -97,7 +101,7 @@ def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
 
 
 @hooks.command("run", short_help="Answer a hook of a coding agent.")
-@click.argument("event", metavar=f"{{{','.join([*_EVENTS, SESSION_END])}}}")
+@click.argument("event", metavar=f"{{{','.join(HOOKS)}}}")
 def run(event: str) -> None:
     """Answer the call of a hook on standard input, as coding agents send it.
 
@@ -126,19 +130,12 @@ def run(event: str) -> None:
 
 def _reply(event: HookEvent, data: bytes, home: Home) -> str:
     """Return the reply to the call of a hook, or an empty text."""
-    from ..agents.hooks.hooks import HookCall, answer
+    from ..agents.hooks.hooks import SELECTORS, HookCall, answer
 
     call = HookCall.parse(event, data)
     if call is None:
         return ""
-    match event:
-        case HookEvent.SESSION_START:
-            from ..agents.hooks.hooks import session_text as select
-        case HookEvent.PROMPT:
-            from ..agents.hooks.hooks import prompt_text as select
-        case HookEvent.TOOL:
-            from ..agents.hooks.hooks import tool_text as select
-    text = answer(call, Archive(home), select)
+    text = answer(call, Archive(home), SELECTORS[event])
     return call.reply(text) if text else ""
 
 

@@ -13,7 +13,7 @@ from palaver.agents.clients.client_setup import ConfigChange, apply
 from palaver.agents.clients.client_table import ServerEntry
 from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text, plan_hooks, plan_hooks_removal
 from palaver.core.errors import ClientConfigUnusable, InvalidInput
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 
 from ... import demo
 
