@@ -53,7 +53,7 @@ SearchInput: TypeAlias = Annotated[
 ]
 
 
-_PARAMETERS: Final = {
+PARAMETERS: Final = {
     attribute: field.name if field.parameter.is_single else attribute
     for attribute, field in FIELDS.items()
     if field.parameter is not None
@@ -73,7 +73,7 @@ def _annotation(field: FilterField) -> Any:
 
 
 FilterValues: TypeAlias = Annotated[
-    Mapping[str, Any], Group({name: _annotation(FIELDS[attribute]) for attribute, name in _PARAMETERS.items()})
+    Mapping[str, Any], Group({name: _annotation(FIELDS[attribute]) for attribute, name in PARAMETERS.items()})
 ]
 """Values of the filters in a call, by the names of the parameters."""
 
@@ -139,7 +139,7 @@ def search(
 def _arguments(filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the filters as arguments of `Filters.parse`."""
     arguments: dict[str, Any] = {}
-    for attribute, name in _PARAMETERS.items():
+    for attribute, name in PARAMETERS.items():
         value = filters.get(name)
         if value is not None:
             arguments[attribute] = value if name == attribute else [value] if value else ()

@@ -40,7 +40,8 @@ class HookEvent(StrEnum):
 
     hook: Hook
 
-    def __new__(cls, name: str, hook: Hook) -> Self:
+    # The default is for type checkers, which read a lookup such as `HookEvent("tool")` as a call of this method.
+    def __new__(cls, name: str, hook: Hook = Hook("", {})) -> Self:  # noqa: B008 - immutable
         """Create a member with the value `name`."""
         member = str.__new__(cls, name)
         member._value_ = name

@@ -14,7 +14,7 @@ from ..core.document import CodeLine, CodeLines, Symbol, Symbols
 from ..core.handoff import HANDOFF_TOKENS, Handoff
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
-from ..core.observation import DETAIL_TOKENS
+from ..core.observation import DETAIL_TOKENS, ObservationType
 from ..core.query import FIELDS, Filters, Mode
 from ..core.results import (
     BUDGET,
@@ -341,6 +341,9 @@ def _missing_engines(results: Results) -> tuple[str, ...]:
     return tuple(engine for engine in wanted if engine not in results.searched)
 
 
+_TYPES: Final = " or ".join(", ".join(ObservationType).rsplit(", ", 1))
+
+
 class ExtractionPrompts:
     """Prompts that request the observations of an exchange, or the card of a session. Users can replace the templates.
 
@@ -357,13 +360,13 @@ class ExtractionPrompts:
 
     @property
     def version(self) -> str:
-        """Version of the prompts, which changes with every change of a template."""
+        """Version of the prompts, which changes with every change of a template or of the types."""
         sources = "\0".join(self._renderer.source(name) for name in (self._system, self._request))
-        return sha256(sources.encode()).hexdigest()[:8]
+        return sha256(sources.replace("{{ types }}", _TYPES).encode()).hexdigest()[:8]
 
     def system(self) -> str:
         """Return the system prompt: the rules for the extraction and the format of the reply."""
-        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK)
+        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK, types=_TYPES)
 
     def request(self, excerpt: object, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
         """Return the prompt that quotes an excerpt as data. The quoted texts are indented."""

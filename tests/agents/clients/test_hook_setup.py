@@ -96,7 +96,7 @@ def test_other_hooks_are_kept(hooks: HookClient) -> None:
     install(hooks)
     date, own = section(hooks)["SessionStart"]
     assert date["hooks"][0]["command"] == "date"
-    assert own["hooks"][0]["timeout"] == hooks.timeout
+    assert own["hooks"][0]["timeout"] == 10 * hooks.second
 
     path.write_text(path.read_text("utf-8").replace('"dark"', '"light"'), "utf-8")
     remove(hooks)
