@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.exporter import encodable
-from ...archiver.formats.json_values import is_media_label
 from ...archiver.formats.resume_commands import resume_line
-from ...archiver.lines import heading_of, one_line, plan_in
+from ...archiver.lines import heading_of, is_media_label, one_line, plan_in
 from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
@@ -29,17 +28,16 @@ from ...core.observation import DETAIL_TOKENS, OUTCOME, SUMMARY, Evidence, Obser
 from ...core.open_item import is_end_state, is_open_item
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
-from ...core.text import TITLE_MAX, shorten
+from ...core.text import TITLE_MAX, shorten, without_opening_tag
 from ..query.tokenizer import terms
 from .subagents import Subagents
-from .transcript_reader import SessionName, SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.copies.raw_copy import RawArchive
     from ...archiver.store import Edit, Store, StoredExchange, StoredObservation
     from ...archiver.store.exchange_table import ExchangeLocation
     from ...archiver.store.observation_table import StoredReplacement
-    from ...core.conversation import Exchange
+    from ...core.conversation import Exchange, Session
     from ...core.document import Chunk, StoredChunk
     from ...core.memory import StoredMemory
 
@@ -52,6 +50,47 @@ _TYPES = {
     Family.FACT: ObservationType.LEARNING,
 }
 """Type of the observation that shows a memory, by the family of the memory."""
+
+
+class SessionName(NamedTuple):
+    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
+
+    short_id: str
+    title: str
+
+
+class SessionNames:
+    """Lookup of the names of sessions by their numbers in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
+        """Return the names of these sessions by number."""
+        sessions = self._store.sessions.several(numbers)
+        summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
+        untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
+        results = self._store.summaries.single_titles(untitled)
+        return {
+            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
+            for number, session in sessions.items()
+        }
+
+    def title(self, number: int) -> str:
+        """Return the title of a session, or else its first prompt, even if that is a question."""
+        return self.of_all([number])[number].title or self._store.sessions.load(number).title
+
+
+def _title(session: Session, summary: StoredObservation | None, result: str) -> str:
+    """Return the title of a session's summary, its only `result`, or else its own title.
+
+    The session's own title is the agent's, or the first prompt. A question is no title.
+    """
+    if summary is not None:
+        return summary.observation.title.removeprefix(SUMMARY)
+    if result:
+        return result
+    return "" if session.title.endswith("?") else without_opening_tag(session.title)
 
 
 class Details:

@@ -29,7 +29,8 @@ from ...core.home import without_recalled
 from ...core.query import CONTEXT_MAX, LIMIT_MAX, Filters
 from ...core.results import OutputMatch, OutputMatches
 from ..query.tokenizer import composed
-from .transcript_reader import SessionNames, TranscriptReader
+from .details import SessionNames
+from .transcript_reader import TranscriptReader
 
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters to show before a match, and of each line."""

@@ -1,7 +1,4 @@
-"""Third level of search results: lines of an archived transcript, parsed as a conversation.
-
-Sessions have names, which are short IDs and titles.
-"""
+"""Third level of search results: lines of an archived transcript, parsed as a conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,54 +28,12 @@ from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
-from ...core.observation import SUMMARY
 from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt
-from ...core.text import without_opening_tag
+from .details import SessionNames
 from .subagents import Subagents
 
 if TYPE_CHECKING:
-    from ...archiver.store import StoredObservation
-
-
-class SessionName(NamedTuple):
-    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
-
-    short_id: str
-    title: str
-
-
-class SessionNames:
-    """Lookup of the names of sessions by their numbers in the store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
-        """Return the names of these sessions by number."""
-        sessions = self._store.sessions.several(numbers)
-        summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
-        untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
-        results = self._store.summaries.single_titles(untitled)
-        return {
-            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
-            for number, session in sessions.items()
-        }
-
-    def title(self, number: int) -> str:
-        """Return the title of a session, or else its first prompt, even if that is a question."""
-        return self.of_all([number])[number].title or self._store.sessions.load(number).title
-
-
-def _title(session: Session, summary: StoredObservation | None, result: str) -> str:
-    """Return the title of a session's summary, its only `result`, or else its own title.
-
-    The session's own title is the agent's, or the first prompt. A question is no title.
-    """
-    if summary is not None:
-        return summary.observation.title.removeprefix(SUMMARY)
-    if result:
-        return result
-    return "" if session.title.endswith("?") else without_opening_tag(session.title)
+    pass
 
 
 _LEAD = 100
