@@ -229,9 +229,9 @@ class Generations:
 
     def sweep(self) -> None:
         """Remove replaced generations that no running search can still open."""
-        known = _NAME.fullmatch(self.name() or "")
-        if known is not None:
-            self._sweep(_number(Path(known[1])))
+        current = _NAME.fullmatch(self.name() or "")
+        if current is not None:
+            self._sweep(_number(Path(current[1])))
 
     def verify(self, generation: Generation) -> None:
         """Verify the checksums of all files against the manifest. Raises `IndexDamaged`."""
@@ -249,11 +249,11 @@ class Generations:
             return f"unreadable: {error.strerror}"
 
     def _open(self, name: str) -> Generation:
-        known = _NAME.fullmatch(name)
-        if known is None:
+        current = _NAME.fullmatch(name)
+        if current is None:
             raise IndexDamaged(self.root / _CURRENT, "the file does not contain the name of a generation")
-        folder = self.root / known[1]
-        manifest = _read_manifest(folder / _MANIFEST, known[2])
+        folder = self.root / current[1]
+        manifest = _read_manifest(folder / _MANIFEST, current[2])
         if unknown := set(_data_files(folder)) - manifest.files.keys():
             raise IndexDamaged(folder / min(unknown), "the file is not listed in the manifest")
         for file, (_, digest) in manifest.files.items():
@@ -291,11 +291,15 @@ def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple
 
     Files linked from the generation `shared` keep their recorded checksums, so later damage stays detectable.
     """
-    known: dict[int, str] = {}
+    shared_digests: dict[int, str] = {}
     if shared is not None:
-        known = {_stat(shared.folder / file).st_ino: digest for file, (_, digest) in shared.manifest.files.items()}
+        shared_digests = {
+            _stat(shared.folder / file).st_ino: digest for file, (_, digest) in shared.manifest.files.items()
+        }
     stats = {file: _stat(folder / file) for file in sorted(_data_files(folder))}
-    return {file: (stat.st_size, known.get(stat.st_ino) or _digest(folder / file)) for file, stat in stats.items()}
+    return {
+        file: (stat.st_size, shared_digests.get(stat.st_ino) or _digest(folder / file)) for file, stat in stats.items()
+    }
 
 
 def _data_files(folder: Path) -> Iterator[str]:

@@ -141,16 +141,18 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         part = keys[start : start + _BATCH]
         exchanges = store.exchanges.load(part)
         learned = store.observations.of_exchanges(list(exchanges))
-        again = store.confirmations.of_exchanges(list(exchanges))
+        confirmed = store.confirmations.of_exchanges(list(exchanges))
         observations = store.observations.load(part)
-        numbers = {one.session for one in exchanges.values()} | {one.session for one in observations.values()}
+        numbers = {stored.session for stored in exchanges.values()} | {
+            stored.session for stored in observations.values()
+        }
         for number in numbers - sessions.keys():
             sessions[number] = store.sessions.load(number)
         context = _Context(store, exchanges.values())
         for stored in exchanges.values():
-            observed = [*learned.get(stored.key, []), *again.get(stored.key, [])]
+            observed = [*learned.get(stored.key, []), *confirmed.get(stored.key, [])]
             yield from _exchange_entries(stored, observed, sessions[stored.session], context)
-        elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
+        elsewhere = {stored.exchange for stored in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
             # Another process may have just removed the exchange and its observations.
@@ -165,10 +167,10 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     Text 0 of an exchange is the prompt. Its other texts are prose or thinking of the agent. An observation has one
     text.
     """
-    found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
+    texts_by_item = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
-        found[key] = {0: observation_text(stored.observation)}
-    return found | standalone_texts(store, keys)
+        texts_by_item[key] = {0: observation_text(stored.observation)}
+    return texts_by_item | standalone_texts(store, keys)
 
 
 def changed_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
@@ -215,8 +217,8 @@ def entry_windows(store: Store, keys: Sequence[int], *, with_context: bool) -> I
         own = context.windows(stored) if with_context else windows(stored.exchange)
         yield from ((stored.key, window) for window in own)
     learned = store.observations.load([key for key in keys if key not in exchanges])
-    for key, one in learned.items():
-        yield key, _observation_window(one.observation)
+    for key, lesson in learned.items():
+        yield key, _observation_window(lesson.observation)
     others = [key for key in keys if key not in exchanges and key not in learned]
     for entry in standalone_entries(store, others):
         yield entry.key, TextWindow(entry.body, entry.start_line, entry.end_line, entry.said)
@@ -236,7 +238,7 @@ class _Context:
     def __init__(self, store: Store, exchanges: Iterable[StoredExchange]) -> None:
         self._store = store
         self._known: dict[tuple[int, int], StoredExchange | None] = {
-            (each.source, each.exchange.ordinal): each for each in exchanges
+            (stored.source, stored.exchange.ordinal): stored for stored in exchanges
         }
 
     def windows(self, stored: StoredExchange) -> list[TextWindow]:

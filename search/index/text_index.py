@@ -198,8 +198,8 @@ class TextIndex:
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False) -> Self:
         """Open the index in a folder. Raises `ValueError` if the folder does not contain an index."""
-        with _lockable(folder, read_only=read_only) as place:
-            return cls(tantivy.Index.open(str(place)))
+        with _lockable(folder, read_only=read_only) as readable:
+            return cls(tantivy.Index.open(str(readable)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add `entries` and make the changes visible.
@@ -271,21 +271,21 @@ class TextIndex:
             from .matches import TextMatches
 
             return TextMatches.none()
-        wanted, best = [query for query, _ in scored], sum(score for _, score in scored)
+        queries, best = [query for query, _ in scored], sum(score for _, score in scored)
         needed = [*map(self._phrase, query_.phrases), *self._role_queries(query_.text, filters)]
         if among is not None:
             needed.append(self._any_of("key", among))
         passing = share * len(self) if among is None else len(among)
-        if passing * _SPARSE <= len(self) and len(wanted) <= _CHAINED and not query_.phrases:
-            found = self._hits(_summing(wanted, self._restricted(needed, filters, hidden)), limit)
-            return self._matches([hit for hit in found if hit[0] > 0], best)
-        return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), best)
+        if passing * _SPARSE <= len(self) and len(queries) <= _CHAINED and not query_.phrases:
+            hits = self._hits(_summing(queries, self._restricted(needed, filters, hidden)), limit)
+            return self._matches([hit for hit in hits if hit[0] > 0], best)
+        return self._matches(self._hits(self._restricted([_any(queries), *needed], filters, hidden), limit), best)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Return (instant, event key) of up to `limit` entries that satisfy the filters, newest first, undated last."""
         query = self._restricted([], filters, hidden)
-        found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
-        ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
+        hits = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
+        ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", hits))
         return list(zip(ats, events, strict=True))
 
     def entries_with(self, term: str) -> int:
@@ -298,11 +298,11 @@ class TextIndex:
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
         """Return, for each item with adjacent pairs, the summed weight of the pairs in its best entry, 0 to 1."""
-        known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
-        if not known or not items:
+        indexed_pairs = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
+        if not indexed_pairs or not items:
             return {}
         of_items = self._any_of("key", items)
-        wanted = [
+        queries = [
             tantivy.Query.boolean_query(
                 [
                     # Each pair repeats this filter. Thus only entries of these items are read, even for common words.
@@ -310,10 +310,10 @@ class TextIndex:
                     (tantivy.Occur.Must, tantivy.Query.const_score_query(self._phrase_query(pair), share)),
                 ]
             )
-            for pair, share in known.items()
+            for pair, share in indexed_pairs.items()
         ]
         best: dict[int, float] = {}
-        hits = self._hits(_any(wanted), _ENTRIES * len(items))
+        hits = self._hits(_any(queries), _ENTRIES * len(items))
         for key, (score, _) in zip(self._keys(hits), hits, strict=True):
             best.setdefault(key, min(score, 1.0))
         return best
@@ -326,8 +326,8 @@ class TextIndex:
 
         alike = spelling.similar_stems(term, dict(self._terms_from(BODY, term[:1])))
         fuzzy = tantivy.Query.fuzzy_term_query(self._schema, BODY, term, spelling.max_edits(term))
-        wanted = [fuzzy, *(self._term(BODY, one) for one in alike)]
-        return [key for query in wanted for key in self._keys(self._hits(query, limit))]
+        queries = [fuzzy, *(self._term(BODY, stem) for stem in alike)]
+        return [key for query in queries for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
         """Return all values of a filter field such as `project`. Some values may belong only to deleted entries."""
@@ -381,8 +381,8 @@ class TextIndex:
         return math.log(1 + (entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
-        wanted = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
-        clauses = [(tantivy.Occur.Must, clause) for clause in wanted]
+        required = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
+        clauses = [(tantivy.Occur.Must, clause) for clause in required]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, self._any_of("key", hidden)))
         # A single clause is not wrapped, so that Tantivy can skip entries that cannot be among the best.
@@ -415,12 +415,12 @@ class TextIndex:
 
         The query does not affect the score.
         """
-        wanted = list(values)
-        if len(wanted) > _SINGLY:
-            found = tantivy.Query.term_set_query(self._schema, name, wanted)
+        listed = list(values)
+        if len(listed) > _SINGLY:
+            matching = tantivy.Query.term_set_query(self._schema, name, listed)
         else:
-            found = _any([tantivy.Query.term_query(self._schema, name, value, "basic") for value in wanted])
-        return tantivy.Query.const_score_query(found, 0.0)
+            matching = _any([tantivy.Query.term_query(self._schema, name, value, "basic") for value in listed])
+        return tantivy.Query.const_score_query(matching, 0.0)
 
     def _terms_from(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(field, beginning, limit=limit)
@@ -430,10 +430,10 @@ class TextIndex:
 
         `path` is a full path, the end of a path, a folder with a final slash, or a pattern.
         """
-        wanted = path_label(path)
+        reversed_path = path_label(path)
         if not is_path_pattern(path):
-            return [wanted, *(term for term, _ in self._terms_from("file", f"{wanted}/"))]
-        pattern = "/".join(reversed(wanted.split("/"))) + "/" * path.endswith("/")
+            return [reversed_path, *(term for term, _ in self._terms_from("file", f"{reversed_path}/"))]
+        pattern = "/".join(reversed(reversed_path.split("/"))) + "/" * path.endswith("/")
         if path not in self._matching_files:
             every = self.names("file")
             self._matching_files[path] = [
@@ -468,9 +468,9 @@ class TextIndex:
 
         if not len(self):
             return 0.0, np.empty(0, dtype=np.int64)
-        found = self._searcher.search(self._restricted([], filters, ()), few)
-        count = cast("int", getattr(found, "count"))  # noqa: B009 - missing in the stubs
-        return count / len(self), np.array(self._keys(found.hits), dtype=np.int64) if count <= few else None
+        result = self._searcher.search(self._restricted([], filters, ()), few)
+        count = cast("int", getattr(result, "count"))  # noqa: B009 - missing in the stubs
+        return count / len(self), np.array(self._keys(result.hits), dtype=np.int64) if count <= few else None
 
     def keys(self, filters: Filters) -> "Integers":
         """Return all items that satisfy the filters, possibly with duplicates."""
@@ -488,7 +488,7 @@ class TextIndex:
         return keys
 
     def _columns(self, names: Iterable[str], hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[list[int]]:
-        places = [place for _, place in hits]
+        places = [address for _, address in hits]
         return [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in names]
 
     def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], best: float) -> "TextMatches":

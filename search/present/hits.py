@@ -75,8 +75,12 @@ class SearchTerms(Struct, frozen=True):
         """Return the matching phrases and words in a text, each with its entry count. Phrases have the count 0."""
         phrases = {match: 0 for phrase in self.phrases for match in self._occurrences(phrase, text)}
         quoted = {term for phrase in self.phrases for term in tokenizer.terms(phrase)} if phrases else set[str]()
-        found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
-        return phrases | {word: min(map(self.terms.__getitem__, terms)) for word, terms in found.items() if terms}
+        terms_by_word = (
+            {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
+        )
+        return phrases | {
+            word: min(map(self.terms.__getitem__, terms)) for word, terms in terms_by_word.items() if terms
+        }
 
     def has_phrase(self, text: str) -> bool:
         """Return whether a text contains any of the phrases."""
@@ -84,20 +88,20 @@ class SearchTerms(Struct, frozen=True):
 
     def snippet(self, texts: Sequence[str]) -> str:
         """Return the text around the first phrase, or else around the rarest matching word."""
-        whole = " ".join(texts)
+        joined = " ".join(texts)
         # Phrases are searched in the whole text, words only at the beginning.
-        text = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SEARCHED], _SEARCHED)
+        text = one_line(joined, len(joined)) if self.phrases else one_line(joined[: 2 * _SEARCHED], _SEARCHED)
         start = _beginning(text, self._best_position(text))
-        shown = one_line(text[start:], LENGTH)
-        return f"…{shown}" if start else shown
+        excerpt = one_line(text[start:], LENGTH)
+        return f"…{excerpt}" if start else excerpt
 
     def _best_position(self, text: str) -> int:
         """Return the position of the best match in a text."""
         exact = filter(None, (tokenizer.literal_pattern(phrase).search(text) for phrase in self.exact))
         if position := next((match.start() for match in exact), None):
             return position
-        found = self.words(text)
-        return text.find(min(found, key=found.__getitem__)) if found else 0
+        counts = self.words(text)
+        return text.find(min(counts, key=counts.__getitem__)) if counts else 0
 
     def _occurrences(self, phrase: str, text: str) -> Iterator[str]:
         """Yield the occurrences of a phrase in a text. Without a literal match, yield inexact occurrences."""
@@ -112,9 +116,9 @@ class SearchTerms(Struct, frozen=True):
 
 def _inexact_occurrences(phrase: str, text: str) -> Iterator[str]:
     """Yield the occurrences of a phrase in a text, including other word endings and punctuation."""
-    wanted = tokenizer.stems(tokenizer.spaced(phrase))
-    matches = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
-    return (match for match in matches if tokenizer.stems(tokenizer.spaced(match)) == wanted)
+    stems = tokenizer.stems(tokenizer.spaced(phrase))
+    matches = (occurrence[0] for occurrence in _forms(phrase).finditer(text)) if stems else ()
+    return (match for match in matches if tokenizer.stems(tokenizer.spaced(match)) == stems)
 
 
 def _forms(phrase: str) -> re.Pattern[str]:
@@ -208,19 +212,19 @@ class Representatives:
         the filters, the representative shows this summary. Memories and documents are left out, because they have no
         session.
         """
-        every = [each for each in representatives if each.standalone is None]
-        items = self._store.items.load([each.event.key for each in every])
+        every = [representative for representative in representatives if representative.standalone is None]
+        items = self._store.items.load([representative.event.key for representative in every])
         groups: dict[int, list[Representative]] = {}
-        for each in every:
-            if each.event.key in items:
-                groups.setdefault(items[each.event.key].session, []).append(each)
+        for representative in every:
+            if representative.event.key in items:
+                groups.setdefault(items[representative.event.key].session, []).append(representative)
         summaries = self._store.summaries.of_sessions(groups)
         keys = [summary.key for summary in summaries.values()]
         allowed = self._engine.snapshot.allowed(filters, keys) if filters else set(keys)
-        shown = {session: summary for session, summary in summaries.items() if summary.key in allowed}
+        cards = {session: summary for session, summary in summaries.items() if summary.key in allowed}
         return [
-            replace(first, observation=shown.get(session, first.observation), more=_count_similar(first, rest))
-            for session, (first, *rest) in groups.items()
+            replace(first, observation=cards.get(session, first.observation), more=_count_similar(first, similar))
+            for session, (first, *similar) in groups.items()
         ]
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
@@ -234,10 +238,12 @@ class Representatives:
             learned = self._store.observations.keys_of_exchanges(keys)
             every = [*keys, *chain.from_iterable(learned.values())]
             allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
-            again = self._store.confirmations.of_exchanges([*filter(allowed.__contains__, keys)]) if has_labels else {}
+            confirmed = (
+                self._store.confirmations.of_exchanges([*filter(allowed.__contains__, keys)]) if has_labels else {}
+            )
             for event in batch:
                 observations = [key for key in learned.get(event.key, ()) if key in allowed]
-                confirms = any(_matches_labels(stored.observation, filters) for stored in again.get(event.key, ()))
+                confirms = any(_matches_labels(stored.observation, filters) for stored in confirmed.get(event.key, ()))
                 can_be_standalone = event.key in allowed and event.key not in learned
                 exchange_passes = event.key in allowed and (confirms or not has_labels)
                 if observations or exchange_passes or can_be_standalone:
@@ -245,18 +251,20 @@ class Representatives:
             at_a_time *= _GROWTH
 
     def _choose(self, candidates: Sequence[_Candidate]) -> Iterator[Representative]:
-        learned = self._store.observations.load([key for each in candidates for key in each.observations])
+        learned = self._store.observations.load([key for candidate in candidates for key in candidate.observations])
         memories: dict[int, StoredMemory] = {}
         chunks: dict[int, StoredChunk] = {}
-        kinds = self._store.items.kinds([each.event.key for each in candidates if each.can_be_standalone])
+        kinds = self._store.items.kinds(
+            [candidate.event.key for candidate in candidates if candidate.can_be_standalone]
+        )
         if others := [key for key, kind in kinds.items() if kind != "exchange"]:
             memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
         replaced = self._store.replacements.of_observations(list(learned))
         at = now()
         for event, keys, exchange_passes, _ in candidates:
             if item := memories.get(event.key) or chunks.get(event.key):
-                shown = is_related(event) or event.similarity is None  # without vector search, all items are shown
-                if shown and (event.key in chunks or memories[event.key].is_valid_at(at)):
+                is_listed = is_related(event) or event.similarity is None  # without vector search, all items are shown
+                if is_listed and (event.key in chunks or memories[event.key].is_valid_at(at)):
                     yield Representative(event, standalone=item)
                 continue
             observations = [learned[key] for key in keys if key in learned]
@@ -264,8 +272,8 @@ class Representatives:
                 yield Representative(event, _best(event, observations, replaced, exchange_passes=exchange_passes))
 
 
-def _count_similar(first: Representative, rest: Sequence[Representative]) -> int:
-    return sum(other.event.score >= _SIMILAR_SCORE * first.event.score for other in rest)
+def _count_similar(first: Representative, candidates: Sequence[Representative]) -> int:
+    return sum(candidate.event.score >= _SIMILAR_SCORE * first.event.score for candidate in candidates)
 
 
 def _best(
@@ -327,15 +335,15 @@ class DistinctHits:
 
     def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
-        for each in representatives:
-            if isinstance(each.standalone, StoredChunk) and self._is_copy(each.standalone):
+        for representative in representatives:
+            if isinstance(representative.standalone, StoredChunk) and self._is_copy(representative.standalone):
                 continue
-            session = self._session(each)
+            session = self._session(representative)
             if session is None or not self._per_session:
-                yield each
-            elif not self._repeats(each, session) and self._counts.get(session, 0) < self._per_session:
+                yield representative
+            elif not self._repeats(representative, session) and self._counts.get(session, 0) < self._per_session:
                 self._counts[session] = self._counts.get(session, 0) + 1
-                yield each
+                yield representative
 
     def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
         """Yield the hits, with exact title matches first.
@@ -343,47 +351,47 @@ class DistinctHits:
         Among the first `_COMPARED` hits, those with this title come first, followed by those of sessions with this
         title. The words of a title can match another hit better, for example if the title names the project.
         """
-        first, wanted = list(islice(representatives, _COMPARED)), title.strip()
-        numbers = [self._session(each) for each in first]
-        sessions = self._store.sessions.titled(filter(None, numbers), wanted)
+        first, plain = list(islice(representatives, _COMPARED)), title.strip()
+        numbers = [self._session(representative) for representative in first]
+        sessions = self._store.sessions.titled(filter(None, numbers), plain)
 
         def place(at: int) -> int:
             learned = first[at].observation
-            if learned is not None and learned.observation.title.casefold() == wanted.casefold():
+            if learned is not None and learned.observation.title.casefold() == plain.casefold():
                 return 0
             return 1 if numbers[at] in sessions else 2
 
         yield from (first[at] for at in sorted(range(len(first)), key=place))
         yield from representatives
 
-    def repeated_in(self, each: Representative) -> tuple[str, ...]:
+    def repeated_in(self, representative: Representative) -> tuple[str, ...]:
         """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
-        numbers = self._repeating.get(each.event.key, {})
-        known = self._store.sessions.several(numbers) if numbers else {}
-        return tuple(known[number].native_id for number in numbers)
+        numbers = self._repeating.get(representative.event.key, {})
+        sessions = self._store.sessions.several(numbers) if numbers else {}
+        return tuple(sessions[number].native_id for number in numbers)
 
     def _is_copy(self, stored: StoredChunk) -> bool:
-        place = stored.source_file, stored.index, stored.chunk.text
-        is_known = place in self._chunks
-        self._chunks.add(place)
+        position = stored.source_file, stored.index, stored.chunk.text
+        is_known = position in self._chunks
+        self._chunks.add(position)
         return is_known
 
-    def _session(self, each: Representative) -> int | None:
-        if each.standalone is not None:
+    def _session(self, representative: Representative) -> int | None:
+        if representative.standalone is not None:
             return None
-        if each.observation is not None:
-            return each.observation.session
-        key = each.event.key
+        if representative.observation is not None:
+            return representative.observation.session
+        key = representative.event.key
         if key not in self._session_of:
             item = self._store.items.load([key]).get(key)
             self._session_of[key] = item.session if item else None
         return self._session_of[key]
 
-    def _repeats(self, each: Representative, session: int) -> bool:
-        if each.observation is None:
+    def _repeats(self, representative: Representative, session: int) -> bool:
+        if representative.observation is None:
             return False
-        first = self._first_by_title.setdefault(each.observation.observation.title.casefold(), each)
-        if first is each:
+        first = self._first_by_title.setdefault(representative.observation.observation.title.casefold(), representative)
+        if first is representative:
             return False
         assert first.observation is not None
         if session != first.observation.session:
@@ -416,13 +424,15 @@ class Hits:
         Raises:
             InvalidInput: The cursor is invalid.
         """
-        found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
-        answer, near = self._results(query, found, snippets=snippets)
+        ranked = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        answer, nearest_hits = self._results(query, ranked, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
         # Even a query without a known word has nearest vectors.
-        nearest = () if found.query.no_known_term else near or self._with_phrases_as_words(query, snippets=snippets)
-        return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
+        nearest = (
+            () if ranked.query.no_known_term else nearest_hits or self._with_phrases_as_words(query, snippets=snippets)
+        )
+        return replace(answer, explanation=self._explainer.explain(query, nearest, ranked.query))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return a hit and all of its exchange, with up to `count` exchanges before and after it.
@@ -439,7 +449,7 @@ class Hits:
             raise InvalidInput(
                 f"{public} is not part of a conversation", hint="Give the ID of an observation or an exchange."
             )
-        events = [Event.unranked(near) for near in keys]
+        events = [Event.unranked(neighbour) for neighbour in keys]
         representatives = list(self._representatives.of(events, Filters(), len(events)))
         learned = self._store.observations.of_exchange(item.exchange)
         own = [
@@ -461,12 +471,12 @@ class Hits:
         If the session's main source does not contain the exchange, the exchanges around it come from its own source,
         and the path is empty.
         """
-        whole = self._store.summaries.conversation(item.session)
+        conversation = self._store.summaries.conversation(item.session)
         source = self._store.sources.main(item.session)
-        if source is None or item.exchange not in whole:
+        if source is None or item.exchange not in conversation:
             return self._store.exchanges.around(item.exchange, count), ""
-        place = whole.index(item.exchange)
-        return whole[max(0, place - count) : place + count + 1], source.archived
+        position = conversation.index(item.exchange)
+        return conversation[max(0, position - count) : position + count + 1], source.archived
 
     def of_session(self, number: int) -> Timeline:
         """Return all observations of a session, and its exchanges without observations, in chronological order.
@@ -483,8 +493,8 @@ class Hits:
             ),
             *(Representative(Event.unranked(key), each) for key in keys for each in learned[key]),
         ]
-        place = {key: position for position, key in enumerate(keys)}
-        representatives.sort(key=lambda each: place[each.event.key])
+        order = {key: position for position, key in enumerate(keys)}
+        representatives.sort(key=lambda representative: order[representative.event.key])
         hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=False)
         if not hits:
             raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
@@ -498,19 +508,19 @@ class Hits:
         card = self._store.summaries.of_session(number)
         return outcome_of(card.observation.facts, card.observation.title.removeprefix(SUMMARY)) if card else ""
 
-    def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
+    def _results(self, query: Query, ranked: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
-        events = _shown(query, found)
+        events = _shown(query, ranked)
         distinct = DistinctHits(self._store, _per_session(query))
         ordered = self._successors_first(events) if query.concepts else self._newest(query.filters)
         page, further = self._page(query, ordered, distinct)
-        hits = self._load_hits(page, found.query, query, snippets=snippets)
-        repeated_in = {_public_id(each): distinct.repeated_in(each) for each in page}
+        hits = self._load_hits(page, ranked.query, query, snippets=snippets)
+        repeated_in = {_public_id(representative): distinct.repeated_in(representative) for representative in page}
         hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
         if not hits:
             self._store.refuse_unreadable()  # unreadable content may contain matches
         hits = self._after_replacements(hits)
-        relevant = found.relevant or query.weak
+        relevant = ranked.relevant or query.weak
         answer = Results(
             query,
             hits if relevant else (),
@@ -518,15 +528,15 @@ class Hits:
             self._engine.snapshot.lag,
             self._engine.used(query.mode),
             cursor=query_analysis.after(page[-1].event.key, query) if relevant and further else "",
-            corrections=found.query.corrections,
-            inexact=found.query.inexact,
-            relaxed=found.query.relaxed,
-            times=found.query.times,
-            empty_times=found.query.empty_times,
-            newest=self._newest_instant() if found.query.empty_times else None,
-            ranking_limit=bool(page and relevant and not further and found.truncated and events == found.events),
+            corrections=ranked.query.corrections,
+            inexact=ranked.query.inexact,
+            relaxed=ranked.query.relaxed,
+            times=ranked.query.times,
+            empty_times=ranked.query.empty_times,
+            newest=self._newest_instant() if ranked.query.empty_times else None,
+            ranking_limit=bool(page and relevant and not further and ranked.truncated and events == ranked.events),
         )
-        without_words = {_public_id(each) for each in page if not each.event.words}
+        without_words = {_public_id(representative) for representative in page if not representative.event.words}
         nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(nearest, _WEAK))
 
@@ -538,7 +548,7 @@ class Hits:
             chain = [event]
             while (key := later.get(chain[-1].key)) in by_key and key not in ordered and by_key[key] not in chain:
                 chain.append(by_key[key])
-            ordered.update((each.key, each) for each in reversed(chain))
+            ordered.update((successor.key, successor) for successor in reversed(chain))
         return [*ordered.values()]
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
@@ -550,10 +560,10 @@ class Hits:
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
         for link in self._store.replacements.of_observations(list(places)).values():
-            shown = [hit.id for hit in ordered]
-            if link.later in places and shown.index(places[link.earlier]) < shown.index(places[link.later]):
-                moved = ordered.pop(shown.index(places[link.earlier]))
-                ordered.insert(shown.index(places[link.later]), moved)
+            order = [hit.id for hit in ordered]
+            if link.later in places and order.index(places[link.earlier]) < order.index(places[link.later]):
+                moved = ordered.pop(order.index(places[link.earlier]))
+                ordered.insert(order.index(places[link.later]), moved)
         return tuple(replace(hit, cursor=at.cursor) for hit, at in zip(ordered, hits, strict=True))
 
     @cached_property
@@ -564,10 +574,10 @@ class Hits:
 
     def _count(self, query: Query) -> int:
         """Return the number of hits of a query, up to the maximum of a page."""
-        found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
-        if query.concepts and not (found.relevant or query.weak):
+        ranked = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        if query.concepts and not (ranked.relevant or query.weak):
             return 0
-        events = _shown(query, found) if query.concepts else self._newest(query.filters)
+        events = _shown(query, ranked) if query.concepts else self._newest(query.filters)
         every = replace(query, limit=LIMIT_MAX, cursor="")
         return len(self._page(every, events, DistinctHits(self._store, _per_session(query)))[0])
 
@@ -576,8 +586,8 @@ class Hits:
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()
-        wanted = replace(query, concepts=plain, limit=_WEAK, weak=True)
-        answer, _ = self._results(wanted, self._ranked(wanted), snippets=snippets)
+        unquoted_query = replace(query, concepts=plain, limit=_WEAK, weak=True)
+        answer, _ = self._results(unquoted_query, self._ranked(unquoted_query), snippets=snippets)
         return answer.hits
 
     def _newest_instant(self) -> Milliseconds | None:
@@ -588,8 +598,8 @@ class Hits:
         return (Event.unranked(key) for _, key in self._engine.newest(filters))
 
     def _ranked(self, query: Query) -> RankedEvents:
-        first, *more = query.concepts
-        if more:
+        first, *further = query.concepts
+        if further:
             return self._engine.find_all(query.concepts, query.mode, query.filters)
         return self._engine.find(first, query.mode, query.filters, also=query.also, here=query.here)
 
@@ -603,33 +613,41 @@ class Hits:
         if limited:
             representatives = distinct.of(representatives)
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
-            representatives = (each for each in representatives if each.standalone is None)
+            representatives = (
+                representative for representative in representatives if representative.standalone is None
+            )
         if by_session:
             representatives = iter(self._representatives.by_session(representatives, query.filters))
         if needs_earlier_pages and len(query.concepts) == 1:
             representatives = distinct.titled_first(representatives, query.concepts[0])
         if query.cursor and needs_earlier_pages:
-            _skip_to_cursor(query, (each.event.key for each in representatives))
+            _skip_to_cursor(query, (representative.event.key for representative in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
     def _load_hits(
         self, representatives: Sequence[Representative], analyzed: AnalyzedQuery, query: Query, *, snippets: bool
     ) -> tuple[Hit, ...]:
-        locations = self._store.exchanges.locations([each.event.key for each in representatives])
-        bare = [each.event.key for each in representatives if each.observation is None and each.standalone is None]
-        whole = self._store.exchanges.load(bare)
-        repeated_in = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
+        locations = self._store.exchanges.locations([representative.event.key for representative in representatives])
+        bare = [
+            representative.event.key
+            for representative in representatives
+            if representative.observation is None and representative.standalone is None
+        ]
+        exchanges = self._store.exchanges.load(bare)
+        repeated_in = self._store.repetitions.of_exchanges(
+            [representative.event.key for representative in representatives]
+        )
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         names = self._names.of_all(location.session for location in locations.values())
-        shown: list[Hit] = []
-        for each in representatives:
-            event = each.event
-            if each.standalone is not None:
-                hit = _standalone_hit(event, each.standalone)
-            elif event.key in locations and (each.observation or event.key in whole):
+        hits: list[Hit] = []
+        for representative in representatives:
+            event = representative.event
+            if representative.standalone is not None:
+                hit = _standalone_hit(event, representative.standalone)
+            elif event.key in locations and (representative.observation or event.key in exchanges):
                 location = locations[event.key]
-                hit = self._hit(each, location, whole.get(event.key))
+                hit = self._hit(representative, location, exchanges.get(event.key))
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
@@ -638,24 +656,24 @@ class Hits:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
             cursor, also_in = query_analysis.after(event.key, query), repeated_in.get(event.key, ())
-            hit = replace(hit, parts=parts, more=each.more, cursor=cursor, also_in=also_in)
-            shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
-        return tuple(shown)
+            hit = replace(hit, parts=parts, more=representative.more, cursor=cursor, also_in=also_in)
+            hits.append(hit if terms is None else self._with_snippet(hit, event, terms))
+        return tuple(hits)
 
-    def _hit(self, each: Representative, location: ExchangeLocation, whole: StoredExchange | None) -> Hit:
-        """Return a hit for an observation, or for the exchange `whole` if the representative has no observation."""
-        event, learned, match = each.event, each.observation, each.event.best_match
+    def _hit(self, representative: Representative, location: ExchangeLocation, exchange: StoredExchange | None) -> Hit:
+        """Return a hit for an observation, or for an exchange if the representative has no observation."""
+        event, learned, match = representative.event, representative.observation, representative.event.best_match
         if learned is not None:
             observation = learned.observation
             start, end = observation.lines or (location.start_line, location.end_line)
         else:
-            assert whole is not None
-            observation = exchange_observation(whole.exchange)
+            assert exchange is not None
+            observation = exchange_observation(exchange.exchange)
             start, end = location.start_line, location.end_line
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
         return Hit(
-            id=_public_id(each),
+            id=_public_id(representative),
             kind="observation" if learned else "exchange",
             type="session" if observation.is_summary else str(observation.type),
             title=observation.name,
@@ -692,15 +710,15 @@ class Hits:
             snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
         elif terms.phrases and not terms.has_phrase(hit.snippet):
             snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
-        shown = snippet or hit.snippet
-        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)), needs_snippet=explains)
+        excerpt = snippet or hit.snippet
+        return replace(hit, snippet=excerpt, matched=tuple(terms.words(excerpt)), needs_snippet=explains)
 
 
-def _shown(query: Query, found: RankedEvents) -> list[Event]:
+def _shown(query: Query, ranked: RankedEvents) -> list[Event]:
     """Return the events from which the hits of a query are made."""
     if query.weak:
-        return found.events
-    return found.matching if query.by is Grouping.SESSION else found.listed
+        return ranked.events
+    return ranked.matching if query.by is Grouping.SESSION else ranked.listed
 
 
 def _per_session(query: Query) -> int:
@@ -714,8 +732,8 @@ def _per_session(query: Query) -> int:
     return query.per_session
 
 
-def _joined(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*one, *other)))
+def _joined(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
 
 
 def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
@@ -733,9 +751,13 @@ def _is_command(hit: Hit) -> bool:
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
-def _public_id(each: Representative) -> str:
+def _public_id(representative: Representative) -> str:
     """Return the public ID of the observation that represents an event, or else of the exchange."""
-    return ids.show("observation", each.observation.key) if each.observation else ids.show("exchange", each.event.key)
+    return (
+        ids.show("observation", representative.observation.key)
+        if representative.observation
+        else ids.show("exchange", representative.event.key)
+    )
 
 
 def _standalone_hit(event: Event, stored: StoredMemory | StoredChunk) -> Hit:
