@@ -212,12 +212,12 @@ class Representatives:
         the filters, the representative shows this summary. Memories and documents are left out, because they have no
         session.
         """
-        every = [representative for representative in representatives if representative.standalone is None]
-        items = self._store.items.load([representative.event.key for representative in every])
+        every = [choice for choice in representatives if choice.standalone is None]
+        items = self._store.items.load([choice.event.key for choice in every])
         groups: dict[int, list[Representative]] = {}
-        for representative in every:
-            if representative.event.key in items:
-                groups.setdefault(items[representative.event.key].session, []).append(representative)
+        for choice in every:
+            if choice.event.key in items:
+                groups.setdefault(items[choice.event.key].session, []).append(choice)
         summaries = self._store.summaries.of_sessions(groups)
         keys = [summary.key for summary in summaries.values()]
         allowed = self._engine.snapshot.allowed(filters, keys) if filters else set(keys)
@@ -335,15 +335,15 @@ class DistinctHits:
 
     def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
-        for representative in representatives:
-            if isinstance(representative.standalone, StoredChunk) and self._is_copy(representative.standalone):
+        for choice in representatives:
+            if isinstance(choice.standalone, StoredChunk) and self._is_copy(choice.standalone):
                 continue
-            session = self._session(representative)
+            session = self._session(choice)
             if session is None or not self._per_session:
-                yield representative
-            elif not self._repeats(representative, session) and self._counts.get(session, 0) < self._per_session:
+                yield choice
+            elif not self._repeats(choice, session) and self._counts.get(session, 0) < self._per_session:
                 self._counts[session] = self._counts.get(session, 0) + 1
-                yield representative
+                yield choice
 
     def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
         """Yield the hits, with exact title matches first.
@@ -352,7 +352,7 @@ class DistinctHits:
         title. The words of a title can match another hit better, for example if the title names the project.
         """
         first, plain = list(islice(representatives, _COMPARED)), title.strip()
-        numbers = [self._session(representative) for representative in first]
+        numbers = [self._session(choice) for choice in first]
         sessions = self._store.sessions.titled(filter(None, numbers), plain)
 
         def place(at: int) -> int:
@@ -364,9 +364,9 @@ class DistinctHits:
         yield from (first[at] for at in sorted(range(len(first)), key=place))
         yield from representatives
 
-    def repeated_in(self, representative: Representative) -> tuple[str, ...]:
+    def repeated_in(self, choice: Representative) -> tuple[str, ...]:
         """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
-        numbers = self._repeating.get(representative.event.key, {})
+        numbers = self._repeating.get(choice.event.key, {})
         sessions = self._store.sessions.several(numbers) if numbers else {}
         return tuple(sessions[number].native_id for number in numbers)
 
@@ -376,22 +376,22 @@ class DistinctHits:
         self._chunks.add(position)
         return is_known
 
-    def _session(self, representative: Representative) -> int | None:
-        if representative.standalone is not None:
+    def _session(self, choice: Representative) -> int | None:
+        if choice.standalone is not None:
             return None
-        if representative.observation is not None:
-            return representative.observation.session
-        key = representative.event.key
+        if choice.observation is not None:
+            return choice.observation.session
+        key = choice.event.key
         if key not in self._session_of:
             item = self._store.items.load([key]).get(key)
             self._session_of[key] = item.session if item else None
         return self._session_of[key]
 
-    def _repeats(self, representative: Representative, session: int) -> bool:
-        if representative.observation is None:
+    def _repeats(self, choice: Representative, session: int) -> bool:
+        if choice.observation is None:
             return False
-        first = self._first_by_title.setdefault(representative.observation.observation.title.casefold(), representative)
-        if first is representative:
+        first = self._first_by_title.setdefault(choice.observation.observation.title.casefold(), choice)
+        if first is choice:
             return False
         assert first.observation is not None
         if session != first.observation.session:
@@ -494,7 +494,7 @@ class Hits:
             *(Representative(Event.unranked(key), each) for key in keys for each in learned[key]),
         ]
         order = {key: position for position, key in enumerate(keys)}
-        representatives.sort(key=lambda representative: order[representative.event.key])
+        representatives.sort(key=lambda choice: order[choice.event.key])
         hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=False)
         if not hits:
             raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
@@ -515,8 +515,10 @@ class Hits:
         ordered = self._successors_first(events) if query.concepts else self._newest(query.filters)
         page, further = self._page(query, ordered, distinct)
         hits = self._load_hits(page, ranked.query, query, snippets=snippets)
-        repeated_in = {_public_id(representative): distinct.repeated_in(representative) for representative in page}
-        hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
+        repeated_in = {_public_id(choice): distinct.repeated_in(choice) for choice in page}
+        hits = tuple(
+            replace(hit, also_in=tuple(dict.fromkeys((*hit.also_in, *repeated_in.get(hit.id, ()))))) for hit in hits
+        )
         if not hits:
             self._store.refuse_unreadable()  # unreadable content may contain matches
         hits = self._after_replacements(hits)
@@ -536,7 +538,7 @@ class Hits:
             newest=self._newest_instant() if ranked.query.empty_times else None,
             ranking_limit=bool(page and relevant and not further and ranked.truncated and events == ranked.events),
         )
-        without_words = {_public_id(representative) for representative in page if not representative.event.words}
+        without_words = {_public_id(choice) for choice in page if not choice.event.words}
         nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(nearest, _WEAK))
 
@@ -613,41 +615,37 @@ class Hits:
         if limited:
             representatives = distinct.of(representatives)
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
-            representatives = (
-                representative for representative in representatives if representative.standalone is None
-            )
+            representatives = (choice for choice in representatives if choice.standalone is None)
         if by_session:
             representatives = iter(self._representatives.by_session(representatives, query.filters))
         if needs_earlier_pages and len(query.concepts) == 1:
             representatives = distinct.titled_first(representatives, query.concepts[0])
         if query.cursor and needs_earlier_pages:
-            _skip_to_cursor(query, (representative.event.key for representative in representatives))
+            _skip_to_cursor(query, (choice.event.key for choice in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
     def _load_hits(
         self, representatives: Sequence[Representative], analyzed: AnalyzedQuery, query: Query, *, snippets: bool
     ) -> tuple[Hit, ...]:
-        locations = self._store.exchanges.locations([representative.event.key for representative in representatives])
+        locations = self._store.exchanges.locations([choice.event.key for choice in representatives])
         bare = [
-            representative.event.key
-            for representative in representatives
-            if representative.observation is None and representative.standalone is None
+            choice.event.key for choice in representatives if choice.observation is None and choice.standalone is None
         ]
         exchanges = self._store.exchanges.load(bare)
-        repeated_in = self._store.repetitions.of_exchanges(
-            [representative.event.key for representative in representatives]
-        )
+        repeated_in = self._store.repetitions.of_exchanges([choice.event.key for choice in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         names = self._names.of_all(location.session for location in locations.values())
         hits: list[Hit] = []
-        for representative in representatives:
-            event = representative.event
-            if representative.standalone is not None:
-                hit = _standalone_hit(event, representative.standalone)
-            elif event.key in locations and (representative.observation or event.key in exchanges):
+        for choice in representatives:
+            event = choice.event
+            if isinstance(choice.standalone, StoredChunk):
+                hit = _chunk_hit(event, choice.standalone)
+            elif choice.standalone is not None:
+                hit = _memory_hit(event, choice.standalone)
+            elif event.key in locations and (choice.observation or event.key in exchanges):
                 location = locations[event.key]
-                hit = self._hit(representative, location, exchanges.get(event.key))
+                hit = self._hit(choice, location, exchanges.get(event.key))
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
@@ -656,13 +654,13 @@ class Hits:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
             cursor, also_in = query_analysis.after(event.key, query), repeated_in.get(event.key, ())
-            hit = replace(hit, parts=parts, more=representative.more, cursor=cursor, also_in=also_in)
+            hit = replace(hit, parts=parts, more=choice.more, cursor=cursor, also_in=also_in)
             hits.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(hits)
 
-    def _hit(self, representative: Representative, location: ExchangeLocation, exchange: StoredExchange | None) -> Hit:
+    def _hit(self, choice: Representative, location: ExchangeLocation, exchange: StoredExchange | None) -> Hit:
         """Return a hit for an observation, or for an exchange if the representative has no observation."""
-        event, learned, match = representative.event, representative.observation, representative.event.best_match
+        event, learned, match = choice.event, choice.observation, choice.event.best_match
         if learned is not None:
             observation = learned.observation
             start, end = observation.lines or (location.start_line, location.end_line)
@@ -673,7 +671,7 @@ class Hits:
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
         return Hit(
-            id=_public_id(representative),
+            id=_public_id(choice),
             kind="observation" if learned else "exchange",
             type="session" if observation.is_summary else str(observation.type),
             title=observation.name,
@@ -732,10 +730,6 @@ def _per_session(query: Query) -> int:
     return query.per_session
 
 
-def _joined(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*first, *second)))
-
-
 def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
     """Skip the events up to the cursor. Raises `InvalidInput` if the event of the cursor no longer matches."""
     ended = query_analysis.event_of(query)
@@ -751,17 +745,13 @@ def _is_command(hit: Hit) -> bool:
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
-def _public_id(representative: Representative) -> str:
+def _public_id(choice: Representative) -> str:
     """Return the public ID of the observation that represents an event, or else of the exchange."""
     return (
-        ids.show("observation", representative.observation.key)
-        if representative.observation
-        else ids.show("exchange", representative.event.key)
+        ids.show("observation", choice.observation.key)
+        if choice.observation
+        else ids.show("exchange", choice.event.key)
     )
-
-
-def _standalone_hit(event: Event, stored: StoredMemory | StoredChunk) -> Hit:
-    return _chunk_hit(event, stored) if isinstance(stored, StoredChunk) else _memory_hit(event, stored)
 
 
 def _memory_hit(event: Event, stored: StoredMemory) -> Hit:

@@ -200,10 +200,10 @@ def fuse(
     """
     matches, vectors, keys, scored = _scored_events(Wording(matches, vectors), rewordings, waiting)
     parts, used = scored.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
-    plain, dated, in_project_flags = scored.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
+    plain, dated, local = scored.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
     preferred = (_DATE if in_date_range else 0.0, _PROJECT if in_project else 0.0)
     late, adjacent, evidence = np.zeros(len(keys)), np.zeros(len(keys)), np.full(len(keys), None, dtype=object)
-    score = _total((*parts, late, adjacent, dated, in_project_flags), used.shares(*preferred))
+    score = _total((*parts, late, adjacent, dated, local), used.shares(*preferred))
     if plain.max(initial=0.0) >= rerank_from:
         most = _RERANKED_REWORDED if rewordings else _RERANKED
         first = np.sort(keys[_order(keys, score)[:most]])
@@ -215,25 +215,13 @@ def fuse(
             adjacent[in_prose] = adjacent_terms(matches.key[scored.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
         reranked = (*parts, late, _powers(adjacent, scored.in_code))
-        score = _total((*reranked, dated, in_project_flags), used.shares(*preferred))
+        score = _total((*reranked, dated, local), used.shares(*preferred))
         if compared is not None:
             evidence[~scored.waiting] = _total(reranked, used.shares())[~scored.waiting]
     order = _order(keys, score)
     similarity = scored.similarity.astype(object)
     similarity[np.isinf(scored.similarity)] = None
-    columns = (
-        keys,
-        score,
-        plain,
-        scored.words,
-        scored.prompt,
-        similarity,
-        late,
-        adjacent,
-        dated,
-        in_project_flags,
-        evidence,
-    )
+    columns = (keys, score, plain, scored.words, scored.prompt, similarity, late, adjacent, dated, local, evidence)
     rows = (column[order].tolist() for column in (*columns, scored.semantic, scored.best))
     shares = repeat(used.shares(*preferred))
     return list(map(Event, *rows, repeat(matches), repeat(vectors), shares, scored.means_of(order)))
