@@ -151,7 +151,7 @@ def _standard_input() -> bytes:
 
 def _record_end(home: Home, call: bytes) -> None:
     """Append the call of a hook to the queue of ended sessions, unless the hooks are off."""
-    from ..archiver.ingest.transcripts import record_end
+    from ..archiver.ingest.ended_sessions import record_end
 
     if home.has_database and not home.is_read_only and HookEvent.SESSION_START in Archive(home).config.hooks:
         record_end(home, call)
@@ -159,7 +159,8 @@ def _record_end(home: Home, call: bytes) -> None:
 
 def _archive_ended(home: Home) -> None:
     """Archive the sessions in the queue, unless the background archiver does it."""
-    from ..archiver.ingest.transcripts import ended_sessions, in_paths
+    from ..archiver.ingest.ended_sessions import ended_sessions
+    from ..archiver.ingest.transcripts import in_paths
     from ..archiver.store import WATCHER
 
     if home.is_read_only or not home.has_database:
@@ -176,7 +177,7 @@ def _archive_ended(home: Home) -> None:
 
 def _archive_in_background(home: Home) -> None:
     """Start a background process that archives the sessions in the queue, if there are any."""
-    from ..archiver.ingest.transcripts import has_ended_sessions
+    from ..archiver.ingest.ended_sessions import has_ended_sessions
 
     if has_ended_sessions(home) and not home.is_read_only:
         command = [*program_words(), "hooks", "run", SESSION_END]

@@ -20,7 +20,6 @@ from typing import Final, Protocol
 import orjson
 from msgspec import Struct
 
-from ...archiver.formats.gemini import split_added
 from ...archiver.formats.json_values import first_string, mapping, string
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds, Origin, now
@@ -31,7 +30,6 @@ from ...core.reports import Injection
 from ...core.results import DigestLine, DigestSection, Hit
 from ...core.tokens import count
 from ...observe.archive import Archive
-from ...observe.commands.known_fixes import FAILED_SHARE_MIN, SIMILARITY_MIN, command_cost, file_cost, latest_sessions
 from ...observe.memory import SessionContext
 from ...observe.memory.session_context import last_session
 from ...templates.render import Renderer
@@ -80,6 +78,8 @@ class HookCall(Struct, frozen=True):
         name, tool = string(fields.get("hook_event_name")), mapping(fields.get("tool_input"))
         prompt = string(fields.get("prompt"))
         if name == _GEMINI_PROMPT:  # without a terminal, Gemini CLI puts the text of an earlier hook before the prompt
+            from ...archiver.formats.gemini import split_added  # other agents' hooks do not need it
+
             prompt, _ = split_added(prompt)
         command, file = string(tool.get("command")), first_string(tool, "file_path", "notebook_path")
         if patched := _PATCHED.search(command):
@@ -273,12 +273,20 @@ def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
 
     Each line is shown once per session.
     """
+    from ...observe.commands import known_fixes  # loads the rules, which no other hook needs
+
     root = str(place.root)
-    sessions = latest_sessions(place.archive.store, place.namespace) if call.command or call.file else []
+    sessions = known_fixes.latest_sessions(place.archive.store, place.namespace) if call.command or call.file else []
     if call.command:
-        found, least = command_cost(place.archive.store, sessions, call.command, root), SIMILARITY_MIN
+        found, least = (
+            known_fixes.command_cost(place.archive.store, sessions, call.command, root),
+            known_fixes.SIMILARITY_MIN,
+        )
     elif call.file:
-        found, least = file_cost(place.archive.store, sessions, call.file, root), FAILED_SHARE_MIN
+        found, least = (
+            known_fixes.file_cost(place.archive.store, sessions, call.file, root),
+            known_fixes.FAILED_SHARE_MIN,
+        )
     else:
         return HookAnswer()
     if found is None or found.strength < least or found.id in place.shown:
