@@ -1,8 +1,9 @@
 """Conversation toolset, which is the default: search, get_observations and read, at three levels of detail."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 import orjson
 from msgspec import Struct
@@ -22,7 +23,7 @@ from ..core.errors import (
     UnknownProject,
 )
 from ..core.ids import canonical
-from ..core.query import ALSO_MAX, IDS_MAX, LIMIT_MAX, Filters, Query
+from ..core.query import ALSO_MAX, FIELDS, IDS_MAX, LIMIT_MAX, Comparison, FilterField, Filters, Query, ToolParameter
 from ..core.results import BUDGET, OutputMatches, Results
 from ..core.text import is_one_word
 from ..core.tokens import count
@@ -32,7 +33,7 @@ from ..templates.json_output import details_json, output_json, results_json, tra
 from ..templates.quote import brief
 from ..templates.render import Renderer
 from ..templates.truncation import largest_fitting
-from .toolset import NOTICE, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, json_reply
+from .toolset import NOTICE, Group, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, json_reply
 
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
@@ -50,6 +51,31 @@ _PROJECTS, _NAME = 60, 12
 SearchInput: TypeAlias = Annotated[
     Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation
 ]
+
+
+PARAMETERS: Final = {
+    attribute: field.name if field.parameter.is_single else attribute
+    for attribute, field in FIELDS.items()
+    if field.parameter is not None
+}
+"""Name of the parameter for each filter."""
+
+
+def _annotation(field: FilterField) -> Any:
+    """Return the annotation of the parameter for a filter."""
+    parameter = field.parameter or ToolParameter()
+    kind: Any = list[str]
+    if parameter.is_single:
+        kind = cast("Any", Literal)[tuple(map(str, field.choices))] if field.choices else str
+    elif field.comparison is Comparison.DATE:
+        kind = str
+    return Annotated[kind | None, Field(description=parameter.description or None)]
+
+
+FilterValues: TypeAlias = Annotated[
+    Mapping[str, Any], Group({name: _annotation(FIELDS[attribute]) for attribute, name in PARAMETERS.items()})
+]
+"""Values of the filters in a call, by the names of the parameters."""
 
 
 class ConversationContext(Struct, frozen=True):
@@ -73,18 +99,7 @@ def search(
         Literal["vector", "text", "both"], Field(description="vector: meaning; text: exact words, ids, error codes")
     ] = "both",
     limit: Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1, "maximum": LIMIT_MAX})] = 10,
-    after: Annotated[str | None, Field(description="YYYY-MM-DD, or words: yesterday, 3 weeks ago, last march")] = None,
-    before: Annotated[str | None, Field(description="YYYY-MM-DD, or words; included")] = None,
-    projects: list[str] | None = None,
-    types: Annotated[
-        list[str] | None,
-        Field(description="decision, bug-fix, pattern, feature, refactor, learning, debug, test, config, general"),
-    ] = None,
-    concepts: list[str] | None = None,
-    files: Annotated[list[str] | None, Field(description="Read or modified")] = None,
-    session: Annotated[str | None, Field(description="Session id, or its beginning")] = None,
-    branch: str | None = None,
-    kind: Literal["observation", "exchange", "memory", "document", "code"] | None = None,
+    filters: FilterValues = MappingProxyType({}),
     by: Annotated[Literal["event", "session"], Field(description="session: one line per session")] = "event",
     response_format: Format = "markdown",
     detail: Annotated[Literal["compact", "facts"], Field(description="facts: about 100 tokens a hit")] = "compact",
@@ -104,17 +119,13 @@ def search(
     Returns one line per hit (id, date, type, title), ~30 tokens each, best first; hits of one session also name it.
     Next: get_observations with the 1-3 best ids. types, concepts and files need a single-concept query.
     """
-    one = {"sessions": session, "branches": branch, "kinds": kind}
-    several = {"projects": projects, "types": types, "concepts": concepts, "files": files}
-    names = {**several, **{name: [value] for name, value in one.items() if value}}
-    filters: dict[str, Any] = {name: values or () for name, values in names.items()}
     if place == "output" and also:
         raise InvalidInput('`also` cannot be combined with in = "output"', hint="Call search once for each text.")
     if place == "output":
-        found = _output(conversation, query, limit, Filters.parse(after=after, before=before, **filters))
-        return _matches(conversation, found, response_format, filtered=any([after, before, *filters.values()]))
+        found = _output(conversation, query, limit, Filters.parse(**_arguments(filters)))
+        return _matches(conversation, found, response_format, filtered=any(filters.values()))
     wanted = _unquoted(query)
-    asked = Query.parse(wanted, mode=mode, limit=limit, also=also or (), by=by, after=after, before=before, **filters)
+    asked = Query.parse(wanted, mode=mode, limit=limit, also=also or (), by=by, **_arguments(filters))
     if asked.prefers_project:
         asked = replace(asked, here=conversation.here)
     results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(wanted, str))
@@ -123,6 +134,16 @@ def search(
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.
     return _json({**results_json(results, budget=_JSON), "next": None})
+
+
+def _arguments(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the filters as arguments of `Filters.parse`."""
+    arguments: dict[str, Any] = {}
+    for attribute, name in PARAMETERS.items():
+        value = filters.get(name)
+        if value is not None:
+            arguments[attribute] = value if name == attribute else [value] if value else ()
+    return arguments
 
 
 def _newest_first(results: Results) -> Results:

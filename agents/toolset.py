@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 import orjson
@@ -86,15 +86,26 @@ WholeNumber = Annotated[int, WHOLE, AfterValidator(_in_64_bits)]
 """Integer of at most 64 bits, the limit of SQLite. A float without a fraction is valid, as in JSON."""
 
 
+class Group(Struct, frozen=True):
+    """Annotation of a parameter that takes a mapping: each entry is an optional parameter of the tool's schema.
+
+    `fields` maps the name of each of these parameters to its annotation.
+    """
+
+    fields: Mapping[str, Any]
+
+
 class Tool(Struct, frozen=True):
     """Tool of a toolset: a function with the context as its first parameter, and a schema of the other parameters.
 
     The docstring of the function is the description, and its annotations are the schema. Parameters annotated with
-    `SkipValidation` are checked by `core/`, which has its own error messages. `judges` is True if a call can compare
+    `SkipValidation` are checked by `core/`, which has its own error messages. A parameter annotated with `Group` takes
+    the values of several parameters of the schema. `judges` is True if a call can compare
     memories, with the language model if the user configured one.
 
     `question` takes the arguments of the function. It returns the question that the user answers before the call, or an
-    empty text if the call destroys nothing. `output` is the type of every successful reply, or None.
+    empty text if the call destroys nothing. `output` is the type of every successful reply, or None. `groups` are the
+    parameters in the schema for each parameter of the function that is annotated with `Group`.
     """
 
     name: str
@@ -105,6 +116,7 @@ class Tool(Struct, frozen=True):
     judges: bool = False
     question: Callable[..., str] | None = None
     output: type | None = None
+    groups: Mapping[str, tuple[str, ...]] = {}
 
     @classmethod
     def of(
@@ -119,13 +131,19 @@ class Tool(Struct, frozen=True):
     ) -> "Tool":
         """Return the tool that calls a function. It has the name of the function, or `name`."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
-        fields: dict[str, Any] = {
-            p.name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default) for p in parameters
-        }
+        fields, groups = dict[str, Any](), dict[str, tuple[str, ...]]()
+        for p in parameters:
+            if group := next((mark for mark in get_args(p.annotation) if isinstance(mark, Group)), None):
+                groups[p.name] = tuple(group.fields)
+                fields |= {name: (annotation, None) for name, annotation in group.fields.items()}
+            else:
+                fields[p.name] = p.annotation, ... if p.default is inspect.Parameter.empty else p.default
         closed = ConfigDict(extra="forbid", strict=True)
         arguments: type[BaseModel] = create_model(function.__name__, __config__=closed, **fields)
         description = inspect.cleandoc(function.__doc__ or "")
-        return cls(name or function.__name__, description, arguments, function, effect, judges, question, output)
+        return cls(
+            name or function.__name__, description, arguments, function, effect, judges, question, output, groups
+        )
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -184,7 +202,9 @@ class Tool(Struct, frozen=True):
             faults = dict.fromkeys(_fault(detail) for detail in error.errors(include_url=False))
             known = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
             raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {known}.") from None
-        return {name: getattr(given, name) for name in self.arguments.model_fields}
+        values = {name: getattr(given, name) for name in self.arguments.model_fields}
+        grouped = {name: {member: values.pop(member) for member in members} for name, members in self.groups.items()}
+        return values | grouped
 
 
 class Toolset(Struct, frozen=True):

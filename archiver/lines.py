@@ -36,6 +36,7 @@ _STRUCTURE = re.compile(rb'\\.|["{}\[\]]')
 _RECORD_START = re.compile(rb'\{\s*"')
 _SPACE = re.compile(r"\s*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MEDIA_LABEL = re.compile(r"\[(?:image|document|application|text)(?:/[\w.+-]+)?(?:, \d+ KB)?\]")
 
 Record: TypeAlias = dict[str, Any]
 
@@ -454,3 +455,8 @@ def _records(value: object) -> Iterator[object]:
 
 def _contains_records(value: object) -> bool:
     return isinstance(value, list) and isinstance(next(iter(cast("list[object]", value)), None), dict)
+
+
+def is_media_label(line: str) -> bool:
+    """Return whether a line is a label of a picture or a file, such as `[image/png, 12 KB]`."""
+    return _MEDIA_LABEL.fullmatch(line.strip()) is not None

@@ -24,7 +24,7 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.config import write_settings
 from palaver.core.home import Home
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 from palaver.observe.pipeline import Pipeline
 
 from .shared import PROJECT, SetMissing, transcripts, unpack

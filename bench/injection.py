@@ -30,7 +30,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.conversation import Exchange, Kind, Session
 from palaver.core.home import Home, root_of
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 from palaver.core.results import Hit
 from palaver.core.tokens import count
 from palaver.observe.archive import Archive

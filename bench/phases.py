@@ -14,8 +14,7 @@ from palaver.core.query import Mode, Query
 from palaver.search.index.generation import Generations
 from palaver.search.index.matches import VectorMatches, distinct
 from palaver.search.model.embedding import Embedder
-from palaver.search.present.hits import Hits
-from palaver.search.present.representatives import Representatives
+from palaver.search.present.hits import Hits, Representatives
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import DEPTH, Engine, completed
 from palaver.search.rank.fusion import Wording

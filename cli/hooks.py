@@ -15,7 +15,8 @@ from ..core.config import Config, write_settings
 from ..core.conversation import now
 from ..core.errors import InvalidInput, UnknownProject
 from ..core.home import Home
-from ..core.reports import SESSION_END, HookEvent, InjectionTotal
+from ..core.hooks import HOOKS, SESSION_END, HookEvent
+from ..core.reports import InjectionTotal
 from ..observe.archive import Archive
 from .output import as_json, print_json, print_page, renderer
 from .program import program_words
@@ -30,12 +31,15 @@ _events = click.argument("events", nargs=-1, metavar="[EVENT]...", type=click.Ch
 _project = click.option("--project", metavar="NAME", help="Only for this project: name, folder, or `.`.")
 
 
-@click.group()
-def hooks() -> None:
-    """Show, switch on or switch off the hooks that inject text into sessions: `status`, `on`, `off`.
+_HELP: Final = f"""Show, switch on or switch off the hooks that inject text into sessions: `status`, `on`, `off`.
 
-    Events: `session-start` (on by default), `prompt`, `tool` (before a shell command or an edit).
-    """
+Events: {", ".join(f"`{event}` ({event.hook.note})" if event.hook.note else f"`{event}`" for event in HookEvent)}.
+"""
+
+
+@click.group(help=_HELP)
+def hooks() -> None:
+    """Group the commands for hooks."""
 
 
 @hooks.command("status", short_help="Show which hooks are on, and what they injected.")
@@ -97,7 +101,7 @@ def off(events: Sequence[str], *, project: str | None, as_json: bool) -> None:
 
 
 @hooks.command("run", short_help="Answer a hook of a coding agent.")
-@click.argument("event", metavar=f"{{{','.join([*_EVENTS, SESSION_END])}}}")
+@click.argument("event", metavar=f"{{{','.join(HOOKS)}}}")
 def run(event: str) -> None:
     """Answer the call of a hook on standard input, as coding agents send it.
 
@@ -126,19 +130,12 @@ def run(event: str) -> None:
 
 def _reply(event: HookEvent, data: bytes, home: Home) -> str:
     """Return the reply to the call of a hook, or an empty text."""
-    from ..agents.hooks.hooks import HookCall, answer
+    from ..agents.hooks.hooks import SELECTORS, HookCall, answer
 
     call = HookCall.parse(event, data)
     if call is None:
         return ""
-    match event:
-        case HookEvent.SESSION_START:
-            from ..agents.hooks.hooks import session_text as select
-        case HookEvent.PROMPT:
-            from ..agents.hooks.hooks import prompt_text as select
-        case HookEvent.TOOL:
-            from ..agents.hooks.hooks import tool_text as select
-    text = answer(call, Archive(home), select)
+    text = answer(call, Archive(home), SELECTORS[event])
     return call.reply(text) if text else ""
 
 
@@ -154,7 +151,7 @@ def _standard_input() -> bytes:
 
 def _record_end(home: Home, call: bytes) -> None:
     """Append the call of a hook to the queue of ended sessions, unless the hooks are off."""
-    from ..archiver.ingest.transcripts import record_end
+    from ..archiver.ingest.ended_sessions import record_end
 
     if home.has_database and not home.is_read_only and HookEvent.SESSION_START in Archive(home).config.hooks:
         record_end(home, call)
@@ -162,7 +159,8 @@ def _record_end(home: Home, call: bytes) -> None:
 
 def _archive_ended(home: Home) -> None:
     """Archive the sessions in the queue, unless the background archiver does it."""
-    from ..archiver.ingest.transcripts import ended_sessions, in_paths
+    from ..archiver.ingest.ended_sessions import ended_sessions
+    from ..archiver.ingest.transcripts import in_paths
     from ..archiver.store import WATCHER
 
     if home.is_read_only or not home.has_database:
@@ -179,7 +177,7 @@ def _archive_ended(home: Home) -> None:
 
 def _archive_in_background(home: Home) -> None:
     """Start a background process that archives the sessions in the queue, if there are any."""
-    from ..archiver.ingest.transcripts import has_ended_sessions
+    from ..archiver.ingest.ended_sessions import has_ended_sessions
 
     if has_ended_sessions(home) and not home.is_read_only:
         command = [*program_words(), "hooks", "run", SESSION_END]

@@ -22,7 +22,7 @@ from ..core.document import DocumentFilter
 from ..core.errors import InvalidLineRange
 from ..core.home import Home
 from ..core.memory import project_namespace
-from ..core.query import CONTEXT_MAX, PER_SESSION, Filters, Query
+from ..core.query import CONTEXT_MAX, FIELDS, PER_SESSION, Comparison, FilterField, Filters, Query
 from ..core.reports import many
 from ..core.text import similar_names
 from ..observe.archive import Archive
@@ -44,7 +44,7 @@ from ..templates.json_output import (
 from ..templates.truncation import MIN_BUDGET
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_message, print_page, raw_output, renderer
-from .project_option import archived_as, in_project, is_folder, only_projects, places_of
+from .project_option import archived_as, in_project, is_folder, places_of
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -54,49 +54,24 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_FILTERS = (
-    date_option(
-        "--after",
-        "--since",
-        "after",
-        help="First date, inclusive: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march.",
-    ),
-    date_option("--before", "--until", "before", last=True, help="Last date, inclusive."),
-    only_projects,
-    click.option(
-        "--type", "types", multiple=True, metavar="TYPE", help="Only observations of this type: decision, bug-fix, ..."
-    ),
-    click.option("--concept", "concepts", multiple=True, metavar="WORD", help="Only entries with this tag."),
-    click.option(
-        "--file",
-        "files",
+def _option(attribute: str, field: FilterField) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option of a filter."""
+    if field.comparison is Comparison.DATE:
+        return date_option(field.option, *field.aliases, attribute, last=attribute == "before", help=field.help)
+    return click.option(
+        field.option,
+        *field.aliases,
+        attribute,
         multiple=True,
-        metavar="FILE",
-        help="Only entries that read or modified FILE (also folder/ and globs).",
-    ),
-    click.option(
-        "--session",
-        "sessions",
-        multiple=True,
-        metavar="ID",
-        help="Only this session (its ID or the first characters).",
-    ),
-    click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch."),
-    click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ..."),
-    click.option(
-        "--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind: observation, exchange, memory, ..."
-    ),
-    click.option(
-        "--origin", "origins", multiple=True, metavar="WHO", help="Only this source: human, assistant, tool, ..."
-    ),
-    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by human, assistant or tool."),
-    click.option(
-        "--language", "languages", multiple=True, metavar="NAME", help="Only files in this language: python, go, ..."
-    ),
-    click.option(
-        "--unit", "units", multiple=True, metavar="KIND", help="Only code units of this kind: function, class, ..."
-    ),
-)
+        metavar=field.metavar,
+        help=field.help,
+        shell_complete=lambda _context, _option, typed: [
+            name for name in field.choices or () if name.startswith(typed)
+        ],
+    )
+
+
+_FILTERS = tuple(_option(attribute, field) for attribute, field in FIELDS.items())
 _budget = click.option(
     "--budget",
     type=click.IntRange(MIN_BUDGET),
@@ -406,18 +381,7 @@ def _line_range(text: str) -> tuple[int, int | None]:
 
 _SECONDS = 10.0
 """Time limit of a search in seconds."""
-_OUTPUT_FILTERS = (
-    "after",
-    "before",
-    "projects",
-    "types",
-    "concepts",
-    "files",
-    "sessions",
-    "branches",
-    "agents",
-    "origins",
-)
+_OUTPUT_FILTERS = tuple(attribute for attribute, field in FIELDS.items() if field.in_output)
 _OUTPUT_USABLE = frozenset({"query", "place", "context", "limit", "budget", "as_json", *_OUTPUT_FILTERS})
 
 
@@ -452,7 +416,7 @@ def refuse_others(usable: Container[str], option: str) -> None:
             raise click.UsageError(f"{option} cannot be combined with {name}.")
 
 
-_CODE_FILTERS = frozenset({"projects", "files", "languages", "units"})
+_CODE_FILTERS = frozenset(attribute for attribute, field in FIELDS.items() if field.in_code)
 _CODE_USABLE = _CODE_FILTERS | {"limit", "budget", "as_json"}
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from .errors import ConfigInvalid
-from .reports import HookEvent
+from .hooks import HookEvent
 from .resources import replacing
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
@@ -67,7 +67,7 @@ class Config(Struct, frozen=True):
     timezone: str | None = None
     """Time zone of days and shown times: `UTC` or an IANA name. None selects the time zone of the system."""
     hooks: tuple[str, ...] = (HookEvent.SESSION_START,)
-    """Events at which hooks inject text into sessions: `session-start`, `prompt`, `tool`.
+    """Events at which hooks inject text into sessions, as `HookEvent` lists them.
 
     Write the list on one line. The hooks' shell script then skips disabled events without starting Palaver.
     """
@@ -295,7 +295,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "private_projects": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
     "strict_memories": (_flag, "true or false", "true"),
     "timezone": (_zone_name, "UTC or an IANA name", '"Europe/London"'),
-    "hooks": (_events, "a list of events of hooks", '["session-start", "prompt", "tool"]'),
+    "hooks": (_events, "a list of events of hooks", json.dumps([*HookEvent])),
     "hooks_off": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
 }
 """Parser, expected value and example of each setting."""

@@ -10,10 +10,11 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from . import ids, query
+from . import ids
 from .conversation import Milliseconds
 from .errors import InvalidInput
 from .memory import PROJECT, valid_namespace
+from .text import path_fits
 
 UNITS: Final = ("class", "interface", "enum", "type", "function", "method", "constant")
 """Kinds of units. Among equally good matches, kinds that are earlier in this tuple come first."""
@@ -234,7 +235,7 @@ class DocumentFilter(Struct, frozen=True):
     Attributes:
         source_files: Full paths of files.
         under: Folder that contains the files, directly or in subfolders.
-        pattern: Glob for paths, such as `src/**/*.ts`, in the syntax of `path_patterns.fits`.
+        pattern: Glob for paths, such as `src/**/*.ts`, in the syntax of `path_fits`.
         languages: Languages of files, such as `python`.
         kinds: Prose, code, or both.
         units: Kinds of units of code, such as `function`.
@@ -262,7 +263,7 @@ class DocumentFilter(Struct, frozen=True):
 
     def admits_path(self, path: Path) -> bool:
         """Return whether a path matches the pattern."""
-        return query.fits(self.pattern.lower(), path.as_posix().lower())
+        return path_fits(self.pattern.lower(), path.as_posix().lower())
 
 
 class DocumentFolder(Struct, frozen=True):

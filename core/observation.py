@@ -3,6 +3,7 @@
 import re
 from enum import StrEnum
 from functools import cached_property
+from typing import Self
 
 from msgspec import Struct
 
@@ -29,19 +30,44 @@ _ENDS = ".…,:; "
 """Characters that are ignored at the end of a text when two texts are compared."""
 
 
-class ObservationType(StrEnum):
-    """Type of an observation, such as a decision."""
+class CardPart(StrEnum):
+    """Part of a session card in which an observation is stated."""
 
     DECISION = "decision"
-    BUG_FIX = "bug-fix"
-    PATTERN = "pattern"
-    FEATURE = "feature"
-    REFACTOR = "refactor"
-    LEARNING = "learning"
-    DEBUG = "debug"
-    TEST = "test"
-    CONFIG = "config"
-    GENERAL = "general"
+    CHANGE = "change"
+    FINDING = "finding"
+
+
+class ObservationType(StrEnum):
+    """Type of an observation. Each member is the row of a type, and everything that lists types is derived from it.
+
+    Attributes:
+        card: Part of a session card that states observations of this type. Only those of `CHANGE` describe a change.
+        section: Section of a handoff that lists observations of this type, or an empty string.
+        aliases: Other names that users type.
+    """
+
+    card: CardPart
+    section: str
+    aliases: tuple[str, ...]
+
+    def __new__(cls, name: str, card: CardPart = CardPart.CHANGE, section: str = "", *aliases: str) -> Self:
+        """Create a member with the value `name`."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.card, member.section, member.aliases = card, section, aliases
+        return member
+
+    DECISION = "decision", CardPart.DECISION, "decisions", "decisions"
+    BUG_FIX = "bug-fix", CardPart.CHANGE, "state", "bugfix", "fix", "bug"
+    PATTERN = "pattern", CardPart.FINDING
+    FEATURE = "feature", CardPart.CHANGE, "state"
+    REFACTOR = "refactor", CardPart.CHANGE, "state", "refactoring"
+    LEARNING = "learning", CardPart.FINDING, "", "discovery"
+    DEBUG = "debug", CardPart.FINDING, "", "debugging"
+    TEST = "test", CardPart.CHANGE, "", "testing", "tests"
+    CONFIG = "config", CardPart.CHANGE, "state", "configuration"
+    GENERAL = "general", CardPart.CHANGE, "", "change"
 
     @classmethod
     def parse(cls, name: str) -> "ObservationType":
@@ -51,25 +77,10 @@ class ObservationType(StrEnum):
             UnknownType: The name is unknown.
         """
         plain = name.strip().lower().replace("_", "-").replace(" ", "-")
-        try:
-            return cls(_ALIASES.get(plain, plain))
-        except ValueError:
-            raise UnknownType(name, [*cls]) from None
-
-
-_ALIASES = {
-    "bugfix": "bug-fix",
-    "fix": "bug-fix",
-    "bug": "bug-fix",
-    "decisions": "decision",
-    "refactoring": "refactor",
-    "debugging": "debug",
-    "testing": "test",
-    "tests": "test",
-    "configuration": "config",
-    "discovery": "learning",
-    "change": "general",
-}
+        for member in cls:
+            if plain in {member.value, *member.aliases}:
+                return member
+        raise UnknownType(name, [*cls])
 
 
 class Evidence(Struct, frozen=True):

@@ -1,13 +1,11 @@
-"""Search requests, which consist of queries and filters, and patterns of paths.
+"""Search requests, which consist of queries and filters, and the table of the filters."""
 
-User input in a path pattern never becomes a regular expression, so matching takes polynomial time.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum, StrEnum, auto
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from .conversation import Milliseconds, Origin
 from .errors import (
@@ -19,8 +17,15 @@ from .errors import (
     QueryTooLong,
     QueryTooShort,
 )
+from .home import working_folders
 from .observation import ObservationType
 from .time_expressions import between
+
+if TYPE_CHECKING:
+    from .conversation import Exchange, Session
+    from .document import StoredChunk
+    from .memory import Memory
+    from .observation import Observation
 
 QUERY_MAX = 10_000
 """Maximum number of characters of a query. Analysing a longer one would keep a server busy."""
@@ -68,70 +73,325 @@ class Grouping(StrEnum):
     SESSION = "session"
 
 
+class IndexedItem(Struct, frozen=True):
+    """Item of the archive from which the filters read their values. Parts that the item does not have are empty.
+
+    Attributes:
+        exchange: The exchange, or that of the observation.
+        observations: Observations of the exchange, or the observation alone.
+    """
+
+    kind: str
+    session: "Session | None" = None
+    exchange: "Exchange | None" = None
+    observations: "Sequence[Observation]" = ()
+    memory: "Memory | None" = None
+    chunk: "StoredChunk | None" = None
+
+    @property
+    def folder(self) -> str:
+        """Folder against which the paths of the item are resolved."""
+        own = self.exchange.cwd if self.exchange and self.kind == HitKind.EXCHANGE else ""
+        return own or (self.session.cwd if self.session else "")
+
+
+class Comparison(Enum):
+    """How a filter compares its values with those of an item."""
+
+    DATE = auto()
+    EQUAL = auto()
+    BEGINNING = auto()
+    PROJECT = auto()
+    """By name, namespace or folder."""
+    PATH = auto()
+    """By path, end of a path, name, folder or glob (`*`, `**`, `?`)."""
+    ROLE = auto()
+    """By the author of each text of an item. The text index stores the texts of each role separately."""
+
+
+class ToolParameter(Struct, frozen=True):
+    """Parameter of the MCP tool `search`. If `is_single`, the client gives one value instead of a list."""
+
+    description: str = ""
+    is_single: bool = False
+
+
+class FilterField(Struct, frozen=True):
+    """Row of the table of filters. Index, command line, MCP tool, messages and documentation are derived from it.
+
+    Attributes:
+        name: Name of the field in the text index, and of the option on the command line.
+        help: Help of the option.
+        metavar: Name of the option's value in the help.
+        read: Function that returns the values of an item. The text index normalises them.
+        comparison: How values are compared.
+        choices: Valid values, or None if any value is valid.
+        parse: Function that returns the choice for a value, if aliases are valid.
+        aliases: Other names of the option.
+        parameter: Parameter of the MCP tool, or None if the tool does not have this filter.
+        unknown: Beginning of the sentence about a value without entries. If empty, values are not checked.
+        lists_values: True if this sentence lists values of the index, because there are few.
+        in_output: True if the filter applies to the output of tools.
+        in_code: True if the filter applies to the search for symbols and lines of code.
+        one_concept: True if the filter is allowed only for a query of one concept.
+    """
+
+    name: str
+    help: str
+    metavar: str = "DATE"
+    read: Callable[[IndexedItem], Iterable[str]] = lambda _: ()
+    comparison: Comparison = Comparison.EQUAL
+    choices: type[StrEnum] | None = None
+    parse: Callable[[str], str] | None = None
+    aliases: tuple[str, ...] = ()
+    parameter: ToolParameter | None = None
+    unknown: str = ""
+    lists_values: bool = False
+    in_output: bool = True
+    in_code: bool = False
+    one_concept: bool = False
+
+    @property
+    def option(self) -> str:
+        """Option on the command line."""
+        return f"--{self.name}"
+
+    def parsed(self, values: Sequence[str]) -> tuple[str, ...]:
+        """Return the values in a request. Raises `InvalidInput` for a value outside the choices."""
+        if self.parse is not None:
+            return tuple(dict.fromkeys(map(self.parse, values)))
+        return tuple(values) if self.choices is None else _chosen(self.name, values, self.choices)
+
+
+def _types(item: IndexedItem) -> Iterable[str]:
+    return (item.memory.type,) if item.memory else (observation.type for observation in item.observations)
+
+
+def _concepts_of(item: IndexedItem) -> Iterable[str]:
+    return item.memory.tags if item.memory else (tag for learned in item.observations for tag in learned.concepts)
+
+
+def _files(item: IndexedItem) -> Iterable[str]:
+    if item.chunk:
+        return (str(item.chunk.source_file),)
+    if item.exchange and item.kind == HitKind.EXCHANGE:
+        return (*item.exchange.reads, *item.exchange.writes)
+    return (path for learned in item.observations for path in (*learned.files_read, *learned.files_modified))
+
+
+def _projects(item: IndexedItem) -> Iterable[str]:
+    if item.memory:
+        return (item.memory.namespace, item.memory.project)
+    if item.chunk:
+        return (item.chunk.namespace,)
+    return (item.session.project, *working_folders(item.session.cwd)) if item.session else ()
+
+
+def _sessions(item: IndexedItem) -> Iterable[str]:
+    return (item.memory.session_id,) if item.memory else (item.session.native_id,) if item.session else ()
+
+
+def _branches(item: IndexedItem) -> Iterable[str]:
+    own = item.exchange.branch if item.exchange else ""
+    return (own or item.session.branch,) if item.session else ()
+
+
+def _origins(item: IndexedItem) -> Iterable[str]:
+    if item.memory:
+        return (item.memory.origin,)
+    if item.chunk:
+        return (Origin.DOCUMENT,)
+    if item.exchange and item.kind == HitKind.EXCHANGE:
+        return (Origin.HUMAN if item.exchange.prompt else Origin.ASSISTANT,)
+    return (learned.origin for learned in item.observations)
+
+
+_Values: TypeAlias = tuple[str, ...]
+
+
 class Filters(Struct, frozen=True):
     """Conditions for hits. A hit must match at least one value of each filter.
 
-    Attributes:
-        after: Start of the time range, inclusive. `before` is its end, exclusive.
-        projects: Project names or full paths.
-        files: Files that were read or modified: paths, ends of paths, names, folders or globs (`*`, `**`, `?`).
-        kinds: Values of `HitKind`.
-        sessions: Session IDs or prefixes of session IDs.
-        origins: Values of `Origin`.
-        roles: Values of `Role`. Only texts by these roles are searched.
-        languages: Languages of documents and code, such as `python` or `markdown`.
-        units: Kinds of units of code, such as `function` or `class`.
+    The annotation of each attribute is its row in the table `FIELDS`. `after` is inclusive, `before` is exclusive.
     """
 
-    after: Milliseconds | None = None
-    before: Milliseconds | None = None
-    projects: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    concepts: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-    branches: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    after: Annotated[
+        Milliseconds | None,
+        FilterField(
+            "after",
+            "First date, inclusive: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march.",
+            comparison=Comparison.DATE,
+            aliases=("--since",),
+            parameter=ToolParameter("YYYY-MM-DD, or words: yesterday, 3 weeks ago, last march"),
+        ),
+    ] = None
+    before: Annotated[
+        Milliseconds | None,
+        FilterField(
+            "before",
+            "Last date, inclusive.",
+            comparison=Comparison.DATE,
+            aliases=("--until",),
+            parameter=ToolParameter("YYYY-MM-DD, or words; included"),
+        ),
+    ] = None
+    projects: Annotated[
+        _Values,
+        FilterField(
+            "project",
+            "Only this project: name, folder, or `.` (current folder).",
+            "NAME",
+            _projects,
+            Comparison.PROJECT,
+            parameter=ToolParameter(),
+            unknown="Unknown project",
+            in_code=True,
+        ),
+    ] = ()
+    types: Annotated[
+        _Values,
+        FilterField(
+            "type",
+            "Only observations of this type: decision, bug-fix, ...",
+            "TYPE",
+            _types,
+            choices=ObservationType,
+            parse=ObservationType.parse,
+            parameter=ToolParameter(", ".join(ObservationType)),
+            one_concept=True,
+        ),
+    ] = ()
+    concepts: Annotated[
+        _Values,
+        FilterField(
+            "concept",
+            "Only entries with this tag.",
+            "WORD",
+            _concepts_of,
+            parameter=ToolParameter(),
+            unknown="No entry is tagged",
+            one_concept=True,
+        ),
+    ] = ()
+    files: Annotated[
+        _Values,
+        FilterField(
+            "file",
+            "Only entries that read or modified FILE (also folder/ and globs).",
+            "FILE",
+            _files,
+            Comparison.PATH,
+            parameter=ToolParameter("Read or modified"),
+            unknown="No entry touched the file",
+            in_code=True,
+            one_concept=True,
+        ),
+    ] = ()
+    sessions: Annotated[
+        _Values,
+        FilterField(
+            "session",
+            "Only this session (its ID or the first characters).",
+            "ID",
+            _sessions,
+            Comparison.BEGINNING,
+            parameter=ToolParameter("Session id, or its beginning", is_single=True),
+            unknown="No session ID begins with",
+        ),
+    ] = ()
+    branches: Annotated[
+        _Values,
+        FilterField(
+            "branch",
+            "Only this git branch.",
+            "NAME",
+            _branches,
+            parameter=ToolParameter(is_single=True),
+            unknown="Unknown branch",
+        ),
+    ] = ()
+    agents: Annotated[
+        _Values,
+        FilterField(
+            "agent",
+            "Only this agent: claude-code, codex, ...",
+            "NAME",
+            lambda item: (item.session.agent,) if item.session else (),
+            unknown="Unknown agent",
+        ),
+    ] = ()
+    kinds: Annotated[
+        _Values,
+        FilterField(
+            "kind",
+            "Only this kind: observation, exchange, memory, ...",
+            "KIND",
+            lambda item: (item.kind,),
+            choices=HitKind,
+            parameter=ToolParameter(is_single=True),
+            in_output=False,
+        ),
+    ] = ()
+    origins: Annotated[
+        _Values,
+        FilterField("origin", "Only this source: human, assistant, tool, ...", "WHO", _origins, choices=Origin),
+    ] = ()
+    roles: Annotated[
+        _Values,
+        FilterField(
+            "role",
+            "Only texts by human, assistant or tool.",
+            "WHO",
+            comparison=Comparison.ROLE,
+            choices=Role,
+            in_output=False,
+        ),
+    ] = ()
+    languages: Annotated[
+        _Values,
+        FilterField(
+            "language",
+            "Only files in this language: python, go, ...",
+            "NAME",
+            lambda item: (item.chunk.language,) if item.chunk else (),
+            unknown="No file is in the language",
+            lists_values=True,
+            in_output=False,
+            in_code=True,
+        ),
+    ] = ()
+    units: Annotated[
+        _Values,
+        FilterField(
+            "unit",
+            "Only code units of this kind: function, class, ...",
+            "KIND",
+            lambda item: (item.chunk.chunk.unit,) if item.chunk else (),
+            unknown="No code unit is of the kind",
+            lists_values=True,
+            in_output=False,
+            in_code=True,
+        ),
+    ] = ()
 
     @classmethod
-    def parse(
-        cls,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        types: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        origins: Sequence[str] = (),
-        roles: Sequence[str] = (),
-        **names: Sequence[str],
-    ) -> "Filters":
-        """Return filters for the values in a request.
+    def parse(cls, *, after: str | None = None, before: str | None = None, **values: Sequence[str]) -> "Filters":
+        """Return filters for the values in a request, by the names of the attributes.
 
         Both dates are inclusive and are parsed by `time_expressions`.
 
         Raises:
             InvalidInput: A value is invalid.
         """
-        first = end = None
-        if after is not None or before is not None:
-            first, end = between(after, before)
-        return cls(
-            after=first,
-            before=end,
-            types=tuple(dict.fromkeys(ObservationType.parse(name) for name in types)),
-            kinds=_chosen("kind", kinds, HitKind),
-            origins=_chosen("origin", origins, Origin),
-            roles=_chosen("role", roles, Role),
-            **{name: tuple(values) for name, values in names.items()},
-        )
+        start, end = (None, None) if after is None and before is None else between(after, before)
+        return cls(start, end, **{attribute: FIELDS[attribute].parsed(given) for attribute, given in values.items()})
 
     def __bool__(self) -> bool:
         return self != Filters()
+
+
+FIELDS: Final[Mapping[str, FilterField]] = {field.name: field.type.__metadata__[0] for field in fields(Filters)}
+"""Table of the filters: the row of each attribute of `Filters`, by its name."""
 
 
 class Query(Struct, frozen=True):
@@ -180,9 +440,9 @@ class Query(Struct, frozen=True):
             InvalidInput: A value is invalid.
         """
         most, wanted = _limit(limit), _concepts(query)
-        given = [name for name in ("types", "concepts", "files") if filters.get(name)]
-        if len(wanted) > 1 and given:
-            raise FilterNotAllowed(given)
+        refused = [attribute for attribute, field in FIELDS.items() if field.one_concept and filters.get(attribute)]
+        if len(wanted) > 1 and refused:
+            raise FilterNotAllowed(refused)
         return cls(
             wanted,
             Mode(*_chosen("mode", [mode], Mode)),
@@ -268,47 +528,3 @@ def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
     distinct = {each.casefold(): each for each in sorted(given)}
     repeated = {" ".join(each.split()).casefold() for each in concepts}
     return tuple(sorted(each for name, each in distinct.items() if name not in repeated))
-
-
-_T = TypeVar("_T")
-
-
-def is_pattern(path: str) -> bool:
-    """Return whether a path can match several files, because it is a glob or ends with a slash."""
-    return path.endswith("/") or any(sign in path for sign in "*?")
-
-
-def fits(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path, with slashes as separators. The comparison is case-sensitive.
-
-    `*` and `?` match within a name. `**` matches any number of folders. A pattern without a leading slash may begin at
-    any folder. A pattern with a final slash matches all files below that folder.
-    """
-    wanted = f"{pattern}**" if pattern.endswith("/") else pattern
-    names = wanted.split("/")
-    return _fits(names if wanted.startswith("/") else ["**", *names], path.split("/"), "**", _name_fits)
-
-
-def _name_fits(pattern: str, name: str) -> bool:
-    return _fits(pattern, name, "*", lambda wanted, sign: wanted in {sign, "?"})
-
-
-def _fits(pattern: Sequence[_T], parts: Sequence[_T], star: _T, equal: Callable[[_T, _T], bool]) -> bool:
-    """Return whether the parts match a pattern in which `star` matches any number of parts.
-
-    After a mismatch, the function backtracks only to the last star. Its time is therefore at most proportional to the
-    product of both lengths.
-    """
-    place, part, last_star, resumed = 0, 0, -1, 0
-    while part < len(parts):
-        if place < len(pattern) and pattern[place] == star:
-            last_star, resumed = place, part
-            place += 1
-        elif place < len(pattern) and equal(pattern[place], parts[part]):
-            place, part = place + 1, part + 1
-        elif last_star >= 0:
-            resumed += 1
-            place, part = last_star + 1, resumed
-        else:
-            return False
-    return all(each == star for each in pattern[place:])

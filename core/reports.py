@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from .conversation import Milliseconds
 from .errors import ModelUnavailable, PalaverError, SourceUnreadable
+from .hooks import HookEvent
 
 DOLLAR: Final = 1_000_000_000
 """Number of internal money units per US dollar. One unit is a billionth of a dollar."""
@@ -160,21 +161,6 @@ class ProjectCommand(Struct, frozen=True):
     succeeded: int
     failed: int
     sessions: int
-
-
-SESSION_END: Final = "session-end"
-"""Argument of `palaver hooks run` at the end of a session. It is on or off together with `session-start`."""
-
-
-class HookEvent(StrEnum):
-    """Events of a session at which a hook can inject text."""
-
-    SESSION_START = "session-start"
-    """Start of a session, and its continuation after a compaction."""
-    PROMPT = "prompt"
-    """Prompt that the user submitted."""
-    TOOL = "tool"
-    """Shell command or edit that the agent is about to make."""
 
 
 class Injection(Struct, frozen=True):

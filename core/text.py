@@ -1,4 +1,4 @@
-"""Text functions: sentences, titles, shortening at clauses, removal of terminal escapes, and similar names.
+"""Text functions: sentences, titles, shortening at clauses, removal of terminal escapes, similar names, and globs.
 
 Markdown, invisible characters and invalid Unicode are removed too. A shortened sentence ends before a clause or a
 phrase.
@@ -6,7 +6,8 @@ phrase.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 _CLAUSE = re.compile(
     r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
@@ -309,3 +310,102 @@ def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: in
     from rapidfuzz import fuzz, process  # Importing this takes 35 ms, and few commands need it.
 
     return [one for one, *_ in process.extract(name, list(known), scorer=fuzz.ratio, limit=limit, score_cutoff=least)]
+
+
+_QUOTED = re.compile(r"“[^”]{2,}”")
+_LEAD = re.compile(r"\A(?:The plan begins|The prompt begins): ")
+_CHANGED = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
+ASKED = ("Asked: ", "Asked while ", "Task given: ")
+"""Beginnings of a sentence that repeats a prompt of the user."""
+_MARK = re.compile(r'\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\||"{3})\s*')
+_DULL = re.compile(
+    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
+    r"|All (?:\d+ )?(?:tests|checks)\b)"
+)
+_ROW = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
+"""Pattern for a row of a table. Its short cells are not understandable without the headings of the columns."""
+_INTENTION = re.compile(
+    r"""\A[“"]?
+    (?:(?:ok|okay|now|next|first|then|so|great|good|perfect|sure|yes|done|actually|also|and|but)\b[,.!:;—–-]*\s*)*
+    (?: (?:i|we)(?:['’]ll|\s(?:will|should|need\sto|want\sto|plan\sto))\b
+    | (?:i['’]m|i\sam|we['’]re)\s(?:now\s)?\w+ing\b | let\s(?:me|us)\b | let['’]s\b | (?:going|about)\sto\b )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for the start of a sentence in which an agent announces an action. A later sentence reports its result."""
+_QUESTION = ("?", "?”", '?"')
+_SHORTEST = 20
+"""Minimum characters of a claim."""
+
+
+def is_statement(text: str) -> bool:
+    """Return False if an agent's sentence announces an action or asks the user a question, or else True."""
+    return text.startswith(ASKED) or not (_INTENTION.match(text) or text.endswith(_QUESTION))
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the complete sentences of a Markdown text, without code blocks."""
+    fenced = False
+    for row in text.split("\n"):
+        if row.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced:
+            yield from filter(is_complete_sentence, _sentences(row))
+
+
+def _sentences(row: str) -> Iterator[str]:
+    """Remove the markup of a line, and yield its sentences. A quotation is never split."""
+    plain = strip_markdown(_MARK.sub("", row))
+    # Only the end of a quotation can end a sentence.
+    masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 3) + found[0][-2:], plain)
+    for start, end in sentences(masked):
+        yield _CHANGED.sub("", _LEAD.sub("", plain[start:end]))
+
+
+def is_complete_sentence(text: str) -> bool:
+    """Return False for a fragment, the row of a table, or a note about the work itself such as `Committed: …`."""
+    return len(text) >= _SHORTEST and not text.endswith((":", "…")) and not (_DULL.match(text) or _ROW.match(text))
+
+
+_Part = TypeVar("_Part")
+
+
+def is_path_pattern(path: str) -> bool:
+    """Return whether a path can match several files, because it is a glob or ends with a slash."""
+    return path.endswith("/") or any(sign in path for sign in "*?")
+
+
+def path_fits(pattern: str, path: str) -> bool:
+    """Return whether a pattern matches a path, with slashes as separators. The comparison is case-sensitive.
+
+    `*` and `?` match within a name. `**` matches any number of folders. A pattern without a leading slash may begin at
+    any folder. A pattern with a final slash matches all files below that folder. A pattern never becomes a regular
+    expression, so matching takes polynomial time.
+    """
+    names = (f"{pattern}**" if pattern.endswith("/") else pattern).split("/")
+    return _fits(names if pattern.startswith("/") else ["**", *names], path.split("/"), "**", _name_fits)
+
+
+def _name_fits(pattern: str, name: str) -> bool:
+    return _fits(pattern, name, "*", lambda letter, sign: letter in {sign, "?"})
+
+
+def _fits(pattern: Sequence[_Part], parts: Sequence[_Part], star: _Part, equal: Callable[[_Part, _Part], bool]) -> bool:
+    """Return whether the parts match a pattern in which `star` matches any number of parts.
+
+    After a mismatch, the function backtracks only to the last star. Its time is therefore at most proportional to the
+    product of both lengths.
+    """
+    position, part, last_star, resumed = 0, 0, -1, 0
+    while part < len(parts):
+        if position < len(pattern) and pattern[position] == star:
+            last_star, resumed = position, part
+            position += 1
+        elif position < len(pattern) and equal(pattern[position], parts[part]):
+            position, part = position + 1, part + 1
+        elif last_star >= 0:
+            resumed += 1
+            position, part = last_star + 1, resumed
+        else:
+            return False
+    return all(sign == star for sign in pattern[position:])

@@ -14,7 +14,7 @@ from ..archiver.store import Store, StoredObservation
 from ..core import ids
 from ..core.conversation import Kind, Milliseconds, Origin, Session, Speaker
 from ..core.handoff import Handoff, HandoffFile, HandoffLine
-from ..core.observation import SUMMARY, Evidence, ObservationType
+from ..core.observation import SUMMARY, Evidence
 from ..core.text import truncate
 from .rules.notes import NoteLabel
 from .rules.session_card import repeats
@@ -26,16 +26,13 @@ _LINES: Final = 6
 _FILES: Final = 12
 """Maximum number of files."""
 _SECTIONS: Final = {
-    "goal": ((NoteLabel.ASKED,), ()),
-    "state": (
-        (NoteLabel.OUTCOME,),
-        (ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR, ObservationType.CONFIG),
-    ),
-    "decisions": ((NoteLabel.DECIDED,), (ObservationType.DECISION,)),
-    "failed": ((NoteLabel.CAUSE, NoteLabel.PITFALL), ()),
-    "open": ((NoteLabel.OPEN, NoteLabel.NEXT), ()),
+    "goal": (NoteLabel.ASKED,),
+    "state": (NoteLabel.OUTCOME,),
+    "decisions": (NoteLabel.DECIDED,),
+    "failed": (NoteLabel.CAUSE, NoteLabel.PITFALL),
+    "open": (NoteLabel.OPEN, NoteLabel.NEXT),
 }
-"""Labels of the facts of the card, and types of the observations, by the section that lists them."""
+"""Labels of the facts of the card by the section that lists them. `ObservationType.section` assigns the types."""
 _OWN: Final = {Origin.HUMAN, Origin.ASSISTANT}
 """Origins of text that the user or the agent wrote without text of others. Other text is marked as quoted."""
 
@@ -53,9 +50,9 @@ class HandoffWriter:
         prompt_lines = self._prompt_lines(number) if card else set[int]()
         facts = {
             name: [] if card is None else list(self._of_card(card, labels, prompt_lines))
-            for name, (labels, _) in _SECTIONS.items()
+            for name, labels in _SECTIONS.items()
         }
-        sections = {name: self._section(facts[name], learned, types) for name, (_, types) in _SECTIONS.items()}
+        sections = {name: self._section(name, facts[name], learned) for name in _SECTIONS}
         title = card.observation.title.removeprefix(SUMMARY) if card else session.title
         return Handoff(
             id=self._store.sessions.short_ids([number])[number],
@@ -96,14 +93,14 @@ class HandoffWriter:
                 yield replace(line, quoted="") if proof.start_line in prompt_lines else line
 
     def _section(
-        self, facts: Sequence[HandoffLine], learned: Sequence[StoredObservation], types: Sequence[ObservationType]
+        self, name: str, facts: Sequence[HandoffLine], learned: Sequence[StoredObservation]
     ) -> tuple[HandoffLine, ...]:
         """Return facts of the card, then the titles of the latest observations that say something else."""
         lines = [*facts]
         for stored in reversed(learned):
             title, evidence = stored.observation.title, stored.observation.evidence
             is_new = not any(repeats(title, line.text) for line in lines)
-            if stored.observation.type in types and evidence and is_new:
+            if stored.observation.type.section == name and evidence and is_new:
                 lines.append(self._line(title, stored, evidence))
         return tuple(lines[:_LINES])
 

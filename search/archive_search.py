@@ -85,12 +85,12 @@ class ArchiveSearch(Closing):
         """Return the distinct words that the index does not contain, not even in another form such as the plural."""
         entries_with = self._engine.snapshot.entries_with
         distinct = dict.fromkeys(words)
-        return tuple(word for word in distinct if (found := terms(word)) and not any(map(entries_with, found)))
+        return tuple(word for word in distinct if (stems := terms(word)) and not any(map(entries_with, stems)))
 
     def sessions(self, query: Query) -> SessionPage:
         """Return a page of the sessions that match a query. Its grouping must be `Grouping.SESSION`."""
-        found = self.find(query, snippets=False)
-        return SessionPage(self._sessions.outlines(found.hits), found.cursor, found.explanation)
+        results = self.find(query, snippets=False)
+        return SessionPage(self._sessions.outlines(results.hits), results.cursor, results.explanation)
 
     def session_number(self, start: str) -> int:
         """Return the store's ID of the session whose ID begins with `start`.
@@ -154,7 +154,7 @@ class ArchiveSearch(Closing):
             return query
         spaces = [self._store.projects.of_archived(Path(folder)) for folder in folders]
         memories, documents = self._store.memories, self._store.documents
-        used = [each for each in spaces if documents.uses(each) or memories.count(MemoryFilter(namespaces=(each,)))]
+        used = [space for space in spaces if documents.uses(space) or memories.count(MemoryFilter(namespaces=(space,)))]
         return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *used)))
 
     @cached_property
@@ -191,14 +191,14 @@ class ArchiveSearch(Closing):
 
         return TranscriptPaths(self._store, RawArchive(self._home.archive))
 
-    def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
+    def details(self, public_ids: Sequence[str], /) -> tuple[Detail, ...]:
         """See `SearchIndex.details`."""
-        found, unknown = self.look_up(wanted)
+        details, unknown = self.look_up(public_ids)
         if unknown:
             raise unknown
-        return found
+        return details
 
-    def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
+    def look_up(self, public_ids: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
         """Return the details of the IDs that exist, and an error that lists the other IDs, or None if all exist.
 
         The details of exchanges and observations include the units of code that they edited. The details of a unit
@@ -208,83 +208,83 @@ class ArchiveSearch(Closing):
             TooManyIds: The list is empty or longer than `IDS_MAX`.
             InvalidInput: Several session IDs begin with the same text.
         """
-        found, unknown = self._look_up(wanted)
-        return UnitHistory(self._store, RawArchive(self._home.archive)).linked(found), unknown
+        details, unknown = self._look_up(public_ids)
+        return UnitHistory(self._store, RawArchive(self._home.archive)).linked(details), unknown
 
-    def _look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
-        if not 1 <= len(wanted) <= IDS_MAX:
-            raise TooManyIds(len(wanted), IDS_MAX)
+    def _look_up(self, public_ids: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
+        if not 1 <= len(public_ids) <= IDS_MAX:
+            raise TooManyIds(len(public_ids), IDS_MAX)
         from .present.details import Details
 
-        sessions = {public: self._session(public) for public in wanted if not ids.canonical(public)}
-        keys = {public: ids.key(public) for public in wanted if sessions.get(public) is None}
+        sessions = {public: self._session(public) for public in public_ids if not ids.canonical(public)}
+        keys = {public: ids.key(public) for public in public_ids if sessions.get(public) is None}
         items = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
         by_id = {detail.id: detail for detail in items}
-        named = {public: sessions.get(public) or by_id.get(ids.canonical(public)) for public in wanted}
+        named = {public: sessions.get(public) or by_id.get(ids.canonical(public)) for public in public_ids}
         unknown = [public for public, detail in named.items() if detail is None]
         if unknown:
             self._store.refuse_unreadable([key for key in keys.values() if key is not None])
-        found = {detail.id: detail for detail in named.values() if detail is not None}
-        return tuple(found.values()), self._unknown(unknown) if unknown else None
+        details = {detail.id: detail for detail in named.values() if detail is not None}
+        return tuple(details.values()), self._unknown(unknown) if unknown else None
 
     def _session(self, start: str) -> Detail | None:
         """Return the details of the session whose ID begins with `start`. Raises `InvalidInput` if several match."""
         number = self._sessions.find(start)
         return None if number is None else self._sessions.detail(number)
 
-    def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
+    def _unknown(self, public_ids: Sequence[str]) -> UnknownIds:
         """Return the error for unknown IDs. The error states which IDs were deleted, and suggests similar IDs."""
-        keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
-        kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.canonical, wanted))
+        keys = {public: key for public in public_ids if (key := ids.key(public)) is not None}
+        kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.canonical, public_ids))
         deleted = {key for key, kind in kinds.items() if ids.show(kind, key) in plain}
         gone = self._store.items.issued([*keys.values()]) - kinds.keys() | deleted
-        error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
-        bare = [key for public in wanted if (key := ids.key_without_prefix(public)) is not None]
+        error = UnknownIds(public_ids, [public for public, key in keys.items() if key in gone])
+        bare = [key for public in public_ids if (key := ids.key_without_prefix(public)) is not None]
         named = [*bare, *keys.values()]
         if similar := [
             ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in deleted
         ]:
             question = f"Did you mean {', '.join(similar)}?"
         else:
-            question = self._similar_session(wanted)
+            question = self._similar_session(public_ids)
         if question:
             error.hint = f"{error.hint} {question}" if error.gone else question
         return error
 
-    def _similar_session(self, wanted: Sequence[str]) -> str:
+    def _similar_session(self, public_ids: Sequence[str]) -> str:
         """Return a "Did you mean" question for the first ID that resembles a session ID, or an empty string."""
-        typed = (encodable(public.strip()) for public in wanted if not ids.has_prefix(public))
-        questions = (similar_sessions(self._store.sessions, each).strip() for each in typed)
+        typed = (encodable(public.strip()) for public in public_ids if not ids.has_prefix(public))
+        questions = (similar_sessions(self._store.sessions, name).strip() for name in typed)
         return next(filter(None, questions), "")
 
-    def locate(self, wanted: str) -> tuple[str, int]:
+    def locate(self, name: str) -> tuple[str, int]:
         """Return the archive path and the first line of a file or hit, given by archive path, session ID or hit ID.
 
         Raises `InvalidInput` if nothing matches, or if the hit is not part of a conversation.
         """
-        if not ids.canonical(wanted):
-            return self._paths.path(wanted), 1
-        found, unknown = self._look_up([wanted])
+        if not ids.canonical(name):
+            return self._paths.path(name), 1
+        details, unknown = self._look_up([name])
         if unknown:
             raise unknown
-        [hit] = found
+        [hit] = details
         if hit.kind not in {"observation", "exchange"}:
             raise InvalidInput(
                 f"{hit.id} is not part of a conversation", hint=f"Run `palaver show {hit.id}` to see it."
             )
         return hit.path, hit.start_line
 
-    def parts(self, wanted: str) -> list[Part]:
+    def parts(self, name_or_id: str) -> list[Part]:
         """Return the parts of a session, given by its ID or the start of its ID, or else the file or hit itself.
 
         Each part is an archive path with its first and last line. Raises the same errors as `locate`.
         """
-        path, first = self.locate(wanted)
+        path, first = self.locate(name_or_id)
         source = self._store.sources.by_archived(path)
         if source is None or source.id is None:
             return [(path, first, None)]
         name = self._store.sources.native_id(source.id)
-        is_session = name.startswith(wanted) or wanted == f"{source.agent}/{name}"
+        is_session = name.startswith(name_or_id) or name_or_id == f"{source.agent}/{name}"
         return self._paths.parts(path) if is_session else [(path, first, None)]
 
     def read(
@@ -311,7 +311,11 @@ class ArchiveSearch(Closing):
     def secrets_in(self, parts: Sequence[Part]) -> dict[str, int]:
         """Return the number of secrets that are redacted from parts of sessions, by kind."""
         sources = [(self._store.sources.by_archived(path), first, last) for path, first, last in parts]
-        lines = {one.id: range(first, (last or one.lines) + 1) for one, first, last in sources if one and one.id}
+        lines = {
+            source.id: range(first, (last or source.lines) + 1)
+            for source, first, last in sources
+            if source and source.id
+        }
         return kinds_in_sources(self._store, lines)
 
     def close(self) -> None:

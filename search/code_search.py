@@ -61,7 +61,7 @@ class CodeSearch:
         """Return a search in an open store. The model `model` embeds queries until an index is published."""
         return cls(store, lambda: DocumentFinder(store, Generations(home.index), load(model or DEFAULT_MODEL)))
 
-    def symbols(self, name: str, wanted: DocumentFilter | None = None, *, limit: int = 10) -> Symbols:
+    def symbols(self, name: str, scope: DocumentFilter | None = None, *, limit: int = 10) -> Symbols:
         """Return the units whose names match a name, best first.
 
         Equal names come first, then names that begin with the searched name. If there are none, return names that
@@ -73,14 +73,14 @@ class CodeSearch:
             InvalidInput: The name has no letter or digit, or the limit is not 1 to `LIMIT_MAX`.
         """
         _check_limit(limit)
-        plain, filter_ = _normalised(name), _of_code(wanted)
+        plain, filter_ = _normalised(name), _of_code(scope)
         key = symbol_key(plain)
         if not key:
             raise InvalidInput(f"Invalid name: {name!r}", hint="Give the name of a function, class or other unit.")
-        found = self._found(plain, key, filter_, limit)
-        return Symbols(name, tuple(found[:limit]), limited=len(found) > limit)
+        symbols = self._found(plain, key, filter_, limit)
+        return Symbols(name, tuple(symbols[:limit]), limited=len(symbols) > limit)
 
-    def lines(self, text: str, wanted: DocumentFilter | None = None, *, limit: int = 10, context: int = 2) -> CodeLines:
+    def lines(self, text: str, scope: DocumentFilter | None = None, *, limit: int = 10, context: int = 2) -> CodeLines:
         """Return the lines that contain a text literally, sorted by file, each with its surrounding lines.
 
         Case is ignored. The search reads the indexed text of a file, even if the file has changed since.
@@ -98,11 +98,11 @@ class CodeSearch:
             raise InvalidInput(
                 "The text contains a secret, which the archive redacts", hint="Search for words near the secret."
             )
-        found = list(islice(self._lines(text, _of_code(wanted), context), limit + 1))
-        return CodeLines(text, tuple(found[:limit]), limited=len(found) > limit)
+        matches = list(islice(self._lines(text, _of_code(scope), context), limit + 1))
+        return CodeLines(text, tuple(matches[:limit]), limited=len(matches) > limit)
 
     def units(
-        self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 10, mode: Mode = Mode.BOTH
+        self, query: str, scope: DocumentFilter | None = None, *, limit: int = 10, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
         """Search chunks of code by words and embeddings, and return the matching chunks, best first.
 
@@ -112,9 +112,9 @@ class CodeSearch:
         _check_limit(limit)
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
-        return list(islice(self._finder().find(query, _of_code(wanted), mode), limit))
+        return list(islice(self._finder().find(query, _of_code(scope), mode), limit))
 
-    def _found(self, plain: str, key: str, wanted: DocumentFilter, limit: int) -> list[Symbol]:
+    def _found(self, plain: str, key: str, scope: DocumentFilter, limit: int) -> list[Symbol]:
         """Return the units of the best kind of match that exists: by qualified name, by last name, or by similar name.
 
         If the best kind of match exists only outside the filter, return no units. A filter therefore never adds
@@ -127,13 +127,13 @@ class CodeSearch:
         if "." in plain:
             kinds.insert(0, lambda chosen: self._named(plain, chosen, limit, qualified=True))
         for kind in kinds:
-            if found := kind(wanted):
-                return sorted(found, key=lambda each: _rank(plain, each))
-            if wanted != _CODE and kind(_CODE):
+            if symbols := kind(scope):
+                return sorted(symbols, key=lambda symbol: _rank(plain, symbol))
+            if scope != _CODE and kind(_CODE):
                 break
         return []
 
-    def _named(self, plain: str, wanted: DocumentFilter, limit: int, *, qualified: bool = False) -> list[Symbol]:
+    def _named(self, plain: str, scope: DocumentFilter, limit: int, *, qualified: bool = False) -> list[Symbol]:
         """Return the units with the normalised name, followed by units whose name begins with it.
 
         The second group is left out if more than `limit` units have exactly this name.
@@ -142,21 +142,21 @@ class CodeSearch:
         """
 
         def chosen(symbols: list[Symbol], match: SymbolMatch) -> list[Symbol]:
-            return [replace(each, match=match) for each in symbols if not qualified or _within(plain, each)]
+            return [replace(symbol, match=match) for symbol in symbols if not qualified or _within(plain, symbol)]
 
         table, key, owner = self._store.symbols, symbol_key(plain), symbol_key(plain.rpartition(".")[0])
-        same = table.with_keys([key], wanted, owner) if qualified else table.named(plain, wanted, limit + 1)
-        found = chosen(same, SymbolMatch.EXACT)
-        if len(found) <= limit:
+        same = table.with_keys([key], scope, owner) if qualified else table.named(plain, scope, limit + 1)
+        matches = chosen(same, SymbolMatch.EXACT)
+        if len(matches) <= limit:
             most = -1 if qualified else _CANDIDATES
-            begun = table.beginning_with(key, wanted, most, owner if qualified else "")
-            found += chosen(begun, SymbolMatch.PREFIX)
-        return found
+            begun = table.beginning_with(key, scope, most, owner if qualified else "")
+            matches += chosen(begun, SymbolMatch.PREFIX)
+        return matches
 
-    def _similar(self, key: str, wanted: DocumentFilter) -> list[Symbol]:
+    def _similar(self, key: str, scope: DocumentFilter) -> list[Symbol]:
         """Return the units whose normalised names contain `key`, or else units with similar names."""
-        if containing := [each for each in self._all_keys() if len(key) >= _PART_MIN and key in each]:
-            near = sorted(containing, key=lambda each: (len(each), each))[:_CANDIDATES]
+        if containing := [name for name in self._all_keys() if len(key) >= _PART_MIN and key in name]:
+            similar = sorted(containing, key=lambda name: (len(name), name))[:_CANDIDATES]
             match = SymbolMatch.PART
         else:
             from rapidfuzz import process  # few searches need it
@@ -164,12 +164,12 @@ class CodeSearch:
 
             scorer = OSA.normalized_similarity
             alike = process.extract(key, self._all_keys(), scorer=scorer, score_cutoff=_SIMILARITY, limit=_CANDIDATES)
-            alike.sort(key=lambda each: (-each[1], abs(len(each[0]) - len(key)), each[0]))
-            near, match = [each for each, _, _ in alike], SymbolMatch.SIMILAR
-        places = {each: place for place, each in enumerate(near)}
-        found = self._store.symbols.with_keys(near, wanted)
-        found.sort(key=lambda each: places[symbol_key(each.name)])
-        return [replace(each, match=match) for each in found]
+            alike.sort(key=lambda match: (-match[1], abs(len(match[0]) - len(key)), match[0]))
+            similar, match = [name for name, _, _ in alike], SymbolMatch.SIMILAR
+        places = {name: position for position, name in enumerate(similar)}
+        symbols = self._store.symbols.with_keys(similar, scope)
+        symbols.sort(key=lambda symbol: places[symbol_key(symbol.name)])
+        return [replace(symbol, match=match) for symbol in symbols]
 
     def _all_keys(self) -> list[str]:
         last = self._store.changes.last()
@@ -177,27 +177,27 @@ class CodeSearch:
             self._keys = last, self._store.symbols.keys()
         return self._keys[1]
 
-    def _lines(self, text: str, wanted: DocumentFilter, context: int) -> Iterator[CodeLine]:
+    def _lines(self, text: str, scope: DocumentFilter, context: int) -> Iterator[CodeLine]:
         done: tuple[Path, str, int] | None = None
         # Return each line of a file once, even if the file is in several namespaces.
         rows: dict[tuple[Path, int, int, str], str] = {}
-        for stored in self._store.documents.containing(text, wanted):
+        for stored in self._store.documents.containing(text, scope):
             for number, row in _numbered(stored):
                 copied = stored.source_file, stored.index, number, row
                 if rows.setdefault(copied, stored.namespace) != stored.namespace:
                     continue
-                place = stored.source_file, stored.namespace, number
+                location = stored.source_file, stored.namespace, number
                 # Consecutive chunks of prose overlap.
-                repeated = number > 0 and done is not None and done[:2] == place[:2] and done[2] >= number
+                repeated = number > 0 and done is not None and done[:2] == location[:2] and done[2] >= number
                 if text.lower() in row.lower() and not repeated:
                     yield self._line(stored, number, row, text, context)
-                    done = place
+                    done = location
 
     def _line(self, stored: StoredChunk, number: int, row: str, text: str, context: int) -> CodeLine:
         around: dict[int, str] = {}
         if context and number:
-            for each in self._store.documents.beside(stored, number - context, number + context):
-                around.update(_numbered(each))
+            for neighbour in self._store.documents.beside(stored, number - context, number + context):
+                around.update(_numbered(neighbour))
         return CodeLine(
             id=stored.id,
             name=stored.chunk.name,
@@ -217,10 +217,10 @@ def _check_limit(limit: int) -> None:
         raise InvalidLimit(limit)
 
 
-def _of_code(wanted: DocumentFilter | None) -> DocumentFilter:
+def _of_code(scope: DocumentFilter | None) -> DocumentFilter:
     """Return the filter, restricted to chunks of code if it names no other kinds of chunks."""
-    wanted = wanted or _CODE
-    return wanted if wanted.kinds else replace(wanted, kinds=(ChunkKind.CODE,))
+    scope = scope or _CODE
+    return scope if scope.kinds else replace(scope, kinds=(ChunkKind.CODE,))
 
 
 def _normalised(name: str) -> str:
@@ -231,27 +231,27 @@ def _normalised(name: str) -> str:
     return name.strip(".")
 
 
-def _within(wanted: str, each: Symbol) -> bool:
+def _within(name: str, symbol: Symbol) -> bool:
     """Return whether a unit belongs to the class or module in a qualified name, such as `json` in `json.dumps`."""
-    modules = [part for part in each.source_file.with_suffix("").parts if part not in _PACKAGE_FILES]
-    parts = [symbol_key(part) for part in (*modules, *each.name.split(".")[:-1])]
-    owners = [symbol_key(part) for part in wanted.split(".")[:-1]]
+    modules = [part for part in symbol.source_file.with_suffix("").parts if part not in _PACKAGE_FILES]
+    parts = [symbol_key(part) for part in (*modules, *symbol.name.split(".")[:-1])]
+    owners = [symbol_key(part) for part in name.split(".")[:-1]]
     return parts[-len(owners) :] == owners
 
 
-def _rank(wanted: str, each: Symbol) -> tuple[object, ...]:
+def _rank(name: str, symbol: Symbol) -> tuple[object, ...]:
     """Return the sort key of a match.
 
     All matches of kind `PART` have the same key, so sorting keeps their order. The same applies to `SIMILAR`.
     """
-    order = tuple(SymbolMatch).index(each.match)
-    if each.match in {SymbolMatch.PART, SymbolMatch.SIMILAR}:
+    order = tuple(SymbolMatch).index(symbol.match)
+    if symbol.match in {SymbolMatch.PART, SymbolMatch.SIMILAR}:
         return (order,)
-    spelled = each.name == wanted or each.name.endswith(f".{wanted}")
-    unit = UNITS.index(each.unit) if each.unit in UNITS else len(UNITS)
-    length = len(last_name(each.name)) if each.match is SymbolMatch.PREFIX else 0
-    place = (each.name.count("."), len(each.name), str(each.source_file), each.start_line)
-    return (order, not spelled, each.name != wanted, length, unit, *place)
+    spelled = symbol.name == name or symbol.name.endswith(f".{name}")
+    unit = UNITS.index(symbol.unit) if symbol.unit in UNITS else len(UNITS)
+    length = len(last_name(symbol.name)) if symbol.match is SymbolMatch.PREFIX else 0
+    location = (symbol.name.count("."), len(symbol.name), str(symbol.source_file), symbol.start_line)
+    return (order, not spelled, symbol.name != name, length, unit, *location)
 
 
 def _numbered(stored: StoredChunk) -> Sequence[tuple[int, str]]:

@@ -143,8 +143,8 @@ class DocumentLibrary(Closing):
         If documents in a watched folder are deleted from the library, the archiver indexes them again.
         """
         plain = _plain(path)
-        folders = [each for each in self._store.document_folders.all() if namespace in {None, each.namespace}]
-        return next((each.path for each in folders if each.path in plain.parents), None)
+        folders = [watched for watched in self._store.document_folders.all() if namespace in {None, watched.namespace}]
+        return next((watched.path for watched in folders if watched.path in plain.parents), None)
 
     def index_queued(self, report: Reporter = silent) -> IndexedDirectory:
         """Index all queued files, embed their chunks and publish the index."""
@@ -154,16 +154,16 @@ class DocumentLibrary(Closing):
         return done
 
     def search(
-        self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
+        self, query: str, scope: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
         """Return the chunks that match a query, best first, without unrelated chunks. Raises `InvalidInput`."""
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
-        wanted, shown = wanted or DocumentFilter(), self._store.documents.shown
-        wanted = replace(wanted, source_files=tuple(map(shown, wanted.source_files)))
-        return list(islice(self._finder.find(query, wanted, mode), limit))
+        scope, current_path = scope or DocumentFilter(), self._store.documents.shown
+        scope = replace(scope, source_files=tuple(map(current_path, scope.source_files)))
+        return list(islice(self._finder.find(query, scope, mode), limit))
 
     def count_unembedded(self) -> int:
         """Count the chunks that only text search finds, because they are not embedded yet."""
@@ -171,27 +171,27 @@ class DocumentLibrary(Closing):
 
     def code_status(self, folder: Path) -> CodeStatus:
         """Return the number of indexed files and symbols of a folder, and whether an indexed file has changed since."""
-        wanted = DocumentFilter(under=_plain(folder))
-        modified = self._store.documents.modified(wanted)
+        scope = DocumentFilter(under=_plain(folder))
+        modified = self._store.documents.modified(scope)
         stale = any(_modified(path) != at for path, at in modified.items()) or self._has_new_files(folder)
-        return CodeStatus(len(modified), self._store.symbols.count(wanted), max(modified.values(), default=None), stale)
+        return CodeStatus(len(modified), self._store.symbols.count(scope), max(modified.values(), default=None), stale)
 
-    def get(self, wanted: Sequence[str]) -> list[StoredChunk]:
+    def get(self, public_ids: Sequence[str]) -> list[StoredChunk]:
         """Return the chunks with these IDs in the given order. Unknown IDs are skipped."""
-        keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
-        known = self._store.documents.load(keys)
-        return [known[key] for key in dict.fromkeys(keys) if key in known]
+        keys = [key for public in public_ids if (key := ids.key(public, "chunk")) is not None]
+        chunks = self._store.documents.load(keys)
+        return [chunks[key] for key in dict.fromkeys(keys) if key in chunks]
 
-    def page(self, wanted: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[StoredChunk]:
+    def page(self, scope: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[StoredChunk]:
         """Return one page of chunks, sorted by file and position."""
-        return self._store.documents.select(wanted or DocumentFilter(), limit, offset)
+        return self._store.documents.select(scope or DocumentFilter(), limit, offset)
 
-    def delete(self, wanted: Sequence[str]) -> tuple[str, ...]:
+    def delete(self, public_ids: Sequence[str]) -> tuple[str, ...]:
         """Delete chunks by ID and return the IDs that existed. Indexing the file again restores its chunks."""
-        keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
+        keys = [key for public in public_ids if (key := ids.key(public, "chunk")) is not None]
         with self._store.transaction():
             gone = self._store.documents.delete_chunks(keys)
-        return tuple(public for public in dict.fromkeys(wanted) if ids.key(public, "chunk") in gone)
+        return tuple(public for public in dict.fromkeys(public_ids) if ids.key(public, "chunk") in gone)
 
     def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
         """Delete all chunks of a file and return their number.
@@ -224,7 +224,7 @@ class DocumentLibrary(Closing):
         """Return statistics of stored and queued documents."""
         documents = self._store.documents
         return DocumentStats(
-            files=tuple(replace(each, source_file=documents.shown(each.source_file)) for each in documents.files()),
+            files=tuple(replace(file, source_file=documents.shown(file.source_file)) for file in documents.files()),
             namespaces=documents.count_by("namespace"),
             kinds=documents.count_by("kind"),
             queued=documents.count_queued(),
@@ -239,9 +239,9 @@ class DocumentLibrary(Closing):
         except (DocumentNotFound, DocumentOutsideRoots):
             return False
 
-    def _delete(self, wanted: DocumentFilter) -> int:
+    def _delete(self, scope: DocumentFilter) -> int:
         with self._store.transaction():
-            return self._store.documents.delete(wanted)
+            return self._store.documents.delete(scope)
 
     def _embed(self, progress: Progress, keys: Sequence[int]) -> None:
         """Embed these chunks. If the model is unavailable, only text search finds the chunks."""

@@ -6,7 +6,6 @@ changes to memories, the names in `palaver status`, and service files for system
 A dialogue shows the turns of an exchange as steps, with each tool result beside its call.
 """
 
-import plistlib
 import traceback
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -496,6 +495,8 @@ def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str
         "ProcessType": "Background",
         "Umask": 0o077,
     }
+    import plistlib  # loads an XML parser, which no other output needs
+
     return plistlib.dumps(agent, sort_keys=False).decode()
 
 

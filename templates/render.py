@@ -1,7 +1,12 @@
-"""Rendering of replies, reports and language model prompts as Markdown, from templates that users can replace."""
+"""Rendering of replies, reports and language model prompts as Markdown, from templates that users can replace.
+
+A hit in a list has columns: ID, date, session, type and title. Details have a maximum of tokens. The least important
+parts of a longer item are omitted.
+"""
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -9,13 +14,13 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from ..core.conversation import SessionKind, now
+from ..core.conversation import SessionKind, now, show_day
 from ..core.document import CodeLine, CodeLines, Symbol, Symbols
 from ..core.handoff import HANDOFF_TOKENS, Handoff
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
-from ..core.observation import DETAIL_TOKENS
-from ..core.query import Filters, Mode
+from ..core.observation import DETAIL_TOKENS, Observation, ObservationType
+from ..core.query import FIELDS, Filters, Mode
 from ..core.results import (
     BUDGET,
     CitedAnswer,
@@ -33,10 +38,17 @@ from ..core.results import (
 )
 from ..core.text import readable
 from ..core.tokens import count
-from .environment import Templates, changes, count_results, dialogues, has_transcript, other_sessions, plural_of
-from .hit_columns import brief_columns, complete_columns, limited, listed_title
+from .environment import Templates, changes, count_results, dialogues, has_transcript, label, other_sessions, plural_of
 from .quote import brief
-from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
+from .truncation import (
+    TruncatedLine,
+    fit_items,
+    fit_rows,
+    fit_timeline,
+    fit_transcript,
+    largest_fitting,
+    truncated_line,
+)
 
 _NAME: Final = 40
 """Maximum tokens of an ID or a name. A UUID has about 25."""
@@ -66,6 +78,119 @@ _Item = TypeVar("_Item")
 def _new_nonce() -> str:
     """Return eight random digits. All values cost the same number of tokens."""
     return f"{secrets.randbelow(10**8):08d}"
+
+
+_SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
+"""Pattern for a line, a sentence, or up to 240 characters of a long sentence."""
+_FACTS, _NARRATIVE = 3, 500
+"""Number of facts, and number of characters of the narrative, that have priority over the modified files."""
+_NAMES: Final = 3
+"""Number of names of files or concepts that are always shown. The other names are shown only if they fit."""
+
+
+def limited(whole: Detail, cost: Callable[[Detail], int], limit: int = DETAIL_TOKENS) -> Detail:
+    """Return the detail without its least important parts if it costs more than `limit` tokens.
+
+    `left_out` counts the omitted parts. If the detail is too large even without these parts, its remaining texts
+    are shortened.
+    """
+    if cost(whole) <= limit:
+        return whole
+    order = _by_importance(whole.observation)
+
+    def first(number: int) -> Detail:
+        kept = _with_parts(whole.observation, Counter(order[:number]))
+        return replace(whole, observation=kept, left_out=len(order) - number)
+
+    kept = largest_fitting(lambda number: cost(first(number)), len(order) - 1, limit)
+    shortened = () if kept else fit_items((first(0),), lambda some: cost(some[0]) if some else 0, limit)
+    return shortened[0] if shortened else first(kept)
+
+
+def _by_importance(whole: Observation) -> list[str]:
+    """Return the name of the field of each part, with the most important part first.
+
+    A field with several parts, such as `facts`, occurs once per part.
+    """
+    ends = _ends(whole.narrative)
+    early = sum(end <= _NARRATIVE for end in ends)
+    ranked = (
+        ("subtitle", bool(whole.lead)),
+        ("narrative", early),
+        ("facts", len(whole.facts[:_FACTS])),
+        ("files_modified", bool(whole.files_modified)),
+        ("facts", len(whole.facts[_FACTS:])),
+        ("evidence", len(whole.new_quotes)),
+        ("narrative", len(ends) - early),
+        ("concepts", bool(whole.concepts)),
+        ("files_read", bool(whole.files_read)),
+        *((name, len(getattr(whole, name)) > _NAMES) for name in ("files_modified", "concepts", "files_read")),
+    )
+    return [field for field, number in ranked for _ in range(number)]
+
+
+def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
+    """Return the observation with only the first parts of each field.
+
+    `parts` maps the name of a field to the number of parts to keep.
+    """
+    ends = _ends(whole.narrative)
+    narrative = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
+    some = replace(
+        whole,
+        subtitle=whole.lead if parts["subtitle"] else "",
+        narrative=f"{narrative} …" if 0 < parts["narrative"] < len(ends) else narrative,
+        facts=whole.facts[: parts["facts"]],
+        concepts=_names(whole.concepts, parts["concepts"]),
+        files_read=_names(whole.files_read, parts["files_read"]),
+        files_modified=_names(whole.files_modified, parts["files_modified"]),
+    )
+    # Also omit a quote that repeats an omitted text.
+    hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
+    return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
+
+
+def _names(every: Sequence[str], parts: int) -> tuple[str, ...]:
+    return tuple(every) if parts > 1 else tuple(every[: _NAMES * parts])
+
+
+def _ends(text: str) -> list[int]:
+    """Return the end position of each sentence in a narrative."""
+    return [part.end() for part in _SENTENCE.finditer(text)]
+
+
+_SHORT_PROMPT: Final = 3
+"""Maximum number of words of a prompt that says too little without the title of its session."""
+_SESSION: Final = 12
+"""Maximum tokens of a session ID."""
+
+
+def complete_columns(hits: Sequence[Hit]) -> list[str]:
+    """Return the columns of each hit, with its full date and its session."""
+    return [_joined(hit, show_day(hit.at), hit.short_session_id) for hit in hits]
+
+
+def brief_columns(hits: Sequence[Hit]) -> list[str]:
+    """Return the columns of each hit. The year is shown only where it changes, so that more of the title fits."""
+    rows, year = list[str](), ""
+    for hit in hits:
+        day, before = show_day(hit.at), year
+        year = f"{day[:4]}-"
+        rows.append(_joined(hit, day.removeprefix(before) if before else day, hit.short_session_id))
+    return rows
+
+
+def _joined(hit: Hit, day: str, session: str) -> str:
+    if hit.kind == "session":  # its ID already is that of the session
+        return f"{hit.id} {day}"
+    return " ".join(filter(None, (hit.id, day, brief(session, _SESSION), label(hit))))
+
+
+def listed_title(hit: Hit) -> str:
+    """Return the title of a hit in a list. The title of the session follows a short prompt, such as `commit`."""
+    short = hit.kind == "exchange" and len(hit.title.split()) <= _SHORT_PROMPT
+    named = hit.session_title and hit.session_title.casefold() != hit.title.casefold()
+    return f"{hit.title} in: {hit.session_title}" if short and named else hit.title
 
 
 class Renderer:
@@ -133,6 +258,7 @@ class Renderer:
             noun=noun,
             filters=_removable(filters),
             dates=[name for name in ("after", "before") if getattr(filters, name) is not None],
+            fields=FIELDS,
             missing_engines=_missing_engines(results),
             why=why,
             empty_times=results.empty_times[:_NOTES],
@@ -340,6 +466,9 @@ def _missing_engines(results: Results) -> tuple[str, ...]:
     return tuple(engine for engine in wanted if engine not in results.searched)
 
 
+_TYPES: Final = " or ".join(", ".join(ObservationType).rsplit(", ", 1))
+
+
 class ExtractionPrompts:
     """Prompts that request the observations of an exchange, or the card of a session. Users can replace the templates.
 
@@ -356,13 +485,13 @@ class ExtractionPrompts:
 
     @property
     def version(self) -> str:
-        """Version of the prompts, which changes with every change of a template."""
+        """Version of the prompts, which changes with every change of a template or of the types."""
         sources = "\0".join(self._renderer.source(name) for name in (self._system, self._request))
-        return sha256(sources.encode()).hexdigest()[:8]
+        return sha256(sources.replace("{{ types }}", _TYPES).encode()).hexdigest()[:8]
 
     def system(self) -> str:
         """Return the system prompt: the rules for the extraction and the format of the reply."""
-        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK)
+        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK, types=_TYPES)
 
     def request(self, excerpt: object, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
         """Return the prompt that quotes an excerpt as data. The quoted texts are indented."""

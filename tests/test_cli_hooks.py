@@ -13,7 +13,8 @@ from palaver.archiver.store import WATCHER, Store
 from palaver.cli import main
 from palaver.core.config import Config
 from palaver.core.home import DEMO, Home
-from palaver.core.reports import HookEvent, Injection
+from palaver.core.hooks import HookEvent
+from palaver.core.reports import Injection
 
 from . import demo
 

@@ -15,7 +15,7 @@ from ..core.observation import ObservationType
 from ..core.query import HitKind, Mode, Query
 from ..core.results import Hit, Results
 from ..templates.environment import label
-from ..templates.hit_columns import listed_title
+from ..templates.render import listed_title
 from .gate import BASE
 from .pages import archive_of, redirect, render, route
 

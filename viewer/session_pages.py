@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ..archiver.formats.json_values import is_media_label
+from ..archiver.lines import is_media_label
 from ..core.errors import InvalidInput
 from ..core.transcript_page import CallDetail, ExchangeSteps, Step, TranscriptPage
 from ..observe.transcript.session_views import SessionViews

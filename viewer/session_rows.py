@@ -10,7 +10,7 @@ from ..archiver.store.session_list import SessionTotals
 from ..core.conversation import Milliseconds, SessionKind
 from ..core.observation import OUTCOME
 from ..core.results import SessionOutline
-from ..search.present.transcript_reader import SessionNames
+from ..search.present.details import SessionNames
 
 _COLUMNS: Final = ("agent", "project", "duration", "tokens")
 """Columns that are left out if no row has a value. Only an agent that differs between the rows is worth a column."""

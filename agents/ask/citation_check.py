@@ -18,7 +18,7 @@ from ...core.ids import canonical
 from ...core.observation import Evidence
 from ...core.query import IDS_MAX, HitKind
 from ...core.results import CitedSource, Detail
-from ...core.text import sentences, strip_markdown
+from ...core.text import ASKED, is_complete_sentence, is_statement, sentences, sentences_of, strip_markdown
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
@@ -239,34 +239,11 @@ def _is_claim(text: str) -> bool:
     return len(_WORD.findall(text)) >= _WORDS_MIN - bool(_STOP.search(text))
 
 
-_QUOTED: Final = re.compile(r"“[^”]{2,}”")
-_LEAD: Final = re.compile(r"\A(?:The plan begins|The prompt begins): ")
-_CHANGED: Final = re.compile(r"(?<=”) Changed [\w./-]+.*\Z")
-_ASKED: Final = ("Asked: ", "Asked while ", "Task given: ")
-_MARK: Final = re.compile(r'\A\s*(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>|\||"{3})\s*')
 _LETTER: Final = re.compile(r"\A[A-Z][.)] ")
 FILE_NAME: Final = re.compile(r"\A[\w./-]+\.\w{1,5}: ")
 """Pattern for the name of a changed file at the start of a fact, as in `src/clock.py: `."""
-_DULL: Final = re.compile(
-    r"\A(?:Plan(?: proposed)?: |Changed [\w./-]+|Edited [\w./-]+$|Committed: |Edit: |Tests: "
-    r"|All (?:\d+ )?(?:tests|checks)\b)"
-)
-_ROW: Final = re.compile(r"\A[^:;]{1,60}:(?: [^;]{1,24};){2,} [^;]{1,24}\Z")
-"""Pattern for a row of a table. Its short cells are not understandable without the headings of the columns."""
-_INTENTION: Final = re.compile(
-    r"""\A[“"]?
-    (?:(?:ok|okay|now|next|first|then|so|great|good|perfect|sure|yes|done|actually|also|and|but)\b[,.!:;—–-]*\s*)*
-    (?: (?:i|we)(?:['’]ll|\s(?:will|should|need\sto|want\sto|plan\sto))\b
-    | (?:i['’]m|i\sam|we['’]re)\s(?:now\s)?\w+ing\b | let\s(?:me|us)\b | let['’]s\b | (?:going|about)\sto\b )
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Pattern for the start of a sentence in which an agent announces an action. A later sentence reports its result."""
-_QUESTION: Final = ("?", "?”", '?"')
 _WRAPPED: Final = re.compile(r"(?m)^(?!\s*#)(.*\S)\n(?=[ \t]*[^\s\d#>|`~*+•-])")
 """Line of a document that continues in the next line. Headings, lists, tables and code blocks do not continue."""
-_SHORTEST: Final = 20
-"""Minimum characters of a claim."""
 
 
 class Claim(NamedTuple):
@@ -279,7 +256,7 @@ class Claim(NamedTuple):
     @property
     def is_request(self) -> bool:
         """True if the sentence repeats a prompt of the user. Prompts contain questions, not answers."""
-        return self.text.startswith(_ASKED)
+        return self.text.startswith(ASKED)
 
 
 def claims_of(detail: Detail) -> list[Claim]:
@@ -295,25 +272,10 @@ def claims_of(detail: Detail) -> list[Claim]:
     text = observation.narrative
     if detail.kind == HitKind.DOCUMENT:
         text = _WRAPPED.sub(r"\1 ", text)
-    distinct = dict.fromkeys([*filter(_is_complete, facts), *sentences_of(text)])
+    distinct = dict.fromkeys([*filter(is_complete_sentence, facts), *sentences_of(text)])
     if observation.origin != Origin.HUMAN or detail.kind == HitKind.EXCHANGE:
         distinct = dict.fromkeys(filter(is_statement, distinct))
     return [Claim(text, *lines_of(text, observation.evidence, detail)) for text in distinct]
-
-
-def is_statement(text: str) -> bool:
-    """Return False if an agent's sentence announces an action or asks the user a question, or else True."""
-    return text.startswith(_ASKED) or not (_INTENTION.match(text) or text.endswith(_QUESTION))
-
-
-def sentences_of(text: str) -> Iterator[str]:
-    """Yield the complete sentences of a Markdown text, without code blocks."""
-    fenced = False
-    for row in text.split("\n"):
-        if row.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced:
-            yield from filter(_is_complete, _sentences(row))
 
 
 def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[int, int]:
@@ -327,19 +289,6 @@ def lines_of(text: str, evidence: Sequence[Evidence], detail: Detail) -> tuple[i
         if quote and (quote in wanted or wanted in quote):
             return proof.start_line, proof.end_line
     return detail.start_line, detail.end_line
-
-
-def _sentences(row: str) -> Iterator[str]:
-    """Remove the markup of a line, and yield its sentences. A quotation is never split."""
-    plain = strip_markdown(_MARK.sub("", row))
-    # Only the end of a quotation can end a sentence.
-    masked = _QUOTED.sub(lambda found: "“" + "x" * (len(found[0]) - 3) + found[0][-2:], plain)
-    for start, end in sentences(masked):
-        yield _CHANGED.sub("", _LEAD.sub("", plain[start:end]))
-
-
-def _is_complete(text: str) -> bool:
-    return len(text) >= _SHORTEST and not text.endswith((":", "…")) and not (_DULL.match(text) or _ROW.match(text))
 
 
 def _plain(text: str) -> str:

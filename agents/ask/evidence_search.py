@@ -22,8 +22,8 @@ from ...observe.commands.known_fixes import known_fixes
 from ...observe.commands.project_commands import parse_task, project_commands, words_of
 from ...templates.environment import has_transcript
 from .citation_check import Claim, claims_of
-from .question_plan import QuestionPlan, asks_for_newest, key_words, names_no_topic, plan, without_newest
-from .relevance import Relevance, find_reversals, other_hits
+from .question_plan import QuestionPlan, asks_for_newest, names_no_topic, plan, without_newest
+from .relevance import Relevance, find_reversals, key_words, other_hits
 
 if TYPE_CHECKING:
     from ...core.results import TranscriptExcerpt

@@ -26,11 +26,12 @@ from ...core.results import (
     TimeExpression,
     TranscriptExcerpt,
 )
-from .citation_check import Claim, is_statement, sentences_of
+from ...core.text import is_statement, sentences_of
+from .citation_check import Claim
 from .evidence_search import CONTAINED, FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of, texts_of
 from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of, session_finding
-from .question_plan import asks_for_open_items, key_words, names_no_topic
-from .relevance import Relevance, compare, repeats
+from .question_plan import asks_for_open_items, names_no_topic
+from .relevance import Relevance, compare, key_words, repeats
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch

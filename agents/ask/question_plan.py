@@ -11,15 +11,8 @@ from ...core.errors import InvalidInput
 from ...core.observation import ObservationType
 from ...core.query import Filters, Query
 from ...core.time_expressions import extract
+from .relevance import key_words
 
-_WORD: Final = re.compile(r"[\w./#@-]*\w")
-_EMPTY: Final = frozenset(
-    "a an the of to and or nor but for from with without in on at by as into onto over via per is are was were be been"
-    " that which who when where why how what while if then than so it its this these those not no do does did has have"
-    " had can will would should could must may might both all any each such their our my his her we you they i me us"
-    " there here about again ever get got make made use used using want need way s t".split()
-)
-"""Words that say nothing about the topic of a question."""
 _ACTIVITY: Final = frozenset(
     "change changed changes conversation day doing done happen happened last latest most new newest recent recently"
     " session sessions task tasks thing things work worked working".split()
@@ -112,11 +105,6 @@ def asks_for_open_items(question: str) -> bool:
     """Return whether a question names no topic, and asks for open items or next steps."""
     words = {word.lower() for word in key_words(question)}
     return not words.isdisjoint(_OPEN) and words <= _OPEN | _ITEMS | _ACTIVITY
-
-
-def key_words(question: str) -> list[str]:
-    """Return the words of a question without words such as "the", "how" or "did", which name no topic."""
-    return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]
 
 
 def names_no_topic(question: str, times: Sequence[str] = ()) -> bool:

@@ -16,12 +16,27 @@ from ...core.conversation import Milliseconds
 from ...core.observation import SUMMARY, ObservationType
 from ...core.query import HitKind
 from ...core.results import Detail, Hit, Results
+from ...core.text import is_statement, sentences_of
 from ...search.query.tokenizer import terms
-from .citation_check import FILE_NAME, Claim, is_statement, sentences_of
-from .question_plan import key_words
+from .citation_check import FILE_NAME, Claim
 
 if TYPE_CHECKING:
     from ...observe.memory.statement_parser import ParsedStatement
+
+
+_WORD: Final = re.compile(r"[\w./#@-]*\w")
+_EMPTY: Final = frozenset(
+    "a an the of to and or nor but for from with without in on at by as into onto over via per is are was were be been"
+    " that which who when where why how what while if then than so it its this these those not no do does did has have"
+    " had can will would should could must may might both all any each such their our my his her we you they i me us"
+    " there here about again ever get got make made use used using want need way s t".split()
+)
+"""Words that say nothing about the topic of a question."""
+
+
+def key_words(question: str) -> list[str]:
+    """Return the words of a question without words such as "the", "how" or "did", which name no topic."""
+    return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]
 
 
 class Relevance:

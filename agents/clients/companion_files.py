@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.errors import ClientConfigUnusable, InvalidInput
-from ...core.reports import HookEvent
+from ...core.hooks import OPENCODE, HookEvent
 from ..ask.agent_definition import agent_definition, front_matter
 from .client_setup import Action, ConfigChange, read_config
 from .client_table import Client, ServerEntry, find_client
@@ -72,13 +72,17 @@ def opencode_command(name: str) -> str:
     return _markdown({"description": description}, prompt)
 
 
+def _supported(chosen: Collection[str]) -> list[str]:
+    """Return the chosen events that OpenCode supports."""
+    return [event for event in HookEvent if OPENCODE in event.hook.names and event in chosen]
+
+
 def opencode_plugin(server: ServerEntry, chosen: Collection[str]) -> str:
     """Return the plugin for OpenCode, which runs the chosen hooks with the program of the server."""
-    events = [event for event in (HookEvent.SESSION_START, HookEvent.PROMPT) if event in chosen]
     values = {
         "COMMAND": json.dumps(server.program),
         "ENVIRONMENT": json.dumps(server.env),
-        "EVENTS": json.dumps(events),
+        "EVENTS": json.dumps(_supported(chosen)),
     }
     text = _source("hooks/opencode-plugin.js").replace("@MARK@", MARK)
     for name, value in values.items():
@@ -156,7 +160,7 @@ def hook_file(server: ServerEntry, chosen: Collection[str]) -> CompanionFile:
     """Return the OpenCode plugin that runs the chosen hooks. `server` names the program and its environment."""
 
     def text() -> str:
-        if not {HookEvent.SESSION_START, HookEvent.PROMPT} & set(chosen):
+        if not _supported(chosen):
             raise InvalidInput("OpenCode hooks: all hooks are off", hint="Run `palaver hooks on` first.")
         return opencode_plugin(server, chosen)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from ...core.errors import ClientConfigUnusable, InvalidInput
-from ...core.reports import SESSION_END, HookEvent
+from ...core.hooks import CLAUDE_CODE, CODEX, GEMINI, HOOKS, Hook, switch_of
 from . import config_format
 from .client_setup import ConfigChange, backup_of, read_config
 from .client_table import Client, ServerEntry, find_client
@@ -24,7 +24,7 @@ BACKUP_SUFFIX: Final = "-hooks"
 """Suffix of the backup made before hooks are added. The backup made before the server entry is added has no such
 suffix."""
 _END: Final = "2>/dev/null || true"
-_OWN: Final = re.compile(rf" hooks run (?:{'|'.join([*HookEvent, SESSION_END])}) {re.escape(_END)}\Z")
+_OWN: Final = re.compile(rf" hooks run (?:{'|'.join(HOOKS)}) {re.escape(_END)}\Z")
 """Pattern for the end of a hook's command line that Palaver wrote. The path of the program before it can vary."""
 _SECTION: Final = "hooks"
 _CLAUDE_SETTINGS: Final = Client(
@@ -36,39 +36,24 @@ class HookClient(Struct, frozen=True):
     """Coding agent with hooks.
 
     Attributes:
+        agent: Name of the agent in the table of hooks.
         client: Location of the file with the hooks.
-        events: Names of the supported events in the agent's configuration, by the argument of `palaver hooks run`.
-        timeout: Maximum duration of a hook, in seconds for Codex and in milliseconds for Gemini CLI.
-        end_timeout: Maximum duration of the hook at the end of a session, in the same unit.
-        tools: Pattern of the tools for which the hook `tool` runs.
+        second: One second in the unit in which the file states the maximum duration of a hook.
     """
 
+    agent: str
     client: Client
-    events: Mapping[str, str]
-    timeout: int
-    end_timeout: int
-    tools: str = ""
+    second: int
+
+    @property
+    def events(self) -> dict[str, str]:
+        """Names of the supported events in the agent's configuration, by the argument of `palaver hooks run`."""
+        return {name: hook.names[self.agent] for name, hook in HOOKS.items() if self.agent in hook.names}
 
 
 HOOK_CLIENTS: Final = (
-    HookClient(
-        find_client("codex").beside("hooks.json", "hooks", " hooks"),
-        {
-            HookEvent.SESSION_START: "SessionStart",
-            HookEvent.PROMPT: "UserPromptSubmit",
-            HookEvent.TOOL: "PreToolUse",
-            SESSION_END: "SessionEnd",
-        },
-        timeout=10,
-        end_timeout=3,  # Codex shows a warning about a longer one.
-        tools="Bash|apply_patch",
-    ),
-    HookClient(
-        find_client("gemini").beside("settings.json", "hooks", " hooks"),
-        {HookEvent.SESSION_START: "SessionStart", HookEvent.PROMPT: "BeforeAgent", SESSION_END: "SessionEnd"},
-        timeout=10_000,
-        end_timeout=3_000,
-    ),
+    HookClient(CODEX, find_client("codex").beside("hooks.json", "hooks", " hooks"), second=1),
+    HookClient(GEMINI, find_client("gemini").beside("settings.json", "hooks", " hooks"), second=1_000),
 )
 
 
@@ -162,17 +147,32 @@ def _groups(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> 
     """Return the group of hooks for each chosen event. The keys are the agent's names of the events."""
     setting = "".join(f"{name}={shlex.quote(value)} " for name, value in server.env.items())
     program = shlex.join(server.program)
-    groups = dict[str, dict[str, Any]]()
-    for event, name in hooks.events.items():
-        if (HookEvent.SESSION_START if event == SESSION_END else event) in chosen:
-            hook = {
-                "type": "command",
-                "command": f"{setting}{program} hooks run {event} {_END}",
-                "timeout": hooks.end_timeout if event == SESSION_END else hooks.timeout,
-            }
-            matcher = {"matcher": hooks.tools} if event == HookEvent.TOOL else {}
-            groups[name] = {**matcher, "hooks": [hook]}
-    return groups
+    return {
+        HOOKS[name].names[hooks.agent]: _group(
+            hooks.agent, HOOKS[name], f"{setting}{program} hooks run {name} {_END}", hooks.second
+        )
+        for name in hooks.events
+        if switch_of(name) in chosen
+    }
+
+
+def plugin_hooks() -> dict[str, Any]:
+    """Return the content of agents/hooks/hooks.json, the hooks of the plugin for Claude Code."""
+    script = 'sh "${CLAUDE_PLUGIN_ROOT}/hooks/palaver-hook.sh"'
+    return {
+        "description": "Adds what past sessions of the project learned, and archives each session when it ends",
+        "hooks": {
+            hook.names[CLAUDE_CODE]: [_group(CLAUDE_CODE, hook, f"{script} {name}")]
+            for name, hook in HOOKS.items()
+            if CLAUDE_CODE in hook.names
+        },
+    }
+
+
+def _group(agent: str, hook: Hook, command: str, second: int = 1) -> dict[str, Any]:
+    """Return the group of one hook as the agents read it."""
+    matcher = {"matcher": hook.tools[agent]} if agent in hook.tools else {}
+    return {**matcher, "hooks": [{"type": "command", "command": command, "timeout": hook.seconds * second}]}
 
 
 def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ the time that a hook takes.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Final, Protocol
@@ -20,17 +20,16 @@ from typing import Final, Protocol
 import orjson
 from msgspec import Struct
 
-from ...archiver.formats.gemini import split_added
 from ...archiver.formats.json_values import first_string, mapping, string
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds, Origin, now
 from ...core.home import is_in_project, main_worktree, root_of
+from ...core.hooks import GEMINI, HookEvent
 from ...core.query import HitKind, Query
-from ...core.reports import HookEvent, Injection
+from ...core.reports import Injection
 from ...core.results import DigestLine, DigestSection, Hit
 from ...core.tokens import count
 from ...observe.archive import Archive
-from ...observe.commands.known_fixes import FAILED_SHARE_MIN, SIMILARITY_MIN, command_cost, file_cost, latest_sessions
 from ...observe.memory import SessionContext
 from ...observe.memory.session_context import last_session
 from ...templates.render import Renderer
@@ -42,14 +41,7 @@ _PROMPT_MAX: Final = 2_000
 _LINE_MAX: Final = 4_000
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+?)\s*$", re.MULTILINE)
 """Pattern for a file name in a patch of Codex's tool `apply_patch`."""
-_GEMINI_PROMPT: Final = "BeforeAgent"
-"""Name of the prompt event in Gemini CLI."""
-_NAMES: Final = {
-    HookEvent.SESSION_START: ("SessionStart",),
-    HookEvent.PROMPT: ("UserPromptSubmit", _GEMINI_PROMPT),
-    HookEvent.TOOL: ("PreToolUse",),
-}
-"""Names of each event: first that of Claude Code and Codex, then that of Gemini CLI."""
+_GEMINI_PROMPT: Final = HookEvent.PROMPT.hook.names[GEMINI]
 
 
 class HookCall(Struct, frozen=True):
@@ -86,13 +78,16 @@ class HookCall(Struct, frozen=True):
         name, tool = string(fields.get("hook_event_name")), mapping(fields.get("tool_input"))
         prompt = string(fields.get("prompt"))
         if name == _GEMINI_PROMPT:  # without a terminal, Gemini CLI puts the text of an earlier hook before the prompt
+            from ...archiver.formats.gemini import split_added  # other agents' hooks do not need it
+
             prompt, _ = split_added(prompt)
         command, file = string(tool.get("command")), first_string(tool, "file_path", "notebook_path")
         if patched := _PATCHED.search(command):
             command, file = "", str(PurePath(cwd, patched[1]))
+        names = [*event.hook.names.values()]
         return cls(
             event,
-            name if name in _NAMES[event] else _NAMES[event][0],
+            name if name in names else names[0],
             session_id[:_LINE_MAX],
             cwd,
             string(fields.get("source")),
@@ -107,8 +102,6 @@ class HookCall(Struct, frozen=True):
         return orjson.dumps({"hookSpecificOutput": output}).decode()
 
 
-BUDGETS: Final = {HookEvent.SESSION_START: 1_000, HookEvent.PROMPT: 300, HookEvent.TOOL: 120}
-"""Maximum tokens that one call injects, by event."""
 _LINE_TOKENS: Final = 60
 
 
@@ -173,7 +166,7 @@ def answer(call: HookCall, archive: Archive, select: Selector, clock: Callable[[
             return ""  # The transcript of the session already contains the text.
         root = root_of(Path(call.cwd))
         found = select(call, HookPlace(archive, namespace, root, _shown(earlier), clock()))
-        if not found.text or count(found.text) > BUDGETS[call.event]:
+        if not found.text or count(found.text) > call.event.hook.budget:
             return ""
         if not store.is_read_only:
             entry = Injection(clock(), call.event, call.session_id, namespace, count(found.text), found.items)
@@ -218,7 +211,7 @@ _OPERATORS: Final = re.compile(r'["“”„*`]')
 def prompt_text(call: HookCall, place: HookPlace) -> HookAnswer:
     """Return up to three observations that are relevant to the prompt and were not injected into the session yet."""
     lines = [QuotedLine(hit.id, hit.at, hit.title) for hit in relevant_hits(call, place) if hit.score >= SCORE_MIN]
-    return quoted(place, _PROMPT_LEAD, lines[:_HITS], BUDGETS[HookEvent.PROMPT])
+    return quoted(place, _PROMPT_LEAD, lines[:_HITS], call.event.hook.budget)
 
 
 def relevant_hits(call: HookCall, place: HookPlace) -> list[Hit]:
@@ -280,14 +273,30 @@ def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
 
     Each line is shown once per session.
     """
+    from ...observe.commands import known_fixes  # loads the rules, which no other hook needs
+
     root = str(place.root)
-    sessions = latest_sessions(place.archive.store, place.namespace) if call.command or call.file else []
+    sessions = known_fixes.latest_sessions(place.archive.store, place.namespace) if call.command or call.file else []
     if call.command:
-        found, least = command_cost(place.archive.store, sessions, call.command, root), SIMILARITY_MIN
+        found, least = (
+            known_fixes.command_cost(place.archive.store, sessions, call.command, root),
+            known_fixes.SIMILARITY_MIN,
+        )
     elif call.file:
-        found, least = file_cost(place.archive.store, sessions, call.file, root), FAILED_SHARE_MIN
+        found, least = (
+            known_fixes.file_cost(place.archive.store, sessions, call.file, root),
+            known_fixes.FAILED_SHARE_MIN,
+        )
     else:
         return HookAnswer()
     if found is None or found.strength < least or found.id in place.shown:
         return HookAnswer()
-    return quoted(place, _TOOL_LEAD, [QuotedLine(found.id, found.at, found.text)], BUDGETS[HookEvent.TOOL])
+    return quoted(place, _TOOL_LEAD, [QuotedLine(found.id, found.at, found.text)], call.event.hook.budget)
+
+
+SELECTORS: Final[Mapping[HookEvent, Selector]] = {
+    HookEvent.SESSION_START: session_text,
+    HookEvent.PROMPT: prompt_text,
+    HookEvent.TOOL: tool_text,
+}
+"""Function that selects the text for each event."""

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Hook of Palaver for coding agents: palaver-hook.sh session-start | prompt | tool | session-end
+# Hook of Palaver for coding agents: palaver-hook.sh EVENT, as in `palaver hooks run EVENT`
 #
 # The script always succeeds and prints only the reply of `palaver hooks run`. If there is nothing to do, it ends
 # without starting another program. See docs/plugin.md.
@@ -16,24 +16,24 @@ fi
 [ -s "$home/palaver.db" ] || exit 0 # Nothing is archived yet.
 [ -z "$PALAVER_OWN_RUN" ] || exit 0 # Palaver itself started this agent, to ask its model.
 
+event=$1
+case $event in session-end) needed='session-start' ;; *) needed=$event ;; esac
 chosen='session-start' # the default of the setting `hooks`
 if [ -r "$home/config.toml" ]; then
-    # A list that is not simply on one line means "let Palaver decide", so all events are let through.
+    # A list that is not simply on one line means "let Palaver decide", so every event is let through.
     while IFS=' 	=' read -r key value || [ -n "$key" ]; do
         case $key in
             hooks | '"hooks"' | "'hooks'")
                 case $value in
-                    *[#\\]*) chosen='session-start prompt tool' ;;
+                    *[#\\]*) chosen=$needed ;;
                     '['*']'*) chosen=$value ;;
-                    *) chosen='session-start prompt tool' ;;
+                    *) chosen=$needed ;;
                 esac
                 ;;
         esac
     done <"$home/config.toml"
 fi
 
-event=$1
-case $event in session-end) needed='session-start' ;; *) needed=$event ;; esac
 case $chosen in *"$needed"*) ;; *) exit 0 ;; esac
 
 plugin=${0%/*}/..

@@ -24,7 +24,7 @@ from typing import BinaryIO, Final
 from msgspec import Struct, field
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Reason, Record, clean, clip, head_records, one_line, records, split
+from ..lines import Line, Reason, Record, clean, clip, head_records, is_media_label, one_line, records, split
 from . import record_reader
 from .claude_code_prompts import AttributedText, attribute, block_text, call_of, content_text, result_of, team_task
 from .containers import fingerprint
@@ -35,7 +35,6 @@ from .json_values import (
     content_blocks,
     count_of,
     instant,
-    is_media_label,
     mapping,
     mappings,
     string,

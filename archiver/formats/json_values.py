@@ -22,7 +22,6 @@ from ...core.conversation import Fact, Kind, Milliseconds, Note, Skipped, Speake
 from ..lines import Record, clean, clip, one_line
 from .transcript_format import Event, RecordEvents, RecordStamp, SkipReason
 
-_MEDIA_LABEL = re.compile(r"\[(?:image|document|application|text)(?:/[\w.+-]+)?(?:, \d+ KB)?\]")
 _FILE_MAX = 4 << 20
 _COUNT_MAX = 10**12
 """Maximum count that is accepted. The sum of a million such counts fits into a database column."""
@@ -103,11 +102,6 @@ def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
 def media_label(kind: str, data: object) -> str:
     """Return a label with type and size that replaces a base64-encoded picture or file."""
     return f"[{kind}, {len(string(data)) * 3 // 4096} KB]"
-
-
-def is_media_label(line: str) -> bool:
-    """Return whether a line is a label of a picture or a file, such as `[image/png, 12 KB]`."""
-    return _MEDIA_LABEL.fullmatch(line.strip()) is not None
 
 
 class Repetitions(Struct):

@@ -8,12 +8,12 @@ of one entity share a module. `database.py` manages the connection and the schem
 from .change_log import ChangeLog, Embedding, Entity, StoredVector
 from .database import is_wal_safe, sqlite_version
 from .document_table import Document, QueuedFile
-from .exchange_table import Edit, StoredExchange, StoredPrompt
+from .exchange_table import Edit, Repetition, StoredExchange, StoredPrompt
 from .lease_table import ARCHIVER, LEARNER, MODEL, WATCHER, Lease
 from .ledger_table import PlannedCall
 from .memory_table import MirroredFile
 from .observation_table import FINDING_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX, Confirmation, StoredObservation
-from .source_table import Repetition, Source, SourceLine
+from .source_table import Source, SourceLine
 from .store import Store
 
 __all__ = [

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from ...core.conversation import Milliseconds, now, show_minute
 from ...core.errors import LeaseHeld, PalaverError, StoreError
 from ...core.home import Home
-from ...core.reports import Holder, HookEvent, Injection, InjectionTotal, StageState
+from ...core.hooks import HookEvent
+from ...core.reports import Holder, Injection, InjectionTotal, StageState
 from ...core.runtime import Reporter, silent
 from .database import Database, PathSeal
 

@@ -13,14 +13,14 @@ from .backups import Backups, IdReservation, Integrity
 from .change_log import ChangeLog, ChangeTable, PublicationTable, VectorTable
 from .database import REPAIR_HINT, Database, PathSeal
 from .document_table import DocumentFolderTable, DocumentTable, SymbolTable
-from .exchange_table import EditTable, ExchangeTable, FileStateTable, ItemTable
+from .exchange_table import EditTable, ExchangeTable, FileStateTable, ItemTable, RepetitionTable
 from .lease_table import BACKUP, InjectionTable, LeaseTable, StageTable, VisitTable
 from .ledger_table import LedgerTable, ModelQueue
 from .memory_table import MemoryEdgeTable, MemoryEventTable, MemoryTable, MnemonicTable
 from .observation_table import ConfirmationTable, ObservationTable, ReplacementTable
 from .session_list import SessionList
 from .session_table import ProjectTable, SessionTable, SummaryTable
-from .source_table import ContainerTable, RepetitionTable, SourceTable
+from .source_table import ContainerTable, SourceTable
 from .subagent_call_table import SubagentCallTable
 from .tombstone_table import DeletedRowTable, TombstoneTable
 

@@ -35,7 +35,7 @@ from ...core.memory import MemoryState, StoredMemory
 from ...core.resources import Closing
 from ...core.runtime import Reporter, silent, stage
 from ...core.text import readable
-from ...search.present.transcript_reader import SessionNames
+from ...search.present.details import SessionNames
 from ...search.query.tokenizer import unknown_project
 from .. import rules
 from ..extraction.observation_writer import summarise

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from typing import Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -198,9 +198,10 @@ _ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
 """Origin of quotes by speaker. All other text counts as the assistant's."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
-TypeName = Literal[
-    "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
-]
+if TYPE_CHECKING:
+    TypeName = str
+else:
+    TypeName = Literal[tuple(map(str, ObservationType))]
 
 
 class ReplyFact(ReplyModel):

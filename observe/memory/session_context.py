@@ -39,7 +39,6 @@ from ...core.open_item import is_open_item
 from ...core.results import DigestLine, DigestSection
 from ...core.text import truncate
 from ...core.tokens import count
-from ..rules.prompt_parts import is_specific, read_request
 from ..rules.salience import QUESTION_WORDS
 from .recall import MemoryRecall
 from .supersession import contradicting
@@ -163,6 +162,8 @@ class ProjectDigests:
 
     def _first_request(self, session: int) -> DigestLine | None:
         """Return the user's first request. Return None if it is unknown or has no content, such as `go on`."""
+        from ..rules.prompt_parts import read_request  # compiles the patterns of all languages
+
         for stored in self._store.exchanges.load(self._store.summaries.conversation(session)[:1]).values():
             request = read_request(stored.exchange)
             if request.human and request.title and not request.routine:
@@ -294,6 +295,9 @@ def _decided(decision: Observation) -> Iterator[str]:
     choices = [fact for fact in decision.facts if _ANSWER in fact]
     if not choices:
         yield decision.title
+        return
+    from ..rules.prompt_parts import is_specific  # compiles the patterns of all languages
+
     for fact in choices:
         question, _, answer = fact.partition(_ANSWER)
         is_choice = len(answer) <= _ANSWER_MAX and "?" not in answer and not _UNNAMED.fullmatch(answer)

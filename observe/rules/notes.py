@@ -14,7 +14,7 @@ from itertools import islice
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Turn
-from ...core.observation import Evidence, Observation, ObservationType
+from ...core.observation import CardPart, Evidence, Observation, ObservationType
 from ...core.text import headline, strip_markdown, truncate
 from .classification import TouchedFiles, file_name, relative_path
 from .exchange_analysis import accepted_commits, observed_at
@@ -166,8 +166,6 @@ _REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
 _WORD = re.compile(r"\w{4,}")
 _SAME_TOPIC = 0.4
 """Minimum share of the words of an earlier title that a later observation must contain to replace it."""
-_WITHOUT_CHANGE = {ObservationType.DECISION, ObservationType.LEARNING, ObservationType.PATTERN, ObservationType.DEBUG}
-"""Types of observations that describe no change, although they can list the files of their exchange."""
 
 
 class Replacement(Struct, frozen=True):
@@ -242,7 +240,8 @@ def _committed(subject: str, place: int, parts: Sequence[tuple[int, Observation]
 
 
 def _changed_files(observation: Observation) -> bool:
-    return bool(observation.files_modified) and observation.type not in _WITHOUT_CHANGE
+    # Other observations can list the files of their exchange too.
+    return bool(observation.files_modified) and observation.type.card is CardPart.CHANGE
 
 
 def _words(text: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Kind, Origin, Session, least
-from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
+from ...core.observation import SUMMARY, CardPart, Evidence, Observation, ObservationType
 from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
 from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling, verify
 from .notes import HandoffNote, NoteLabel, notes_of
@@ -30,7 +30,6 @@ _FACT_MAX = 180
 """Maximum characters of a fact, without its label and attribution."""
 _TELLING = 5
 """Minimum salience of a cause or a pitfall."""
-_FINDINGS = {ObservationType.DEBUG, ObservationType.LEARNING, ObservationType.PATTERN}
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
 """Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
@@ -147,7 +146,7 @@ def _title(
     subjects = [commit.subject] if commit and not CHORE.match(commit.subject) and is_specific(commit.subject) else []
     changes = [part.title for part in sorted(filter(_is_change, parts), key=_size, reverse=True)]
     orders = [request.title for request in requests if request.title and not request.routine]
-    verdicts = [part.title for part in parts if part.type in _FINDINGS]
+    verdicts = [part.title for part in parts if part.type.card is CardPart.FINDING]
     specific = [order for order in orders if stands_alone(order)]
     candidates = (*plans, *subjects, *changes[:1], *specific[:1], *verdicts[:1], *specific[1:], *orders)
     return next((short for candidate in candidates if (short := headline(candidate))), "")
@@ -187,7 +186,7 @@ def _outcomes(parts: Sequence[Observation], reported: Sequence[CardFact], asked:
 
 
 def _is_change(part: Observation) -> bool:
-    return part.type not in {*_FINDINGS, ObservationType.DECISION}
+    return part.type.card is CardPart.CHANGE
 
 
 def _size(part: Observation) -> int:

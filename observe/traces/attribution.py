@@ -23,7 +23,7 @@ from ...archiver.store import Edit, Store, StoredExchange
 from ...core.conversation import Milliseconds, show_instant
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.resources import Closing
-from ...search.present.transcript_reader import SessionName, SessionNames
+from ...search.present.details import SessionName, SessionNames
 from .blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
 
 _SLACK = 60_000

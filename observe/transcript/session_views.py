@@ -7,9 +7,8 @@ from typing import Final
 
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.formats.json_values import is_media_label
 from ...archiver.formats.recorded_usage import usage_records
-from ...archiver.lines import one_line
+from ...archiver.lines import is_media_label, one_line
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
 from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn
@@ -28,7 +27,8 @@ from ...core.transcript_page import (
     Step,
     StepKind,
 )
-from ...search.present.transcript_reader import SessionNames, TranscriptReader
+from ...search.present.details import SessionNames
+from ...search.present.transcript_reader import TranscriptReader
 from .call_details import CallDetails
 from .raw_lines import RawLines
 from .transcript_pages import SessionFile, TranscriptPages, session_name

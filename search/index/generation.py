@@ -27,7 +27,7 @@ from ...core.errors import IndexDamaged, IndexUnwritable
 from ...core.resources import Closing, replacing, sync_path
 from ..query import tokenizer
 from . import indexed_texts
-from .text_index import TextIndex, TextWriter
+from .text_index import VALUE_FIELDS, TextIndex, TextWriter
 
 _SUFFIX = ".draft"
 """Suffix of a draft's folder. The name contains no generation number, so `Generations.sweep` removes old drafts."""
@@ -86,7 +86,7 @@ class Draft(Closing):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-FORMAT = 10
+FORMAT = 11
 """Version of the index format. Increment it to rebuild all indexes."""
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _GRACE = 60.0
@@ -106,6 +106,7 @@ class Manifest(Struct, frozen=True):
         watermark: Sequence number of the last indexed change of the store.
         files: Size in bytes and SHA-256 by relative path.
         token: Random ID of the generation. The store records the IDs of all generations that were built from its data.
+        values: Names of the fields with values of filters. A new filter makes the index outdated.
     """
 
     watermark: int
@@ -117,6 +118,7 @@ class Manifest(Struct, frozen=True):
     token: str = ""
     format: int = FORMAT
     analysis: int = tokenizer.VERSION
+    values: tuple[str, ...] = VALUE_FIELDS
 
     def is_of(self, store: Store) -> bool:
         """Return whether the generation was built from the current state or an earlier state of this store.
@@ -227,9 +229,9 @@ class Generations:
 
     def sweep(self) -> None:
         """Remove replaced generations that no running search can still open."""
-        known = _NAME.fullmatch(self.name() or "")
-        if known is not None:
-            self._sweep(_number(Path(known[1])))
+        current = _NAME.fullmatch(self.name() or "")
+        if current is not None:
+            self._sweep(_number(Path(current[1])))
 
     def verify(self, generation: Generation) -> None:
         """Verify the checksums of all files against the manifest. Raises `IndexDamaged`."""
@@ -247,11 +249,11 @@ class Generations:
             return f"unreadable: {error.strerror}"
 
     def _open(self, name: str) -> Generation:
-        known = _NAME.fullmatch(name)
-        if known is None:
+        current = _NAME.fullmatch(name)
+        if current is None:
             raise IndexDamaged(self.root / _CURRENT, "the file does not contain the name of a generation")
-        folder = self.root / known[1]
-        manifest = _read_manifest(folder / _MANIFEST, known[2])
+        folder = self.root / current[1]
+        manifest = _read_manifest(folder / _MANIFEST, current[2])
         if unknown := set(_data_files(folder)) - manifest.files.keys():
             raise IndexDamaged(folder / min(unknown), "the file is not listed in the manifest")
         for file, (_, digest) in manifest.files.items():
@@ -289,11 +291,15 @@ def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple
 
     Files linked from the generation `shared` keep their recorded checksums, so later damage stays detectable.
     """
-    known: dict[int, str] = {}
+    shared_digests: dict[int, str] = {}
     if shared is not None:
-        known = {_stat(shared.folder / file).st_ino: digest for file, (_, digest) in shared.manifest.files.items()}
+        shared_digests = {
+            _stat(shared.folder / file).st_ino: digest for file, (_, digest) in shared.manifest.files.items()
+        }
     stats = {file: _stat(folder / file) for file in sorted(_data_files(folder))}
-    return {file: (stat.st_size, known.get(stat.st_ino) or _digest(folder / file)) for file, stat in stats.items()}
+    return {
+        file: (stat.st_size, shared_digests.get(stat.st_ino) or _digest(folder / file)) for file, stat in stats.items()
+    }
 
 
 def _data_files(folder: Path) -> Iterator[str]:
@@ -342,11 +348,13 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
         text = path.read_bytes()
     if hashlib.sha256(text).hexdigest() != digest:
         raise IndexDamaged(path, "the manifest does not match its published checksum")
-    values: dict[str, Any] = json.loads(text)
-    if (values.get("format"), values.get("analysis")) != (FORMAT, tokenizer.VERSION):
+    recorded: dict[str, Any] = json.loads(text)
+    recorded["values"] = tuple(recorded.get("values", ()))
+    version = recorded.get("format"), recorded.get("analysis"), recorded["values"]
+    if version != (FORMAT, tokenizer.VERSION, VALUE_FIELDS):
         raise IndexOutdated(path, "the index was built by another version of Palaver")
-    values["files"] = {name: tuple(pair) for name, pair in values["files"].items()}
-    return Manifest(**values)
+    recorded["files"] = {name: tuple(pair) for name, pair in recorded["files"].items()}
+    return Manifest(**recorded)
 
 
 def _number(path: Path) -> int:

@@ -52,7 +52,7 @@ class IndexCheck:
         expected, mismatched = self._expected(keys, model, progress)
         since = partial(self._store.changes.since, generation.manifest.watermark if generation else last)
         wrong_size = set(self._store.integrity.damaged_vectors())
-        vectors = [one for one in self._store.vectors.all(model) if one.item not in wrong_size]
+        vectors = [vector for vector in self._store.vectors.all(model) if vector.item not in wrong_size]
         changed, changed_vectors = set(since([Entity.ITEM])), set(since())
         mismatched = [key for key in mismatched if key not in changed_vectors]
         if generation is None:
@@ -127,9 +127,9 @@ def _entry_differences(
 ) -> list[str]:
     missing = [key for key, _ in expected - indexed if key not in changed]
     extra = [key for key, _ in indexed - expected if key not in changed]
-    found = ((missing, "missing from the index"), (extra, "not in the archive"))
+    differences = ((missing, "missing from the index"), (extra, "not in the archive"))
     return [
         f"{label}: {many(len(keys), 'entry', 'entries')} of {many(len(set(keys)), 'item')}, such as item {min(keys)}"
-        for keys, label in found
+        for keys, label in differences
         if keys
     ]

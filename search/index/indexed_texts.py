@@ -10,17 +10,13 @@ from msgspec.structs import replace
 
 from ...archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
 from ...archiver.store.change_log import CONTEXT_EXCHANGES, PARTS_MAX, PROMPT
-from ...core.conversation import Exchange, Kind, Origin, Session, Speaker, Turn
+from ...core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ...core.document import ChunkKind, StoredChunk
-from ...core.home import working_folders
 from ...core.memory import Memory, MemoryState, StoredMemory
 from ...core.observation import Observation
-from ...core.query import Role
-from ..query.tokenizer import label, path_label
-from .text_index import TextEntry
+from ...core.query import FIELDS, HitKind, IndexedItem, Role
+from .text_index import TextEntry, indexed_value
 
-MEMORY = "memory"
-"""Value of `TextEntry.kind` for memories."""
 WINDOW = 1_500
 """Maximum number of characters of an entry and of an embedded text."""
 OVERLAP = 200
@@ -71,8 +67,8 @@ def _chunk_text(stored: StoredChunk) -> str:
 
 
 def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
-    memory = stored.memory
-    for text in pieces(_memory_text(memory), WINDOW - OVERLAP):
+    values = _filter_values(IndexedItem(HitKind.MEMORY, memory=stored.memory))
+    for text in pieces(_memory_text(stored.memory), WINDOW - OVERLAP):
         yield TextEntry(
             key=stored.key,
             event=stored.key,
@@ -82,17 +78,13 @@ def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
             start_line=0,
             end_line=0,
             body=text,
-            kind=MEMORY,
-            types=(label(memory.type),),
-            concepts=_distinct_labels(*memory.tags),
-            projects=_distinct_labels(memory.namespace, memory.project),
-            sessions=_distinct_labels(memory.session_id),
-            origins=(memory.origin,),
+            values=values,
         )
 
 
 def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
     chunk = stored.chunk
+    values = _filter_values(IndexedItem(chunk.kind, chunk=stored))
     names = f"{chunk.name}\n" * (_NAMES if chunk.name else 0)
     for text in pieces(names + _chunk_text(stored), WINDOW - OVERLAP):
         yield TextEntry(
@@ -104,19 +96,19 @@ def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
             start_line=chunk.start_line,
             end_line=chunk.end_line,
             body=text,
-            kind=chunk.kind,
+            values=values,
             in_code=int(chunk.kind is ChunkKind.CODE),
-            files=(path_label(str(stored.source_file)),),
-            projects=(label(stored.namespace),),
-            origins=(Origin.DOCUMENT,),
-            languages=_distinct_labels(stored.language),
-            units=_distinct_labels(chunk.unit),
         )
 
 
-def _distinct_labels(*values: str) -> tuple[str, ...]:
-    """Return the distinct labels in the given order. The digest of an entry depends on this order."""
-    return tuple(dict.fromkeys(text for value in values if (text := label(value))))
+def _filter_values(item: IndexedItem) -> dict[str, tuple[str, ...]]:
+    """Return the distinct indexed values of an item for each filter that it has values for."""
+    values, folder = dict[str, tuple[str, ...]](), item.folder
+    for field in FIELDS.values():
+        texts = (indexed_value(field, value, folder) for value in field.read(item) if value)
+        if distinct := tuple(dict.fromkeys(filter(None, texts))):
+            values[field.name] = distinct
+    return values
 
 
 _SHORT = 700
@@ -149,16 +141,18 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         part = keys[start : start + _BATCH]
         exchanges = store.exchanges.load(part)
         learned = store.observations.of_exchanges(list(exchanges))
-        again = store.confirmations.of_exchanges(list(exchanges))
+        confirmed = store.confirmations.of_exchanges(list(exchanges))
         observations = store.observations.load(part)
-        numbers = {one.session for one in exchanges.values()} | {one.session for one in observations.values()}
+        numbers = {stored.session for stored in exchanges.values()} | {
+            stored.session for stored in observations.values()
+        }
         for number in numbers - sessions.keys():
             sessions[number] = store.sessions.load(number)
         context = _Context(store, exchanges.values())
         for stored in exchanges.values():
-            observed = [*learned.get(stored.key, []), *again.get(stored.key, [])]
+            observed = [*learned.get(stored.key, []), *confirmed.get(stored.key, [])]
             yield from _exchange_entries(stored, observed, sessions[stored.session], context)
-        elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
+        elsewhere = {stored.exchange for stored in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
             # Another process may have just removed the exchange and its observations.
@@ -173,10 +167,10 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     Text 0 of an exchange is the prompt. Its other texts are prose or thinking of the agent. An observation has one
     text.
     """
-    found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
+    texts_by_item = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
-        found[key] = {0: observation_text(stored.observation)}
-    return found | standalone_texts(store, keys)
+        texts_by_item[key] = {0: observation_text(stored.observation)}
+    return texts_by_item | standalone_texts(store, keys)
 
 
 def changed_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
@@ -223,8 +217,8 @@ def entry_windows(store: Store, keys: Sequence[int], *, with_context: bool) -> I
         own = context.windows(stored) if with_context else windows(stored.exchange)
         yield from ((stored.key, window) for window in own)
     learned = store.observations.load([key for key in keys if key not in exchanges])
-    for key, one in learned.items():
-        yield key, _observation_window(one.observation)
+    for key, lesson in learned.items():
+        yield key, _observation_window(lesson.observation)
     others = [key for key in keys if key not in exchanges and key not in learned]
     for entry in standalone_entries(store, others):
         yield entry.key, TextWindow(entry.body, entry.start_line, entry.end_line, entry.said)
@@ -244,7 +238,7 @@ class _Context:
     def __init__(self, store: Store, exchanges: Iterable[StoredExchange]) -> None:
         self._store = store
         self._known: dict[tuple[int, int], StoredExchange | None] = {
-            (each.source, each.exchange.ordinal): each for each in exchanges
+            (stored.source, stored.exchange.ordinal): stored for stored in exchanges
         }
 
     def windows(self, stored: StoredExchange) -> list[TextWindow]:
@@ -290,12 +284,7 @@ def _exchange_entries(
     """Yield the entries of an exchange with the types and concepts of its observations."""
     exchange = stored.exchange
     observations = [entry.observation for entry in observed]
-    types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
-    concepts = _labels(concept for observation in observations for concept in observation.concepts)
-    files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
-    projects, sessions = _labels((session.project, *working_folders(session.cwd))), _labels((session.native_id,))
-    branches, agents = _labels((exchange.branch or session.branch,)), _labels((session.agent,))
-    origin = Origin.HUMAN if exchange.prompt else Origin.ASSISTANT
+    values = _filter_values(IndexedItem(HitKind.EXCHANGE, session, exchange, observations))
     for window in context.windows(stored):
         yield TextEntry(
             key=stored.key,
@@ -306,14 +295,7 @@ def _exchange_entries(
             start_line=window.start_line,
             end_line=window.end_line,
             body=window.text,
-            types=types,
-            concepts=concepts,
-            files=files,
-            projects=projects,
-            sessions=sessions,
-            branches=branches,
-            agents=agents,
-            origins=(origin,),
+            values=values,
             said=window.said,
         )
 
@@ -329,15 +311,7 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         start_line=window.start_line,
         end_line=window.end_line,
         body=window.text,
-        kind="observation",
-        types=(str(observation.type),),
-        concepts=_labels(observation.concepts),
-        files=_paths([*observation.files_read, *observation.files_modified], session.cwd),
-        projects=_labels((session.project, *working_folders(session.cwd))),
-        sessions=_labels((session.native_id,)),
-        branches=_labels((parent.exchange.branch or session.branch,)),
-        agents=_labels((session.agent,)),
-        origins=(observation.origin,),
+        values=_filter_values(IndexedItem(HitKind.OBSERVATION, session, parent.exchange, (observation,))),
         said=window.said,
     )
 
@@ -346,11 +320,3 @@ def _observation_window(observation: Observation) -> TextWindow:
     start, end = observation.lines or (0, 0)
     body = "\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts)))
     return TextWindow(body, start, end, ((observation.origin, body),) if observation.origin in set(Role) else ())
-
-
-def _labels(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(label(value) for value in values if value))
-
-
-def _paths(paths: Iterable[str], folder: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path_label(path, folder) for path in paths if path))

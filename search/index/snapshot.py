@@ -99,7 +99,7 @@ class Snapshot:
         prefixes = terms(" ".join(query.prefixes))
         entries = {term: self.entries_with(term) for term in terms(query.text) if term not in prefixes}
         if sum(entries.values()) < _FEW and not query.prefixes:
-            query = query.corrected([near for word in query.words if (near := self.correction(word))])
+            query = query.corrected([correction for word in query.words if (correction := self.correction(word))])
             entries = {term: self.entries_with(term) for term in terms(query.text)}
         unknown = [term for term, count in entries.items() if not count]
         weight = min(1.0, (sum(map(len, self._texts)) if size is None else size) / _LARGE)
@@ -121,7 +121,7 @@ class Snapshot:
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
             lists.append(self._text.newest(filters, limit, sorted(self._hidden)))
-        limits = [found[-1][0] for found in lists if len(found) == limit]
+        limits = [pairs[-1][0] for pairs in lists if len(pairs) == limit]
         last: dict[int, int] = {}
         for at, event in chain.from_iterable(lists):
             if not limits or at > max(limits):
@@ -140,14 +140,14 @@ class Snapshot:
     def correction(self, word: str) -> Correction | None:
         """Return a similar known word for an unknown word, or None if no known word is similar."""
         for plain in WORD.findall(word):
-            found = terms(plain)
-            if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):
+            stems = terms(plain)
+            if len(stems) == 1 and stems[0].isalpha() and not self.entries_with(stems[0]):
                 from ..query import spelling  # loads rapidfuzz, which few queries need
 
-                alike = [item for index in self._texts for item in index.spelled_like(found[0], _PER_SPELLING)]
+                alike = [item for index in self._texts for item in index.spelled_like(stems[0], _PER_SPELLING)]
                 windows = indexed_texts.entry_windows(self._store, [*dict.fromkeys(alike)], with_context=True)
-                if near := spelling.nearest(plain, (window.text for _, window in windows)):
-                    return Correction(plain, near)
+                if similar := spelling.nearest(plain, (window.text for _, window in windows)):
+                    return Correction(plain, similar)
         return None
 
     def entries_with(self, term: str) -> int:
@@ -156,8 +156,8 @@ class Snapshot:
 
     def idf(self, word: str) -> float:
         """Return the mean inverse document frequency of a word's terms, as in BM25."""
-        found = terms(word)
-        return sum(map(self.idf_of_term, found)) / max(1, len(found))
+        stems = terms(word)
+        return sum(map(self.idf_of_term, stems)) / max(1, len(stems))
 
     def idf_of_term(self, term: str) -> float:
         """Return the inverse document frequency of a term, as in BM25."""
@@ -166,11 +166,11 @@ class Snapshot:
 
     def adjacent_terms(self, pairs: Pairs, items: Integers) -> Floats:
         """Return, for each item, the summed weight of the term pairs that are adjacent in its best entry, 0 to 1."""
-        wanted = set(items.tolist())
-        found = self._read_tail().adjacent_terms(pairs, sorted(wanted))
+        keys = set(items.tolist())
+        weights = self._read_tail().adjacent_terms(pairs, sorted(keys))
         if self._text is not None:
-            found |= self._text.adjacent_terms(pairs, sorted(wanted - self._hidden))
-        return np.array([found.get(item, 0.0) for item in items.tolist()])
+            weights |= self._text.adjacent_terms(pairs, sorted(keys - self._hidden))
+        return np.array([weights.get(item, 0.0) for item in items.tolist()])
 
     def text(
         self, query: str | AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
@@ -179,12 +179,12 @@ class Snapshot:
         if among is not None and (flags := self._flagged.get(filters)) is not None:
             # Roles are stored per entry, all other filter fields per item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
-        found = self._read_tail().search(query, filters, limit, among=among, larger=self._text)
+        tail = self._read_tail().search(query, filters, limit, among=among, larger=self._text)
         if self._text is None:
-            return found
+            return tail
         share = self._shares.get(filters, 1.0)
         published = self._text.search(query, filters, limit, sorted(self._hidden), among, share)
-        return published.merged_with(found, limit) if len(found) else published
+        return published.merged_with(tail, limit) if len(tail) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """Return the vectors that satisfy the filters and are nearest to `vector`, best first."""
@@ -195,9 +195,9 @@ class Snapshot:
             return self._vectors.nearest(vector, limit, None, part_filter)
         share = self.share(filters)
         if share * share * len(self._vectors) > _LIST_OR_FILTER * limit:
-            found = self._vectors.nearest_passing(vector, limit, share, partial(self.passing, filters), part_filter)
-            if found is not None:
-                return found
+            matches = self._vectors.nearest_passing(vector, limit, share, partial(self.passing, filters), part_filter)
+            if matches is not None:
+                return matches
         return self._vectors.nearest(vector, limit, self._flagged.get_or_make(filters, self._flags), part_filter)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:

@@ -18,9 +18,9 @@ import tantivy
 from msgspec import Struct
 
 from ...archiver.lines import line
-from ...core import query as path_patterns
 from ...core.errors import IndexUnwritable
-from ...core.query import Filters, Role
+from ...core.query import FIELDS, Comparison, FilterField, Filters, Role
+from ...core.text import is_path_pattern, path_fits
 from ...core.tokens import Memo
 from ..query.query_analysis import AnalyzedQuery
 from ..query.tokenizer import PROSE, analyzer, expand, label, path_label, project_labels, spaced, stems, terms
@@ -28,6 +28,9 @@ from ..query.tokenizer import PROSE, analyzer, expand, label, path_label, projec
 if TYPE_CHECKING:
     from .matches import Integers, TextMatches
 
+VALUE_FIELDS = tuple(field.name for field in FIELDS.values() if field.comparison is not Comparison.DATE)
+"""Fields with the values of filters."""
+ROLE = FIELDS["roles"].name
 NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_code")
 BODY = "body"
 DIGEST = "digest"
@@ -43,21 +46,6 @@ term frequencies. If one role wrote the whole entry, `SOLE_ROLE` contains this r
 _HEAP = 32_000_000
 """Memory for the index writer in bytes."""
 _NUMBERS = attrgetter(*NUMBERS)
-_RAW = (
-    "kind",
-    "type",
-    "concept",
-    "file",
-    "project",
-    "session",
-    "branch",
-    "agent",
-    "origin",
-    "role",
-    "language",
-    "unit",
-)
-"""Filter fields. Their values are not tokenized, so a filter compares whole values."""
 
 
 class TextEntry(Struct, frozen=True):
@@ -67,10 +55,7 @@ class TextEntry(Struct, frozen=True):
         event: Key of the exchange that the item belongs to. For a memory or document chunk, its own key.
         ordinal: Position of the exchange in its source file.
         at: Time of the item in milliseconds since 1970, or 0 if unknown.
-        kind: Kind of the item, such as `exchange`, `observation` or `memory`.
-        files: Paths normalised by `path_label`. Other filter values are normalised by `label`.
-        languages: Programming or markup language of a document.
-        units: Kind of a unit of code, such as `function`.
+        values: Values of each filter as `indexed_value` returns them, by the name of the field.
         said: (role, text) pairs for the role filter.
         in_code: 1 for a chunk of code, otherwise 0.
     """
@@ -83,27 +68,20 @@ class TextEntry(Struct, frozen=True):
     start_line: int
     end_line: int
     body: str
-    kind: str = "exchange"
-    types: tuple[str, ...] = ()
-    concepts: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-    branches: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    values: Mapping[str, Sequence[str]] = {}
     said: tuple[tuple[str, str], ...] = ()
     in_code: int = 0
 
     @property
     def digest(self) -> int:
         """64-bit digest of the content, used to compare the index with the store."""
-        labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
-        code = (self.languages, self.units)
-        content = (_NUMBERS(self), self.at, self.body, self.kind, self.types, labels, code, self.said)
+        content = (_NUMBERS(self), self.at, self.body, sorted(self.values.items()), self.said)
         return int.from_bytes(blake2b(line(content), digest_size=8).digest())
+
+
+def indexed_value(field: FilterField, value: str, folder: str = "") -> str:
+    """Return a value of a filter as the index stores it. A relative path is resolved against `folder`."""
+    return path_label(value, folder) if field.comparison is Comparison.PATH else label(value)
 
 
 def schema() -> tantivy.Schema:
@@ -114,7 +92,8 @@ def schema() -> tantivy.Schema:
         builder.add_unsigned_field(name, fast=True)
     builder.add_unsigned_field(DIGEST, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in (EVERY, SOLE_ROLE, *_RAW):
+    # Filters compare whole values, so their values are not tokenized.
+    for name in (EVERY, SOLE_ROLE, *VALUE_FIELDS):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for role in Role:
         builder.add_text_field(ROLE_TEXT + role, tokenizer_name=PROSE, index_option="basic")
@@ -130,27 +109,14 @@ def document(entry: TextEntry) -> tantivy.Document:
     written.add_unsigned(DIGEST, entry.digest)
     written.add_integer("at", entry.at)
     written.add_text(EVERY, EVERY)
-    written.add_text("kind", entry.kind)
     written.add_text(BODY, expand(entry.body))
-    repeated = {
-        "type": entry.types,
-        "concept": entry.concepts,
-        "file": entry.files,
-        "project": entry.projects,
-        "session": entry.sessions,
-        "branch": entry.branches,
-        "agent": entry.agents,
-        "origin": entry.origins,
-        "role": tuple(role for role, _ in entry.said),
-        "language": entry.languages,
-        "unit": entry.units,
-    }
     for role, text in entry.said:
+        written.add_text(ROLE, role)
         if text == entry.body:
             written.add_text(SOLE_ROLE, role)
         else:
             written.add_text(ROLE_TEXT + role, expand(text))
-    for name, values in repeated.items():
+    for name, values in entry.values.items():
         for value in values:
             written.add_text(name, value)
     return written
@@ -232,8 +198,8 @@ class TextIndex:
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False) -> Self:
         """Open the index in a folder. Raises `ValueError` if the folder does not contain an index."""
-        with _lockable(folder, read_only=read_only) as place:
-            return cls(tantivy.Index.open(str(place)))
+        with _lockable(folder, read_only=read_only) as readable:
+            return cls(tantivy.Index.open(str(readable)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add `entries` and make the changes visible.
@@ -305,21 +271,21 @@ class TextIndex:
             from .matches import TextMatches
 
             return TextMatches.none()
-        wanted, best = [query for query, _ in scored], sum(score for _, score in scored)
+        queries, best = [query for query, _ in scored], sum(score for _, score in scored)
         needed = [*map(self._phrase, query_.phrases), *self._role_queries(query_.text, filters)]
         if among is not None:
             needed.append(self._any_of("key", among))
         passing = share * len(self) if among is None else len(among)
-        if passing * _SPARSE <= len(self) and len(wanted) <= _CHAINED and not query_.phrases:
-            found = self._hits(_summing(wanted, self._restricted(needed, filters, hidden)), limit)
-            return self._matches([hit for hit in found if hit[0] > 0], best)
-        return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), best)
+        if passing * _SPARSE <= len(self) and len(queries) <= _CHAINED and not query_.phrases:
+            hits = self._hits(_summing(queries, self._restricted(needed, filters, hidden)), limit)
+            return self._matches([hit for hit in hits if hit[0] > 0], best)
+        return self._matches(self._hits(self._restricted([_any(queries), *needed], filters, hidden), limit), best)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Return (instant, event key) of up to `limit` entries that satisfy the filters, newest first, undated last."""
         query = self._restricted([], filters, hidden)
-        found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
-        ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
+        hits = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
+        ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", hits))
         return list(zip(ats, events, strict=True))
 
     def entries_with(self, term: str) -> int:
@@ -332,11 +298,11 @@ class TextIndex:
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
         """Return, for each item with adjacent pairs, the summed weight of the pairs in its best entry, 0 to 1."""
-        known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
-        if not known or not items:
+        indexed_pairs = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
+        if not indexed_pairs or not items:
             return {}
         of_items = self._any_of("key", items)
-        wanted = [
+        queries = [
             tantivy.Query.boolean_query(
                 [
                     # Each pair repeats this filter. Thus only entries of these items are read, even for common words.
@@ -344,10 +310,10 @@ class TextIndex:
                     (tantivy.Occur.Must, tantivy.Query.const_score_query(self._phrase_query(pair), share)),
                 ]
             )
-            for pair, share in known.items()
+            for pair, share in indexed_pairs.items()
         ]
         best: dict[int, float] = {}
-        hits = self._hits(_any(wanted), _ENTRIES * len(items))
+        hits = self._hits(_any(queries), _ENTRIES * len(items))
         for key, (score, _) in zip(self._keys(hits), hits, strict=True):
             best.setdefault(key, min(score, 1.0))
         return best
@@ -360,8 +326,8 @@ class TextIndex:
 
         alike = spelling.similar_stems(term, dict(self._terms_from(BODY, term[:1])))
         fuzzy = tantivy.Query.fuzzy_term_query(self._schema, BODY, term, spelling.max_edits(term))
-        wanted = [fuzzy, *(self._term(BODY, one) for one in alike)]
-        return [key for query in wanted for key in self._keys(self._hits(query, limit))]
+        queries = [fuzzy, *(self._term(BODY, stem) for stem in alike)]
+        return [key for query in queries for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
         """Return all values of a filter field such as `project`. Some values may belong only to deleted entries."""
@@ -415,47 +381,46 @@ class TextIndex:
         return math.log(1 + (entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
-        wanted = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
-        clauses = [(tantivy.Occur.Must, clause) for clause in wanted]
+        required = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
+        clauses = [(tantivy.Occur.Must, clause) for clause in required]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, self._any_of("key", hidden)))
         # A single clause is not wrapped, so that Tantivy can skip entries that cannot be among the best.
         return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else clauses[0][1]
 
     def _clauses(self, filters: Filters) -> list[tantivy.Query]:
-        named = {
-            "kind": filters.kinds,
-            "type": filters.types,
-            "concept": filters.concepts,
-            "project": [*project_labels(filters.projects)],
-            "branch": filters.branches,
-            "agent": filters.agents,
-            "origin": filters.origins,
-            "role": filters.roles,
-            "language": filters.languages,
-            "unit": filters.units,
-        }
-        clauses = [self._any_of(name, map(label, values)) for name, values in named.items() if values]
-        if filters.sessions:
-            known = (term for name in filters.sessions for term, _ in self._terms_from("session", label(name)))
-            clauses.append(self._any_of("session", known))
-        if filters.files:
-            clauses.append(self._any_of("file", (term for path in filters.files for term in self._files(path))))
+        clauses = [
+            self._any_of(field.name, self._indexed_values(field, values))
+            for attribute, field in FIELDS.items()
+            if field.name in VALUE_FIELDS and (values := getattr(filters, attribute))
+        ]
         if filters.after is not None or filters.before is not None:
             clauses.append(self._dates(filters.after, filters.before))
         return clauses
+
+    def _indexed_values(self, field: FilterField, values: Sequence[str]) -> Iterable[str]:
+        """Return the indexed values that match any of the values of a filter."""
+        match field.comparison:
+            case Comparison.PROJECT:
+                return project_labels(values)
+            case Comparison.PATH:
+                return (term for path in values for term in self._files(path))
+            case Comparison.BEGINNING:
+                return (term for value in values for term, _ in self._terms_from(field.name, label(value)))
+            case _:
+                return map(label, values)
 
     def _any_of(self, name: str, values: Iterable[str | int]) -> tantivy.Query:
         """Return a query for entries that have any of these values in the field `name`.
 
         The query does not affect the score.
         """
-        wanted = list(values)
-        if len(wanted) > _SINGLY:
-            found = tantivy.Query.term_set_query(self._schema, name, wanted)
+        listed = list(values)
+        if len(listed) > _SINGLY:
+            matching = tantivy.Query.term_set_query(self._schema, name, listed)
         else:
-            found = _any([tantivy.Query.term_query(self._schema, name, value, "basic") for value in wanted])
-        return tantivy.Query.const_score_query(found, 0.0)
+            matching = _any([tantivy.Query.term_query(self._schema, name, value, "basic") for value in listed])
+        return tantivy.Query.const_score_query(matching, 0.0)
 
     def _terms_from(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(field, beginning, limit=limit)
@@ -465,14 +430,14 @@ class TextIndex:
 
         `path` is a full path, the end of a path, a folder with a final slash, or a pattern.
         """
-        wanted = path_label(path)
-        if not path_patterns.is_pattern(path):
-            return [wanted, *(term for term, _ in self._terms_from("file", f"{wanted}/"))]
-        pattern = "/".join(reversed(wanted.split("/"))) + "/" * path.endswith("/")
+        reversed_path = path_label(path)
+        if not is_path_pattern(path):
+            return [reversed_path, *(term for term, _ in self._terms_from("file", f"{reversed_path}/"))]
+        pattern = "/".join(reversed(reversed_path.split("/"))) + "/" * path.endswith("/")
         if path not in self._matching_files:
             every = self.names("file")
             self._matching_files[path] = [
-                term for term in every if path_patterns.fits(pattern, "/".join(reversed(term.split("/"))))
+                term for term in every if path_fits(pattern, "/".join(reversed(term.split("/"))))
             ]
         return self._matching_files[path]
 
@@ -503,9 +468,9 @@ class TextIndex:
 
         if not len(self):
             return 0.0, np.empty(0, dtype=np.int64)
-        found = self._searcher.search(self._restricted([], filters, ()), few)
-        count = cast("int", getattr(found, "count"))  # noqa: B009 - missing in the stubs
-        return count / len(self), np.array(self._keys(found.hits), dtype=np.int64) if count <= few else None
+        result = self._searcher.search(self._restricted([], filters, ()), few)
+        count = cast("int", getattr(result, "count"))  # noqa: B009 - missing in the stubs
+        return count / len(self), np.array(self._keys(result.hits), dtype=np.int64) if count <= few else None
 
     def keys(self, filters: Filters) -> "Integers":
         """Return all items that satisfy the filters, possibly with duplicates."""
@@ -523,7 +488,7 @@ class TextIndex:
         return keys
 
     def _columns(self, names: Iterable[str], hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[list[int]]:
-        places = [place for _, place in hits]
+        places = [address for _, address in hits]
         return [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in names]
 
     def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], best: float) -> "TextMatches":

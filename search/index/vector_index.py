@@ -83,14 +83,14 @@ class VectorGraph:
         except RuntimeError as error:
             raise IndexUnwritable(str(error)) from error
 
-    def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Integers:
+    def near(self, query: npt.NDArray[np.float16], limit: int, expansion: int) -> Integers:
         """Return the indices of the `limit` rows nearest to a query.
 
-        The search examines enough candidates to find nearly all of the best `wanted` rows.
+        The search examines enough candidates to find nearly all of the best `expansion` rows.
         """
         times = math.log2(max(2.0, len(self._index) / _SMALL))
         # mypy does not support a setter whose type differs from its getter.
-        self._index.expansion_search = max(_EXPANSION, limit, int(wanted * times))  # type: ignore[misc]
+        self._index.expansion_search = max(_EXPANSION, limit, int(expansion * times))  # type: ignore[misc]
         return self._index.search(query, limit).keys.astype(np.int64)
 
 
@@ -128,8 +128,8 @@ class TokenBits(Struct, frozen=True, eq=False):
     @classmethod
     def merged(cls, several: Sequence["TokenBits"]) -> "TokenBits":
         """Concatenate several collections of texts."""
-        bits = np.concatenate([one.bits for one in several])
-        return cls(bits, _starts(np.concatenate([one.counts for one in several])))
+        bits = np.concatenate([part.bits for part in several])
+        return cls(bits, _starts(np.concatenate([part.counts for part in several])))
 
     @classmethod
     def open(cls, folder: Path, texts: int) -> "TokenBits":
@@ -172,26 +172,26 @@ class TokenBits(Struct, frozen=True, eq=False):
         For each query token, the cosine to the most similar token of the text is taken. The score is the mean of these
         cosines, weighted by the length of the query token's vector.
         """
-        query, known = query[query.any(axis=1)], np.flatnonzero(self.counts)
+        query, with_tokens = query[query.any(axis=1)], np.flatnonzero(self.counts)
         scores = np.full(len(self.counts), np.nan)
-        if not len(query) or not len(known):
+        if not len(query) or not len(with_tokens):
             return scores
         tokens = _to_int8(query)
-        nearest = 2 * self._max_products(tokens, known) - tokens.sum(axis=1, dtype=np.int32)
+        nearest = 2 * self._max_products(tokens, with_tokens) - tokens.sum(axis=1, dtype=np.int32)
         lengths = np.linalg.norm(tokens.astype(np.float64), axis=1) * np.sqrt(TOKEN_DIMENSIONS)
-        scores[known] = np.average(nearest / lengths, axis=1, weights=np.linalg.norm(query, axis=1))
+        scores[with_tokens] = np.average(nearest / lengths, axis=1, weights=np.linalg.norm(query, axis=1))
         return scores
 
-    def _max_products(self, tokens: npt.NDArray[np.int8], known: Integers) -> npt.NDArray[np.int32]:
+    def _max_products(self, tokens: npt.NDArray[np.int8], with_tokens: Integers) -> npt.NDArray[np.int32]:
         """Return the maximum dot product of each query token with the tokens of each text.
 
-        The result has shape (texts, query tokens). `known` contains the indices of texts with tokens.
+        The result has shape (texts, query tokens). `with_tokens` contains the indices of texts with tokens.
         """
         # Bits 0 and 1 represent -1 and 1, so the product with signs is twice the product with bits minus the sum.
         # NumPy is slower under load, because the threads of its BLAS wait for each other.
-        pack, starts, ends = numkong.dots_pack(tokens, "int8"), self.starts[known], self.starts[known + 1]
-        best, done = np.empty((len(known), len(tokens)), dtype=np.int32), 0
-        while done < len(known):
+        pack, starts, ends = numkong.dots_pack(tokens, "int8"), self.starts[with_tokens], self.starts[with_tokens + 1]
+        best, done = np.empty((len(with_tokens), len(tokens)), dtype=np.int32), 0
+        while done < len(with_tokens):
             upto = max(done + 1, int(np.searchsorted(ends, starts[done] + _BATCH, "right")))
             bits = np.unpackbits(self.bits[starts[done] : ends[upto - 1]], axis=1).view(np.int8)
             products: npt.NDArray[np.int32] = np.asarray(numkong.dots_packed(bits, pack))
@@ -280,11 +280,13 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     @classmethod
     def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
         """Return a segment of these vectors. Zero vectors and non-finite vectors are left out."""
-        rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
-        numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
+        rows = (
+            np.array([(vector.item, vector.event, vector.part) for vector in vectors], dtype=np.int64).reshape(-1, 3).T
+        )
+        numbers = np.frombuffer(b"".join(vector.data for vector in vectors), dtype="<f2")
         matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
         sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
-        signs = TokenBits.of([vectors[place].token_bits for place in np.flatnonzero(sound).tolist()])
+        signs = TokenBits.of([vectors[row].token_bits for row in np.flatnonzero(sound).tolist()])
         return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False), signs)
 
     @classmethod
@@ -360,10 +362,10 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         passed = self._passed(allowed, part_filter)
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
-            found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
-            found = found if passed is None else found[passed[found]]
-            if len(found) >= limit:  # with fewer, scan exactly
-                return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
+            candidates = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
+            candidates = candidates if passed is None else candidates[passed[candidates]]
+            if len(candidates) >= limit:  # with fewer, scan exactly
+                return self._of(np.sort(candidates), self._cosines(np.sort(candidates), vector)).best(limit)
         places = None if passed is None else np.flatnonzero(passed)
         cosines = self._cosines(places, vector)
         best = _highest(cosines, limit)
@@ -373,20 +375,20 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         self, vector: Array, limit: int, share: float, passes: ItemFilter, part_filter: PartFilter = ALL_PARTS
     ) -> VectorMatches | None:
         """See `VectorIndex.nearest_passing`."""
-        wanted = min(len(self), int(_SPARE * limit / share))
-        if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
-            found = np.sort(self.graph.near(_as_stored(vector), wanted, limit))
+        count = min(len(self), int(_SPARE * limit / share))
+        if self.graph is not None and _SCAN_OR_WALK * count < len(self):
+            candidates = np.sort(self.graph.near(_as_stored(vector), count, limit))
         else:
-            found = _highest(self._cosines(None, vector), wanted)
-        found = found if self.alive is None else found[self.alive[found]]
-        near = self._of(found, self._cosines(found, vector)).best(len(found))
-        first, passed = np.arange(len(near)) < _LIKELY * limit / share, VectorMatches.none()
-        for some in (near.where(first), near.where(~first)):
+            candidates = _highest(self._cosines(None, vector), count)
+        candidates = candidates if self.alive is None else candidates[self.alive[candidates]]
+        closest = self._of(candidates, self._cosines(candidates, vector)).best(len(candidates))
+        first, passed = np.arange(len(closest)) < _LIKELY * limit / share, VectorMatches.none()
+        for some in (closest.where(first), closest.where(~first)):
             if len(passed) < limit:
                 passed = VectorMatches.concatenated(
                     [passed, some.where(passes(some.item) & _in_parts(some.rows, part_filter))]
                 )
-        return None if len(passed) < limit and wanted < len(self) else passed.best(limit)
+        return None if len(passed) < limit and count < len(self) else passed.best(limit)
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
         """See `VectorIndex.of_events`."""
@@ -458,8 +460,8 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 def _in_parts(rows: Integers, part_filter: PartFilter) -> Flags:
     """Return a flag per row: True if the row passes the filter."""
     items, events, parts = rows
-    wanted = np.where(parts == 0, part_filter.prompts, part_filter.answers)
-    passed: Flags = (items != events) | wanted
+    included = np.where(parts == 0, part_filter.prompts, part_filter.answers)
+    passed: Flags = (items != events) | included
     return passed
 
 
@@ -533,7 +535,10 @@ class VectorIndex:
         """
         segments = _merged(self._segments, lambda _: True)
         return VectorIndex(
-            [one.with_graph() if one.graph is None and len(one) > EXACT_UP_TO else one for one in segments]
+            [
+                segment.with_graph() if segment.graph is None and len(segment) > EXACT_UP_TO else segment
+                for segment in segments
+            ]
         )
 
     def nearest(
@@ -547,10 +552,10 @@ class VectorIndex:
             allowed: Flag per item key, True for items to search. All items by default.
             part_filter: Parts of exchanges to search.
         """
-        found = VectorMatches.concatenated(
+        matches = VectorMatches.concatenated(
             [segment.nearest(vector, limit, allowed, part_filter) for segment in self._segments]
         )
-        return found if len(self._segments) == 1 else found.best(limit)
+        return matches if len(self._segments) == 1 else matches.best(limit)
 
     def nearest_passing(
         self, vector: Array, limit: int, share: float, passes: ItemFilter, part_filter: PartFilter = ALL_PARTS
@@ -564,9 +569,9 @@ class VectorIndex:
             passes: Filter function, applied to candidates.
             part_filter: Parts of exchanges to search.
         """
-        found = [segment.nearest_passing(vector, limit, share, passes, part_filter) for segment in self._segments]
-        whole = [one for one in found if one is not None]
-        return VectorMatches.concatenated(whole).best(limit) if len(whole) == len(found) else None
+        results = [segment.nearest_passing(vector, limit, share, passes, part_filter) for segment in self._segments]
+        complete = [result for result in results if result is not None]
+        return VectorMatches.concatenated(complete).best(limit) if len(complete) == len(results) else None
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
         """Return two exact cosines per item of these events: that of its prompt, and the best of its other texts."""
@@ -595,11 +600,17 @@ def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]
     the number of segments, and the number of times that a vector is rewritten, grow with the logarithm of the number of
     vectors.
     """
-    ranked = sorted((one for one in segments if is_mergeable(one) and one.living), key=lambda one: one.living)
-    below = [0, *accumulate(one.living for one in ranked)]
-    upto = max((place + 1 for place, one in enumerate(ranked) if one.living <= max(below[place], _ALWAYS)), default=0)
-    merged = [*ranked[:upto], *(one for one in ranked[upto:] if one.living < (1 - _STALE) * len(one))]
-    kept = [one for one in segments if one.living and one not in merged]
+    ranked = sorted(
+        (segment for segment in segments if is_mergeable(segment) and segment.living),
+        key=lambda segment: segment.living,
+    )
+    below = [0, *accumulate(segment.living for segment in ranked)]
+    upto = max(
+        (position + 1 for position, segment in enumerate(ranked) if segment.living <= max(below[position], _ALWAYS)),
+        default=0,
+    )
+    merged = [*ranked[:upto], *(segment for segment in ranked[upto:] if segment.living < (1 - _STALE) * len(segment))]
+    kept = [segment for segment in segments if segment.living and segment not in merged]
     if len(merged) == 1 and merged[0].alive is None:
         return [*kept, *merged]
     return [*kept, Segment.merged(merged)] if merged else kept

@@ -37,8 +37,8 @@ class TextEmbeddings(NamedTuple):
     def singly(self) -> list[TextEmbeddings]:
         """Return the embeddings of each text separately."""
         return [
-            TextEmbeddings(self.vectors[place : place + 1], [tokens], [spans])
-            for place, (tokens, spans) in enumerate(zip(self.tokens, self.spans, strict=True))
+            TextEmbeddings(self.vectors[row : row + 1], [tokens], [spans])
+            for row, (tokens, spans) in enumerate(zip(self.tokens, self.spans, strict=True))
         ]
 
 

@@ -64,8 +64,8 @@ class Encoder:
         Raises:
             ImportError, LookupError, OSError, TypeError, ValueError: A file is missing, truncated or invalid.
         """
-        for name, wanted in _manifest(folder).items():
-            if (folder / name).stat().st_size != wanted["size"]:
+        for name, recorded in _manifest(folder).items():
+            if (folder / name).stat().st_size != recorded["size"]:
                 raise ValueError(f"{name} has the wrong size")
         self._tokenizer = open_tokenizer(folder)
         self._session = open_session(folder / MODEL)
@@ -99,8 +99,8 @@ def verify_checksums(folder: Path) -> None:
         ValueError: A file differs from the manifest.
         LookupError, OSError: A file or its manifest entry is missing.
     """
-    for name, wanted in _manifest(folder).items():
-        if fingerprint(folder / name) != wanted:
+    for name, recorded in _manifest(folder).items():
+        if fingerprint(folder / name) != recorded:
             raise ValueError(f"{name} differs from the manifest")
 
 

@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.exporter import encodable
-from ...archiver.formats.json_values import is_media_label
 from ...archiver.formats.resume_commands import resume_line
-from ...archiver.lines import heading_of, one_line, plan_in
+from ...archiver.lines import heading_of, is_media_label, one_line, plan_in
 from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
@@ -29,17 +28,16 @@ from ...core.observation import DETAIL_TOKENS, OUTCOME, SUMMARY, Evidence, Obser
 from ...core.open_item import is_end_state, is_open_item
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
-from ...core.text import TITLE_MAX, shorten
+from ...core.text import TITLE_MAX, shorten, without_opening_tag
 from ..query.tokenizer import terms
 from .subagents import Subagents
-from .transcript_reader import SessionName, SessionNames
 
 if TYPE_CHECKING:
     from ...archiver.copies.raw_copy import RawArchive
     from ...archiver.store import Edit, Store, StoredExchange, StoredObservation
     from ...archiver.store.exchange_table import ExchangeLocation
     from ...archiver.store.observation_table import StoredReplacement
-    from ...core.conversation import Exchange
+    from ...core.conversation import Exchange, Session
     from ...core.document import Chunk, StoredChunk
     from ...core.memory import StoredMemory
 
@@ -52,6 +50,47 @@ _TYPES = {
     Family.FACT: ObservationType.LEARNING,
 }
 """Type of the observation that shows a memory, by the family of the memory."""
+
+
+class SessionName(NamedTuple):
+    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
+
+    short_id: str
+    title: str
+
+
+class SessionNames:
+    """Lookup of the names of sessions by their numbers in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
+        """Return the names of these sessions by number."""
+        sessions = self._store.sessions.several(numbers)
+        summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
+        untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
+        results = self._store.summaries.single_titles(untitled)
+        return {
+            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
+            for number, session in sessions.items()
+        }
+
+    def title(self, number: int) -> str:
+        """Return the title of a session, or else its first prompt, even if that is a question."""
+        return self.of_all([number])[number].title or self._store.sessions.load(number).title
+
+
+def _title(session: Session, summary: StoredObservation | None, result: str) -> str:
+    """Return the title of a session's summary, its only `result`, or else its own title.
+
+    The session's own title is the agent's, or the first prompt. A question is no title.
+    """
+    if summary is not None:
+        return summary.observation.title.removeprefix(SUMMARY)
+    if result:
+        return result
+    return "" if session.title.endswith("?") else without_opening_tag(session.title)
 
 
 class Details:
@@ -69,20 +108,20 @@ class Details:
         names = self._names.of_all({location.session for location in locations.values()})
         memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
         chunks = self._store.documents.load(keys)
-        again = self._store.repetitions.of_exchanges(list(locations))
+        repeated_in = self._store.repetitions.of_exchanges(list(locations))
         replaced = self._store.replacements.of_observations(list(observations))
-        later = self._store.observations.load([each.later for each in replaced.values()])
+        later = self._store.observations.load([link.later for link in replaced.values()])
         confirmed = self._store.confirmations.of_observations(list(observations))
-        found: list[Detail] = []
+        details: list[Detail] = []
         for key in keys:
             if key in observations and observations[key].exchange in locations:
                 stored = observations[key]
                 location = locations[stored.exchange]
-                times = [each.at for each in confirmed.get(key, [])]
-                found.append(
+                times = [link.at for link in confirmed.get(key, [])]
+                details.append(
                     replace(
                         self._of_observation(stored, location, names[location.session]),
-                        also_in=again.get(stored.exchange, ()),
+                        also_in=repeated_in.get(stored.exchange, ()),
                         confirmed=len(times),
                         confirmed_at=max((at for at in times if at is not None), default=None),
                         replaced_by=_replaced_by(replaced.get(key), later),
@@ -90,12 +129,12 @@ class Details:
                 )
             elif key in exchanges and key in locations:
                 detail = self._of_exchange(exchanges[key], locations[key], names[locations[key].session])
-                found.append(replace(detail, also_in=again.get(key, ())))
+                details.append(replace(detail, also_in=repeated_in.get(key, ())))
             elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
-                found.append(_memory_detail(memories[key]))
+                details.append(_memory_detail(memories[key]))
             elif key in chunks:
-                found.append(_chunk_detail(chunks[key]))
-        return found
+                details.append(_chunk_detail(chunks[key]))
+        return details
 
     def _of_observation(self, stored: StoredObservation, location: ExchangeLocation, name: SessionName) -> Detail:
         lines = stored.observation.lines or (location.start_line, location.end_line)
@@ -161,13 +200,13 @@ def memory_observation(stored: StoredMemory) -> Observation:
 def chunk_observation(stored: StoredChunk) -> Observation:
     """Return an observation with the content of a chunk."""
     chunk = stored.chunk
-    place = f"page {chunk.page}" if chunk.page else chunk.header_path
+    heading = f"page {chunk.page}" if chunk.page else chunk.header_path
     declared = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
     facts = (*declared, *(f"{name}: {value}" for name, value in stored.metadata.items()))
     return Observation(
         type=ObservationType.GENERAL,
         title=_chunk_title(stored),
-        subtitle=place,
+        subtitle=heading,
         narrative=chunk.text,
         facts=facts,
         at=stored.at,
@@ -197,8 +236,8 @@ def exchange_observation(exchange: Exchange) -> Observation:
 
 def _title_of(text: str) -> str:
     """Return the beginning of a prompt or an answer without pictures as a title, cut at a clause if possible."""
-    whole = one_line("\n".join(row for row in text.split("\n") if not is_media_label(row))) or one_line(text)
-    return whole if len(whole) <= TITLE_MAX else shorten(whole, TITLE_MAX) or one_line(whole, TITLE_MAX)
+    line = one_line("\n".join(row for row in text.split("\n") if not is_media_label(row))) or one_line(text)
+    return line if len(line) <= TITLE_MAX else shorten(line, TITLE_MAX) or one_line(line, TITLE_MAX)
 
 
 def _chunk_title(stored: StoredChunk) -> str:
@@ -289,13 +328,13 @@ class _FileUnits(Struct, frozen=True):
             if owner := self.owners.get(row):
                 counts[owner] = counts.get(owner, 0) + 1
         least = 1 if same_file else _COPIED_MIN
-        found = {owner: (EditBasis.TEXT, count) for owner, count in counts.items() if count >= least}
+        edited = {owner: (EditBasis.TEXT, count) for owner, count in counts.items() if count >= least}
         if same_file:
             written = [" ".join(row.split()) for row in rows]
             for owner, symbol in self.units.items():
-                if owner not in found and (head := _declaration(symbol)) and any(head in row for row in written):
-                    found[owner] = EditBasis.NAME, 0
-        return found
+                if owner not in edited and (head := _declaration(symbol)) and any(head in row for row in written):
+                    edited[owner] = EditBasis.NAME, 0
+        return edited
 
 
 class UnitHistory:
@@ -324,39 +363,39 @@ class UnitHistory:
         stored = self._store.documents.load([chunk]).get(chunk)
         if stored is None or not stored.chunk.name:
             return ()
-        wanted = _UnitName.of(stored.chunk)
-        path, found = stored.source_file, list[UnitEdit]()
+        unit = _UnitName.of(stored.chunk)
+        path, edits = stored.source_file, list[UnitEdit]()
         paths = {path, *self._store.documents.former_paths(path, stored.namespace)}
         units = self._units(path)
-        for edit in self._store.edits.of_names(sorted({each.name for each in paths}), _EDITS_MAX):
+        for edit in self._store.edits.of_names(sorted({file.name for file in paths}), _EDITS_MAX):
             edited = units.edited_by(self._lines(edit), same_file=_is_same(edit, paths))
-            if wanted in edited:
-                basis, lines = edited[wanted]
+            if unit in edited:
+                basis, lines = edited[unit]
                 session = self._store.sessions.load(edit.session)
                 title = self._names.of_all([edit.session])[edit.session].title
                 public = ids.show("exchange", edit.exchange)
-                found.append(UnitEdit(public, session.native_id, title, edit.started, basis, lines))
-            if len(found) == _SHOWN:
+                edits.append(UnitEdit(public, session.native_id, title, edit.started, basis, lines))
+            if len(edits) == _SHOWN:
                 break
-        return tuple(found)
+        return tuple(edits)
 
     def units_of(self, exchange: int) -> tuple[EditedUnit, ...]:
         """Return the indexed units that an exchange edited, in the order of their files and lines."""
         edits = self._store.edits.of_exchanges([exchange])
         paths = self._store.documents.paths_named({Path(edit.absolute_path).name for edit in edits})
-        found: dict[tuple[Path, _UnitName], EditedUnit] = {}
+        edited_units: dict[tuple[Path, _UnitName], EditedUnit] = {}
         for edit in edits if paths else ():
             name, same = Path(edit.absolute_path).name, {path for path in paths if _is_same(edit, paths[path])}
-            named = [path for path, known in paths.items() if any(each.name == name for each in known)]
+            named = [path for path, former in paths.items() if any(unit.name == name for unit in former)]
             # If the edited file is not indexed, compare files of the same name, such as those of another clone.
             for path in same or named:
                 units = self._units(path)
                 edited = units.edited_by(self._lines(edit), same_file=path in same)
                 for owner, (basis, _) in edited.items():
                     symbol = units.units[owner]
-                    place = symbol.source_file, symbol.start_line, symbol.end_line
-                    found[path, owner] = EditedUnit(symbol.id, symbol.name, symbol.unit, *place, basis)
-        ordered = sorted(found.values(), key=lambda each: (str(each.source_file), each.start_line))
+                    location = symbol.source_file, symbol.start_line, symbol.end_line
+                    edited_units[path, owner] = EditedUnit(symbol.id, symbol.name, symbol.unit, *location, basis)
+        ordered = sorted(edited_units.values(), key=lambda unit: (str(unit.source_file), unit.start_line))
         return tuple(ordered[:_SHOWN])
 
     def _lines(self, edit: Edit) -> frozenset[str]:
@@ -364,7 +403,7 @@ class UnitHistory:
         return read_written_lines(stored.exchange, edit, self._raw)[1] if stored else frozenset()
 
     def _units(self, path: Path) -> _FileUnits:
-        symbols = {each.id: each for each in self._store.symbols.of_file(path)}
+        symbols = {symbol.id: symbol for symbol in self._store.symbols.of_file(path)}
         units: dict[_UnitName, Symbol] = {}
         owners: dict[str, _UnitName | None] = {}
         for stored in self._store.documents.select(DocumentFilter(source_files=(path,))):
@@ -416,10 +455,10 @@ class Sessions:
         Raises:
             InvalidInput: Several session IDs begin with this text.
         """
-        found = self._store.sessions.beginning_with(encodable(start.strip()))
-        if len(found) > 1:
+        numbers = self._store.sessions.beginning_with(encodable(start.strip()))
+        if len(numbers) > 1:
             raise ambiguous_session(self._store.sessions, start)
-        return found[0] if found else None
+        return numbers[0] if numbers else None
 
     def detail(self, number: int) -> Detail | None:
         """Return the details of a session: its summary and its first observations. None if it has no exchange."""
@@ -455,7 +494,7 @@ class Sessions:
         if not keys:
             return 0
         observation, entries = self._content(number, keys)
-        listed = sum(tokens.count(each.title) + _ENTRY_TOKENS for each in entries)
+        listed = sum(tokens.count(entry.title) + _ENTRY_TOKENS for entry in entries)
         listed += _SUBAGENT_TOKENS * self._store.sessions.count_subagents(number)
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
@@ -465,20 +504,25 @@ class Sessions:
         summary = self._store.summaries.of_session(number)
         observation = summary.observation if summary else self._without_summary(keys[0], learned)
         title = SessionNames(self._store).of_all([number])[number].title or observation.title.removeprefix(SUMMARY)
-        return replace(observation, title=title), tuple(_entry(each) for each in learned[:_ENTRIES])
+        return replace(observation, title=title), tuple(_entry(stored) for stored in learned[:_ENTRIES])
 
     def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:
         """Return an observation for a session without a summary, titled by its first observation or exchange."""
         if learned:
-            known = learned[0].observation
-            return Observation(type=ObservationType.GENERAL, title=known.title, at=known.at, origin=known.origin)
+            first_learned = learned[0].observation
+            return Observation(
+                type=ObservationType.GENERAL,
+                title=first_learned.title,
+                at=first_learned.at,
+                origin=first_learned.origin,
+            )
         stored = self._store.exchanges.load([first])[first]
         return replace(exchange_observation(stored.exchange), type=ObservationType.GENERAL)
 
     def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
         """Return an outline of the session of each hit, in the same order."""
-        found = [self._outline(hit) for hit in hits]
-        return tuple(outline for outline in found if outline is not None)
+        outlines = [self._outline(hit) for hit in hits]
+        return tuple(outline for outline in outlines if outline is not None)
 
     def _outline(self, hit: Hit) -> SessionOutline | None:
         source = self._store.sources.by_archived(hit.path)
@@ -511,19 +555,21 @@ def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:
     items: dict[str, OpenItem] = {}
     branches = set[tuple[str, str]]()
     later: list[tuple[str, frozenset[str]]] = []
-    for one in sessions:
-        if one.kind is not SessionKind.MAIN:
+    for session in sessions:
+        if session.kind is not SessionKind.MAIN:
             continue
-        is_continued = (one.project, one.branch) in branches
-        worked_on = [words for project, words in later if project == one.project]
-        for fact in filter(is_open_item, one.facts):
+        is_continued = (session.project, session.branch) in branches
+        worked_on = [words for project, words in later if project == session.project]
+        for fact in filter(is_open_item, session.facts):
             if (is_continued and is_end_state(fact)) or any(_is_done(fact, words) for words in worked_on):
                 continue
-            at = one.ended or one.started
-            items.setdefault(fact, OpenItem(fact, one.id, at, one.project, one.title, one.session_id, one.path))
-        branches.add((one.project, one.branch))
-        results = (fact for fact in one.facts if fact.startswith(OUTCOME))
-        later += ((one.project, frozenset(terms(text))) for text in (one.title, *results))
+            at = session.ended or session.started
+            items.setdefault(
+                fact, OpenItem(fact, session.id, at, session.project, session.title, session.session_id, session.path)
+            )
+        branches.add((session.project, session.branch))
+        results = (fact for fact in session.facts if fact.startswith(OUTCOME))
+        later += ((session.project, frozenset(terms(text))) for text in (session.title, *results))
     return [*items.values()]
 
 

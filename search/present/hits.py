@@ -1,21 +1,24 @@
 """First level of search results: ranked events as hits, with snippets around the matches.
 
-A hit usually shows the best observation of its event.
+A hit usually shows the best observation of its event. The number of hits per session is limited, and observations with
+equal titles have one hit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...archiver.lines import one_line
 from ...core import ids
+from ...core.conversation import now
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import DETAIL_TOKENS, SUMMARY
@@ -26,15 +29,16 @@ from ..query import query_analysis, tokenizer
 from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
 from ..rank.engine import Engine
 from ..rank.fusion import Event, RankedEvents
-from .details import Sessions, chunk_observation, exchange_observation, memory_observation
-from .representatives import DistinctHits, Representative, Representatives
-from .transcript_reader import SessionNames
+from ..rank.item_finder import is_related
+from .details import SessionNames, Sessions, chunk_observation, exchange_observation, memory_observation
 
 if TYPE_CHECKING:
-    from ...archiver.store import Store, StoredExchange
+    from ...archiver.store import Store, StoredExchange, StoredObservation
     from ...archiver.store.exchange_table import ExchangeLocation, StoredItem
     from ...core.conversation import Milliseconds
     from ...core.memory import StoredMemory
+    from ...core.observation import Observation
+    from ..index.matches import TextMatch
     from .zero_results import ZeroResultExplainer
 
 LENGTH = 300
@@ -71,8 +75,12 @@ class SearchTerms(Struct, frozen=True):
         """Return the matching phrases and words in a text, each with its entry count. Phrases have the count 0."""
         phrases = {match: 0 for phrase in self.phrases for match in self._occurrences(phrase, text)}
         quoted = {term for phrase in self.phrases for term in tokenizer.terms(phrase)} if phrases else set[str]()
-        found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
-        return phrases | {word: min(map(self.terms.__getitem__, terms)) for word, terms in found.items() if terms}
+        terms_by_word = (
+            {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
+        )
+        return phrases | {
+            word: min(map(self.terms.__getitem__, terms)) for word, terms in terms_by_word.items() if terms
+        }
 
     def has_phrase(self, text: str) -> bool:
         """Return whether a text contains any of the phrases."""
@@ -80,20 +88,20 @@ class SearchTerms(Struct, frozen=True):
 
     def snippet(self, texts: Sequence[str]) -> str:
         """Return the text around the first phrase, or else around the rarest matching word."""
-        whole = " ".join(texts)
+        joined = " ".join(texts)
         # Phrases are searched in the whole text, words only at the beginning.
-        text = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SEARCHED], _SEARCHED)
+        text = one_line(joined, len(joined)) if self.phrases else one_line(joined[: 2 * _SEARCHED], _SEARCHED)
         start = _beginning(text, self._best_position(text))
-        shown = one_line(text[start:], LENGTH)
-        return f"…{shown}" if start else shown
+        excerpt = one_line(text[start:], LENGTH)
+        return f"…{excerpt}" if start else excerpt
 
     def _best_position(self, text: str) -> int:
         """Return the position of the best match in a text."""
         exact = filter(None, (tokenizer.literal_pattern(phrase).search(text) for phrase in self.exact))
         if position := next((match.start() for match in exact), None):
             return position
-        found = self.words(text)
-        return text.find(min(found, key=found.__getitem__)) if found else 0
+        counts = self.words(text)
+        return text.find(min(counts, key=counts.__getitem__)) if counts else 0
 
     def _occurrences(self, phrase: str, text: str) -> Iterator[str]:
         """Yield the occurrences of a phrase in a text. Without a literal match, yield inexact occurrences."""
@@ -108,9 +116,9 @@ class SearchTerms(Struct, frozen=True):
 
 def _inexact_occurrences(phrase: str, text: str) -> Iterator[str]:
     """Yield the occurrences of a phrase in a text, including other word endings and punctuation."""
-    wanted = tokenizer.stems(tokenizer.spaced(phrase))
-    matches = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
-    return (match for match in matches if tokenizer.stems(tokenizer.spaced(match)) == wanted)
+    stems = tokenizer.stems(tokenizer.spaced(phrase))
+    matches = (occurrence[0] for occurrence in _forms(phrase).finditer(text)) if stems else ()
+    return (match for match in matches if tokenizer.stems(tokenizer.spaced(match)) == stems)
 
 
 def _forms(phrase: str) -> re.Pattern[str]:
@@ -143,6 +151,254 @@ def _beginning(text: str, position: int) -> int:
     return blank + 1 or early
 
 
+_MUCH_BETTER = 2.0
+"""An exchange is shown instead of its observation if its text score is more than this multiple of the observation's."""
+_SUMMARY = 0.5
+"""Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
+_REPLACED = 0.5
+"""Factor for the score of an observation that a later observation of the session replaces."""
+_SIMILAR_SCORE = 0.5
+"""Minimum score of an event that `Representative.more` counts, as a share of the best score of the session."""
+_GROWTH = 4
+"""Factor by which the number of events read at once grows from batch to batch."""
+
+
+class Representative(Struct, frozen=True):
+    """Event, and the item that represents the event in a hit.
+
+    Attributes:
+        observation: Observation that represents the exchange, or None if the exchange represents itself.
+        standalone: Memory or document chunk, which is an event without an exchange.
+        more: In a search for sessions, the number of other events of the session with a similar score.
+    """
+
+    event: Event
+    observation: StoredObservation | None = None
+    standalone: StoredMemory | StoredChunk | None = None
+    more: int = 0
+
+
+class _Candidate(NamedTuple):
+    """Event, with the keys of its observations that satisfy the filters.
+
+    Attributes:
+        exchange_passes: True if the exchange itself satisfies the filters.
+        can_be_standalone: True if the event satisfies the filters and has no observation. It is then an exchange, a
+            memory or a document chunk.
+    """
+
+    event: Event
+    observations: Sequence[int]
+    exchange_passes: bool
+    can_be_standalone: bool
+
+
+class Representatives:
+    """Selection of a representative for each event."""
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self._store, self._engine = store, engine
+
+    def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
+        """Yield the representative of each event in which any item satisfies the filters, in the same order."""
+        left = self._satisfying(events, filters, at_a_time)
+        while batch := list(islice(left, at_a_time)):
+            yield from self._choose(batch)
+
+    def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
+        """Return one representative per session, in the order of `representatives`.
+
+        It is the first representative of the session in `representatives`. If the session has a summary that satisfies
+        the filters, the representative shows this summary. Memories and documents are left out, because they have no
+        session.
+        """
+        every = [choice for choice in representatives if choice.standalone is None]
+        items = self._store.items.load([choice.event.key for choice in every])
+        groups: dict[int, list[Representative]] = {}
+        for choice in every:
+            if choice.event.key in items:
+                groups.setdefault(items[choice.event.key].session, []).append(choice)
+        summaries = self._store.summaries.of_sessions(groups)
+        keys = [summary.key for summary in summaries.values()]
+        allowed = self._engine.snapshot.allowed(filters, keys) if filters else set(keys)
+        cards = {session: summary for session, summary in summaries.items() if summary.key in allowed}
+        return [
+            replace(first, observation=cards.get(session, first.observation), more=_count_similar(first, similar))
+            for session, (first, *similar) in groups.items()
+        ]
+
+    def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
+        """Yield the events with an item that satisfies the filters. Events are read in growing batches."""
+        left = iter(events)
+        # The index stores the types and concepts of all observations of an exchange together. One observation must
+        # satisfy all of these filters. It may be an earlier observation that this exchange repeats.
+        has_labels = bool(filters.types or filters.concepts)
+        while batch := list(islice(left, at_a_time)):
+            keys = [event.key for event in batch]
+            learned = self._store.observations.keys_of_exchanges(keys)
+            every = [*keys, *chain.from_iterable(learned.values())]
+            allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
+            confirmed = (
+                self._store.confirmations.of_exchanges([*filter(allowed.__contains__, keys)]) if has_labels else {}
+            )
+            for event in batch:
+                observations = [key for key in learned.get(event.key, ()) if key in allowed]
+                confirms = any(_matches_labels(stored.observation, filters) for stored in confirmed.get(event.key, ()))
+                can_be_standalone = event.key in allowed and event.key not in learned
+                exchange_passes = event.key in allowed and (confirms or not has_labels)
+                if observations or exchange_passes or can_be_standalone:
+                    yield _Candidate(event, observations, exchange_passes, can_be_standalone)
+            at_a_time *= _GROWTH
+
+    def _choose(self, candidates: Sequence[_Candidate]) -> Iterator[Representative]:
+        learned = self._store.observations.load([key for candidate in candidates for key in candidate.observations])
+        memories: dict[int, StoredMemory] = {}
+        chunks: dict[int, StoredChunk] = {}
+        kinds = self._store.items.kinds(
+            [candidate.event.key for candidate in candidates if candidate.can_be_standalone]
+        )
+        if others := [key for key, kind in kinds.items() if kind != "exchange"]:
+            memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
+        replaced = self._store.replacements.of_observations(list(learned))
+        at = now()
+        for event, keys, exchange_passes, _ in candidates:
+            if item := memories.get(event.key) or chunks.get(event.key):
+                is_listed = is_related(event) or event.similarity is None  # without vector search, all items are shown
+                if is_listed and (event.key in chunks or memories[event.key].is_valid_at(at)):
+                    yield Representative(event, standalone=item)
+                continue
+            observations = [learned[key] for key in keys if key in learned]
+            if observations or exchange_passes:
+                yield Representative(event, _best(event, observations, replaced, exchange_passes=exchange_passes))
+
+
+def _count_similar(first: Representative, candidates: Sequence[Representative]) -> int:
+    return sum(candidate.event.score >= _SIMILAR_SCORE * first.event.score for candidate in candidates)
+
+
+def _best(
+    event: Event, observations: Sequence[StoredObservation], replaced: Container[int], *, exchange_passes: bool
+) -> StoredObservation | None:
+    """Return the observation whose evidence covers the matching text, or else the best-matching observation.
+
+    Return None if no observation exists, or if the exchange matches much better outside the evidence.
+    """
+
+    def score(stored: StoredObservation) -> float:
+        factor = (_SUMMARY if stored.observation.is_summary else 1) * (_REPLACED if stored.key in replaced else 1)
+        return event.score_of(stored.key) * factor
+
+    best = max(observations, key=score, default=None)
+    match = event.best_match
+    if best is None or not exchange_passes or match is None or match.key != event.key:
+        return best
+    covering = [stored for stored in observations if _covers(stored.observation, match)]
+    if covering:
+        return max(covering, key=score)
+    return None if match.fraction > _MUCH_BETTER * event.words_of(best.key) else best
+
+
+def _matches_labels(observation: Observation, filters: Filters) -> bool:
+    """Return whether an observation satisfies the type and concept filters."""
+    concepts = {tokenizer.label(concept) for concept in observation.concepts}
+    typed = not filters.types or observation.type in filters.types
+    return typed and (not filters.concepts or not concepts.isdisjoint(map(tokenizer.label, filters.concepts)))
+
+
+def _covers(observation: Observation, match: TextMatch) -> bool:
+    """Return whether the matching lines overlap the evidence, or True for an observation without evidence."""
+    lines = observation.lines
+    return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])
+
+
+_COMPARED = 10
+"""Number of hits whose titles are compared with the query. It is constant, so that pages do not depend on the limit."""
+
+
+class DistinctHits:
+    """Filter that drops hits beyond the maximum per session, hits that repeat a better hit's title, and copied chunks.
+
+    If a file is in several namespaces, only one copy of each of its chunks is kept. `repeated_in` returns the sessions
+    of the hits that were dropped because they repeat the title of a hit.
+    """
+
+    def __init__(self, store: Store, per_session: int) -> None:
+        """Keep at most `per_session` hits of each session, or all hits if `per_session` is 0."""
+        self._store, self._per_session = store, per_session
+        self._counts: dict[int, int] = {}
+        self._first_by_title: dict[str, Representative] = {}
+        self._repeating: dict[int, dict[int, None]] = {}
+        """Sessions of the hits that repeat the title of a hit, in order, by the event of that hit."""
+        self._chunks = set[tuple[Path, int, str]]()
+        self._session_of: dict[int, int | None] = {}
+        """Session of each exchange without observations."""
+
+    def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
+        """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
+        for choice in representatives:
+            if isinstance(choice.standalone, StoredChunk) and self._is_copy(choice.standalone):
+                continue
+            session = self._session(choice)
+            if session is None or not self._per_session:
+                yield choice
+            elif not self._repeats(choice, session) and self._counts.get(session, 0) < self._per_session:
+                self._counts[session] = self._counts.get(session, 0) + 1
+                yield choice
+
+    def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
+        """Yield the hits, with exact title matches first.
+
+        Among the first `_COMPARED` hits, those with this title come first, followed by those of sessions with this
+        title. The words of a title can match another hit better, for example if the title names the project.
+        """
+        first, plain = list(islice(representatives, _COMPARED)), title.strip()
+        numbers = [self._session(choice) for choice in first]
+        sessions = self._store.sessions.titled(filter(None, numbers), plain)
+
+        def place(at: int) -> int:
+            learned = first[at].observation
+            if learned is not None and learned.observation.title.casefold() == plain.casefold():
+                return 0
+            return 1 if numbers[at] in sessions else 2
+
+        yield from (first[at] for at in sorted(range(len(first)), key=place))
+        yield from representatives
+
+    def repeated_in(self, choice: Representative) -> tuple[str, ...]:
+        """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
+        numbers = self._repeating.get(choice.event.key, {})
+        sessions = self._store.sessions.several(numbers) if numbers else {}
+        return tuple(sessions[number].native_id for number in numbers)
+
+    def _is_copy(self, stored: StoredChunk) -> bool:
+        position = stored.source_file, stored.index, stored.chunk.text
+        is_known = position in self._chunks
+        self._chunks.add(position)
+        return is_known
+
+    def _session(self, choice: Representative) -> int | None:
+        if choice.standalone is not None:
+            return None
+        if choice.observation is not None:
+            return choice.observation.session
+        key = choice.event.key
+        if key not in self._session_of:
+            item = self._store.items.load([key]).get(key)
+            self._session_of[key] = item.session if item else None
+        return self._session_of[key]
+
+    def _repeats(self, choice: Representative, session: int) -> bool:
+        if choice.observation is None:
+            return False
+        first = self._first_by_title.setdefault(choice.observation.observation.title.casefold(), choice)
+        if first is choice:
+            return False
+        assert first.observation is not None
+        if session != first.observation.session:
+            self._repeating.setdefault(first.event.key, {})[session] = None
+        return True
+
+
 _WEAK = 3
 """Maximum number of nearest hits to show if no hit is relevant."""
 
@@ -168,13 +424,15 @@ class Hits:
         Raises:
             InvalidInput: The cursor is invalid.
         """
-        found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
-        answer, near = self._results(query, found, snippets=snippets)
+        ranked = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        answer, nearest_hits = self._results(query, ranked, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
         # Even a query without a known word has nearest vectors.
-        nearest = () if found.query.no_known_term else near or self._with_phrases_as_words(query, snippets=snippets)
-        return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
+        nearest = (
+            () if ranked.query.no_known_term else nearest_hits or self._with_phrases_as_words(query, snippets=snippets)
+        )
+        return replace(answer, explanation=self._explainer.explain(query, nearest, ranked.query))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return a hit and all of its exchange, with up to `count` exchanges before and after it.
@@ -191,7 +449,7 @@ class Hits:
             raise InvalidInput(
                 f"{public} is not part of a conversation", hint="Give the ID of an observation or an exchange."
             )
-        events = [Event.unranked(near) for near in keys]
+        events = [Event.unranked(neighbour) for neighbour in keys]
         representatives = list(self._representatives.of(events, Filters(), len(events)))
         learned = self._store.observations.of_exchange(item.exchange)
         own = [
@@ -213,12 +471,12 @@ class Hits:
         If the session's main source does not contain the exchange, the exchanges around it come from its own source,
         and the path is empty.
         """
-        whole = self._store.summaries.conversation(item.session)
+        conversation = self._store.summaries.conversation(item.session)
         source = self._store.sources.main(item.session)
-        if source is None or item.exchange not in whole:
+        if source is None or item.exchange not in conversation:
             return self._store.exchanges.around(item.exchange, count), ""
-        place = whole.index(item.exchange)
-        return whole[max(0, place - count) : place + count + 1], source.archived
+        position = conversation.index(item.exchange)
+        return conversation[max(0, position - count) : position + count + 1], source.archived
 
     def of_session(self, number: int) -> Timeline:
         """Return all observations of a session, and its exchanges without observations, in chronological order.
@@ -235,8 +493,8 @@ class Hits:
             ),
             *(Representative(Event.unranked(key), each) for key in keys for each in learned[key]),
         ]
-        place = {key: position for position, key in enumerate(keys)}
-        representatives.sort(key=lambda each: place[each.event.key])
+        order = {key: position for position, key in enumerate(keys)}
+        representatives.sort(key=lambda choice: order[choice.event.key])
         hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=False)
         if not hits:
             raise InvalidInput("This session has no entries", hint="Run `palaver sessions` to list sessions.")
@@ -250,19 +508,21 @@ class Hits:
         card = self._store.summaries.of_session(number)
         return outcome_of(card.observation.facts, card.observation.title.removeprefix(SUMMARY)) if card else ""
 
-    def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
+    def _results(self, query: Query, ranked: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
-        events = _shown(query, found)
+        events = _shown(query, ranked)
         distinct = DistinctHits(self._store, _per_session(query))
         ordered = self._successors_first(events) if query.concepts else self._newest(query.filters)
         page, further = self._page(query, ordered, distinct)
-        hits = self._load_hits(page, found.query, query, snippets=snippets)
-        repeated_in = {_public_id(each): distinct.repeated_in(each) for each in page}
-        hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
+        hits = self._load_hits(page, ranked.query, query, snippets=snippets)
+        repeated_in = {_public_id(choice): distinct.repeated_in(choice) for choice in page}
+        hits = tuple(
+            replace(hit, also_in=tuple(dict.fromkeys((*hit.also_in, *repeated_in.get(hit.id, ()))))) for hit in hits
+        )
         if not hits:
             self._store.refuse_unreadable()  # unreadable content may contain matches
         hits = self._after_replacements(hits)
-        relevant = found.relevant or query.weak
+        relevant = ranked.relevant or query.weak
         answer = Results(
             query,
             hits if relevant else (),
@@ -270,15 +530,15 @@ class Hits:
             self._engine.snapshot.lag,
             self._engine.used(query.mode),
             cursor=query_analysis.after(page[-1].event.key, query) if relevant and further else "",
-            corrections=found.query.corrections,
-            inexact=found.query.inexact,
-            relaxed=found.query.relaxed,
-            times=found.query.times,
-            empty_times=found.query.empty_times,
-            newest=self._newest_instant() if found.query.empty_times else None,
-            ranking_limit=bool(page and relevant and not further and found.truncated and events == found.events),
+            corrections=ranked.query.corrections,
+            inexact=ranked.query.inexact,
+            relaxed=ranked.query.relaxed,
+            times=ranked.query.times,
+            empty_times=ranked.query.empty_times,
+            newest=self._newest_instant() if ranked.query.empty_times else None,
+            ranking_limit=bool(page and relevant and not further and ranked.truncated and events == ranked.events),
         )
-        without_words = {_public_id(each) for each in page if not each.event.words}
+        without_words = {_public_id(choice) for choice in page if not choice.event.words}
         nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(nearest, _WEAK))
 
@@ -290,7 +550,7 @@ class Hits:
             chain = [event]
             while (key := later.get(chain[-1].key)) in by_key and key not in ordered and by_key[key] not in chain:
                 chain.append(by_key[key])
-            ordered.update((each.key, each) for each in reversed(chain))
+            ordered.update((successor.key, successor) for successor in reversed(chain))
         return [*ordered.values()]
 
     def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
@@ -302,10 +562,10 @@ class Hits:
         places = {key: public for public, key in keys.items()}
         ordered = list(hits)
         for link in self._store.replacements.of_observations(list(places)).values():
-            shown = [hit.id for hit in ordered]
-            if link.later in places and shown.index(places[link.earlier]) < shown.index(places[link.later]):
-                moved = ordered.pop(shown.index(places[link.earlier]))
-                ordered.insert(shown.index(places[link.later]), moved)
+            order = [hit.id for hit in ordered]
+            if link.later in places and order.index(places[link.earlier]) < order.index(places[link.later]):
+                moved = ordered.pop(order.index(places[link.earlier]))
+                ordered.insert(order.index(places[link.later]), moved)
         return tuple(replace(hit, cursor=at.cursor) for hit, at in zip(ordered, hits, strict=True))
 
     @cached_property
@@ -316,10 +576,10 @@ class Hits:
 
     def _count(self, query: Query) -> int:
         """Return the number of hits of a query, up to the maximum of a page."""
-        found = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
-        if query.concepts and not (found.relevant or query.weak):
+        ranked = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
+        if query.concepts and not (ranked.relevant or query.weak):
             return 0
-        events = _shown(query, found) if query.concepts else self._newest(query.filters)
+        events = _shown(query, ranked) if query.concepts else self._newest(query.filters)
         every = replace(query, limit=LIMIT_MAX, cursor="")
         return len(self._page(every, events, DistinctHits(self._store, _per_session(query)))[0])
 
@@ -328,8 +588,8 @@ class Hits:
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()
-        wanted = replace(query, concepts=plain, limit=_WEAK, weak=True)
-        answer, _ = self._results(wanted, self._ranked(wanted), snippets=snippets)
+        unquoted_query = replace(query, concepts=plain, limit=_WEAK, weak=True)
+        answer, _ = self._results(unquoted_query, self._ranked(unquoted_query), snippets=snippets)
         return answer.hits
 
     def _newest_instant(self) -> Milliseconds | None:
@@ -340,8 +600,8 @@ class Hits:
         return (Event.unranked(key) for _, key in self._engine.newest(filters))
 
     def _ranked(self, query: Query) -> RankedEvents:
-        first, *more = query.concepts
-        if more:
+        first, *further = query.concepts
+        if further:
             return self._engine.find_all(query.concepts, query.mode, query.filters)
         return self._engine.find(first, query.mode, query.filters, also=query.also, here=query.here)
 
@@ -355,33 +615,37 @@ class Hits:
         if limited:
             representatives = distinct.of(representatives)
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
-            representatives = (each for each in representatives if each.standalone is None)
+            representatives = (choice for choice in representatives if choice.standalone is None)
         if by_session:
             representatives = iter(self._representatives.by_session(representatives, query.filters))
         if needs_earlier_pages and len(query.concepts) == 1:
             representatives = distinct.titled_first(representatives, query.concepts[0])
         if query.cursor and needs_earlier_pages:
-            _skip_to_cursor(query, (each.event.key for each in representatives))
+            _skip_to_cursor(query, (choice.event.key for choice in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
     def _load_hits(
         self, representatives: Sequence[Representative], analyzed: AnalyzedQuery, query: Query, *, snippets: bool
     ) -> tuple[Hit, ...]:
-        locations = self._store.exchanges.locations([each.event.key for each in representatives])
-        bare = [each.event.key for each in representatives if each.observation is None and each.standalone is None]
-        whole = self._store.exchanges.load(bare)
-        repeated_in = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
+        locations = self._store.exchanges.locations([choice.event.key for choice in representatives])
+        bare = [
+            choice.event.key for choice in representatives if choice.observation is None and choice.standalone is None
+        ]
+        exchanges = self._store.exchanges.load(bare)
+        repeated_in = self._store.repetitions.of_exchanges([choice.event.key for choice in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         names = self._names.of_all(location.session for location in locations.values())
-        shown: list[Hit] = []
-        for each in representatives:
-            event = each.event
-            if each.standalone is not None:
-                hit = _standalone_hit(event, each.standalone)
-            elif event.key in locations and (each.observation or event.key in whole):
+        hits: list[Hit] = []
+        for choice in representatives:
+            event = choice.event
+            if isinstance(choice.standalone, StoredChunk):
+                hit = _chunk_hit(event, choice.standalone)
+            elif choice.standalone is not None:
+                hit = _memory_hit(event, choice.standalone)
+            elif event.key in locations and (choice.observation or event.key in exchanges):
                 location = locations[event.key]
-                hit = self._hit(each, location, whole.get(event.key))
+                hit = self._hit(choice, location, exchanges.get(event.key))
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
@@ -390,24 +654,24 @@ class Hits:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
             cursor, also_in = query_analysis.after(event.key, query), repeated_in.get(event.key, ())
-            hit = replace(hit, parts=parts, more=each.more, cursor=cursor, also_in=also_in)
-            shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
-        return tuple(shown)
+            hit = replace(hit, parts=parts, more=choice.more, cursor=cursor, also_in=also_in)
+            hits.append(hit if terms is None else self._with_snippet(hit, event, terms))
+        return tuple(hits)
 
-    def _hit(self, each: Representative, location: ExchangeLocation, whole: StoredExchange | None) -> Hit:
-        """Return a hit for an observation, or for the exchange `whole` if the representative has no observation."""
-        event, learned, match = each.event, each.observation, each.event.best_match
+    def _hit(self, choice: Representative, location: ExchangeLocation, exchange: StoredExchange | None) -> Hit:
+        """Return a hit for an observation, or for an exchange if the representative has no observation."""
+        event, learned, match = choice.event, choice.observation, choice.event.best_match
         if learned is not None:
             observation = learned.observation
             start, end = observation.lines or (location.start_line, location.end_line)
         else:
-            assert whole is not None
-            observation = exchange_observation(whole.exchange)
+            assert exchange is not None
+            observation = exchange_observation(exchange.exchange)
             start, end = location.start_line, location.end_line
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
         return Hit(
-            id=_public_id(each),
+            id=_public_id(choice),
             kind="observation" if learned else "exchange",
             type="session" if observation.is_summary else str(observation.type),
             title=observation.name,
@@ -444,15 +708,15 @@ class Hits:
             snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
         elif terms.phrases and not terms.has_phrase(hit.snippet):
             snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
-        shown = snippet or hit.snippet
-        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)), needs_snippet=explains)
+        excerpt = snippet or hit.snippet
+        return replace(hit, snippet=excerpt, matched=tuple(terms.words(excerpt)), needs_snippet=explains)
 
 
-def _shown(query: Query, found: RankedEvents) -> list[Event]:
+def _shown(query: Query, ranked: RankedEvents) -> list[Event]:
     """Return the events from which the hits of a query are made."""
     if query.weak:
-        return found.events
-    return found.matching if query.by is Grouping.SESSION else found.listed
+        return ranked.events
+    return ranked.matching if query.by is Grouping.SESSION else ranked.listed
 
 
 def _per_session(query: Query) -> int:
@@ -464,10 +728,6 @@ def _per_session(query: Query) -> int:
     if len(query.concepts) != 1 or query.by is Grouping.SESSION or query.filters.sessions:
         return 0
     return query.per_session
-
-
-def _joined(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*one, *other)))
 
 
 def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
@@ -485,13 +745,13 @@ def _is_command(hit: Hit) -> bool:
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
-def _public_id(each: Representative) -> str:
+def _public_id(choice: Representative) -> str:
     """Return the public ID of the observation that represents an event, or else of the exchange."""
-    return ids.show("observation", each.observation.key) if each.observation else ids.show("exchange", each.event.key)
-
-
-def _standalone_hit(event: Event, stored: StoredMemory | StoredChunk) -> Hit:
-    return _chunk_hit(event, stored) if isinstance(stored, StoredChunk) else _memory_hit(event, stored)
+    return (
+        ids.show("observation", choice.observation.key)
+        if choice.observation
+        else ids.show("exchange", choice.event.key)
+    )
 
 
 def _memory_hit(event: Event, stored: StoredMemory) -> Hit:

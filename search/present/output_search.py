@@ -29,7 +29,8 @@ from ...core.home import without_recalled
 from ...core.query import CONTEXT_MAX, LIMIT_MAX, Filters
 from ...core.results import OutputMatch, OutputMatches
 from ..query.tokenizer import composed
-from .transcript_reader import SessionNames, TranscriptReader
+from .details import SessionNames
+from .transcript_reader import TranscriptReader
 
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters to show before a match, and of each line."""
@@ -85,16 +86,16 @@ class OutputSearch:
         _check(text, filters, limit, context)
         search = _Search(_pattern(text), _words(text), _raw_pattern(text), context, monotonic() + seconds)
         sources = self._newest_first()
-        found: list[OutputMatch] = []
+        matches: list[OutputMatch] = []
         for number, (latest, source) in enumerate(sources):
             part = OutputMatches(text, searched=number, unread=len(sources) - number, back_to=latest)
             for match in self._in_source(source, filters, search):
-                found.append(match)
-                if len(found) == limit:
-                    return replace(part, matches=tuple(found), limited=True)
+                matches.append(match)
+                if len(matches) == limit:
+                    return replace(part, matches=tuple(matches), limited=True)
             if monotonic() > search.until:
-                return replace(part, matches=tuple(found))
-        return OutputMatches(text, tuple(found), searched=len(sources))
+                return replace(part, matches=tuple(matches))
+        return OutputMatches(text, tuple(matches), searched=len(sources))
 
     def _newest_first(self) -> list[tuple[Milliseconds, Source]]:
         """Return the source files, each with the time of the last line of its session, newest first."""
@@ -105,8 +106,8 @@ class OutputSearch:
             at = (session.ended or session.started) if session else None
             return source.mtime // 1_000_000 if at is None else at
 
-        found = [(latest(source), source) for source in self._store.sources.all() if source.session is not None]
-        return sorted(found, key=lambda each: (each[0], each[1].mtime), reverse=True)
+        dated = [(latest(source), source) for source in self._store.sources.all() if source.session is not None]
+        return sorted(dated, key=lambda pair: (pair[0], pair[1].mtime), reverse=True)
 
     def _in_source(self, source: Source, filters: Filters, search: _Search) -> Iterator[OutputMatch]:
         """Yield the matches in one source file, from exchanges that satisfy the filters."""
@@ -146,7 +147,12 @@ class OutputSearch:
     def _lines_with_output(self, keys: Iterable[int]) -> dict[int, int]:
         """Map the 1-based number of each line with tool output to its exchange. All `keys` are of one source file."""
         stored = self._store.exchanges.load(list(keys)).values()
-        return {turn.line: each.key for each in stored for turn in each.exchange.turns if turn.kind is Kind.RESULT}
+        return {
+            turn.line: exchange.key
+            for exchange in stored
+            for turn in exchange.exchange.turns
+            if turn.kind is Kind.RESULT
+        }
 
     def _outputs(self, source: Source, lines: Sequence[int]) -> Iterator[tuple[int, Turn]]:
         """Yield the tool outputs that `TranscriptReader` shows on these lines, as (exchange key, output) pairs."""
@@ -158,9 +164,9 @@ class OutputSearch:
             stored = self._store.exchanges.at(source.id or 0, exchange.ordinal)
             if stored is None:
                 continue
-            known = {(turn.line, turn.call) for turn in stored.exchange.turns}
+            calls = {(turn.line, turn.call) for turn in stored.exchange.turns}
             for turn in exchange.turns:
-                if turn.kind is Kind.RESULT and turn.line in lines and (turn.line, turn.call) in known:
+                if turn.kind is Kind.RESULT and turn.line in lines and (turn.line, turn.call) in calls:
                     yield stored.key, turn
 
 
@@ -227,7 +233,7 @@ def _match(turn: Turn, key: int, source: Source, session: Session, search: _Sear
     first = search.pattern.search(text)
     if first is None:
         return None
-    before, rest = text[: first.start()].split("\n"), text[first.start() :].split("\n")
+    before, after = text[: first.start()].split("\n"), text[first.start() :].split("\n")
     line = before.pop()
     start = max(0, len(line) - _BEFORE)
     return OutputMatch(
@@ -239,8 +245,8 @@ def _match(turn: Turn, key: int, source: Source, session: Session, search: _Sear
         path=source.archived,
         line=turn.line,
         before=_shortened(before[max(0, len(before) - search.context) :]),
-        text=one_line("…" * bool(start) + line[start:] + rest[0][: 2 * _SHOWN], _SHOWN),
-        after=_shortened(rest[1 : 1 + search.context]),
+        text=one_line("…" * bool(start) + line[start:] + after[0][: 2 * _SHOWN], _SHOWN),
+        after=_shortened(after[1 : 1 + search.context]),
         more=sum(1 for _ in search.pattern.finditer(text, first.end())),
     )
 

@@ -1,7 +1,4 @@
-"""Third level of search results: lines of an archived transcript, parsed as a conversation.
-
-Sessions have names, which are short IDs and titles.
-"""
+"""Third level of search results: lines of an archived transcript, parsed as a conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,54 +28,12 @@ from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
-from ...core.observation import SUMMARY
 from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt
-from ...core.text import without_opening_tag
+from .details import SessionNames
 from .subagents import Subagents
 
 if TYPE_CHECKING:
-    from ...archiver.store import StoredObservation
-
-
-class SessionName(NamedTuple):
-    """Short ID and title of a session. The title is empty if the session has neither a summary nor its own title."""
-
-    short_id: str
-    title: str
-
-
-class SessionNames:
-    """Lookup of the names of sessions by their numbers in the store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def of_all(self, numbers: Iterable[int]) -> dict[int, SessionName]:
-        """Return the names of these sessions by number."""
-        sessions = self._store.sessions.several(numbers)
-        summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
-        untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
-        results = self._store.summaries.single_titles(untitled)
-        return {
-            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
-            for number, session in sessions.items()
-        }
-
-    def title(self, number: int) -> str:
-        """Return the title of a session, or else its first prompt, even if that is a question."""
-        return self.of_all([number])[number].title or self._store.sessions.load(number).title
-
-
-def _title(session: Session, summary: StoredObservation | None, result: str) -> str:
-    """Return the title of a session's summary, its only `result`, or else its own title.
-
-    The session's own title is the agent's, or the first prompt. A question is no title.
-    """
-    if summary is not None:
-        return summary.observation.title.removeprefix(SUMMARY)
-    if result:
-        return result
-    return "" if session.title.endswith("?") else without_opening_tag(session.title)
+    pass
 
 
 _LEAD = 100
@@ -139,9 +94,9 @@ class TranscriptReader:
         budget = max(budget, EXCERPT_BUDGET)
         source, last = self._range(path, start, end)
         session = self._session(source)
-        shown = UNINDEXED not in session.links
+        is_indexed = UNINDEXED not in session.links
         excerpt = self._excerpt(source, start, last)
-        exchanges = list(self._exchanges(excerpt, session, shorten=False)) if shown else []
+        exchanges = list(self._exchanges(excerpt, session, shorten=False)) if is_indexed else []
         if _exceed_budget(exchanges, budget):
             exchanges = list(self._exchanges(excerpt, session, shorten=True))
         stored = partial(self._store.exchanges.calls_before, source.id, start)
@@ -156,7 +111,8 @@ class TranscriptReader:
             agent=session.agent,
             project=session.project,
             cwd=session.cwd,
-            branch=", ".join(dict.fromkeys(each.branch for each in exchanges if each.branch)) or session.branch,
+            branch=", ".join(dict.fromkeys(exchange.branch for exchange in exchanges if exchange.branch))
+            or session.branch,
             version=session.version,
             title=SessionNames(self._store).title(source.session) if source.session else session.title,
             pull_request=session.links.get(Fact.PULL_REQUEST, ""),
@@ -167,21 +123,21 @@ class TranscriptReader:
             exchanges=tuple(exchanges),
             tokens=_tokens(exchanges),
             next_line=next_line,
-            also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
+            also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if is_indexed else (),
             subagents=Subagents(self._store).of_calls(source, session, exchanges),
             is_deleted=not exchanges and not self._deleted_lines(excerpt).isdisjoint(range(start, last + 1)),
         )
 
     def read_parts(self, parts: Iterable[Part], budget: int = 0) -> list[TranscriptExcerpt]:
         """Return an excerpt for each of the first parts that fit the token budget together, at least for the first."""
-        found, left = list[TranscriptExcerpt](), budget or EXCERPT_BUDGET
+        excerpts, left = list[TranscriptExcerpt](), budget or EXCERPT_BUDGET
         for part in parts:
             excerpt = self.read(*part, budget)
             left -= excerpt.tokens
-            if found and (left < 0 or found[-1].next_line):
+            if excerpts and (left < 0 or excerpts[-1].next_line):
                 break
-            found.append(excerpt)
-        return found
+            excerpts.append(excerpt)
+        return excerpts
 
     def whole(self, path: str, start: int, end: int) -> list[Exchange]:
         """Return the exchanges on these lines without shortening. Raises the same errors as `read`."""
@@ -195,8 +151,8 @@ class TranscriptReader:
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """Return the raw lines with their line ends. Deleted lines are left out. Raises the same errors as `read`."""
         source, last = self._range(path, start, end)
-        known = self._store.exchanges.start_before(source.id or 0, start)
-        rows = self._raw.lines(source.archived, start, last, (known.start_line, known.start_byte))
+        exchange_start = self._store.exchanges.start_before(source.id or 0, start)
+        rows = self._raw.lines(source.archived, start, last, (exchange_start.start_line, exchange_start.start_byte))
         deleted = self._deleted_lines(self._excerpt(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in deleted) if deleted else rows
 
@@ -244,10 +200,10 @@ class TranscriptReader:
     def _exchanges(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines without deleted turns."""
         deleted = self._deleted_lines(excerpt)
-        for each in self._parsed(excerpt, session, shorten=shorten):
-            turns = tuple(turn for turn in each.turns if turn.line not in deleted) if deleted else each.turns
+        for exchange in self._parsed(excerpt, session, shorten=shorten):
+            turns = tuple(turn for turn in exchange.turns if turn.line not in deleted) if deleted else exchange.turns
             if turns:
-                yield replace(each, turns=turns)
+                yield replace(exchange, turns=turns)
 
     def _parsed(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines, each with only the turns on these lines.
@@ -321,11 +277,11 @@ def _within_budget(exchanges: list[Exchange], budget: int) -> tuple[list[Exchang
     """Return the turns that fit the token budget, at least those of one line, and the first omitted line or None."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:
-        for place, turn in enumerate(exchange.turns):
+        for position, turn in enumerate(exchange.turns):
             spent += tokens.count(turn.text)
             if spent > budget and line and turn.line != line:
-                if place:
-                    kept.append(replace(exchange, turns=exchange.turns[:place]))
+                if position:
+                    kept.append(replace(exchange, turns=exchange.turns[:position]))
                 return kept, turn.line
             line = turn.line
         kept.append(exchange)
@@ -338,35 +294,35 @@ class TranscriptPaths:
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._exporter = store, Exporter(store, raw)
 
-    def sources(self, wanted: str) -> list[Source]:
+    def sources(self, typed: str) -> list[Source]:
         """Return all files that match a name or session ID, including those of sub-agents.
 
         Raises:
             InvalidInput: No session or several sessions match.
         """
         try:
-            return self._exporter.find(wanted)
+            return self._exporter.find(typed)
         except InvalidInput as unknown:
-            session = self._session(wanted)
+            session = self._session(typed)
             if not session:
-                unknown.hint = similar_sessions(self._store.sessions, encodable(wanted)) + unknown.hint
+                unknown.hint = similar_sessions(self._store.sessions, encodable(typed)) + unknown.hint
                 raise
         return self._exporter.find(session)
 
-    def path(self, wanted: str) -> str:
+    def path(self, typed: str) -> str:
         """Return the archive path of the latest version of a file, or of the most complete file of a session.
 
         Raises:
             PathOutsideArchive: No file or session matches.
             InvalidInput: Several session IDs begin with this prefix.
         """
-        name, found = wanted, self._found(wanted)
-        if not found:
-            name = self._session(wanted)
-            found = self._found(name)
-        if not found:
-            raise PathOutsideArchive(wanted, near=similar_sessions(self._store.sessions, encodable(wanted)))
-        return self._own(found, name)
+        name, sources = typed, self._found(typed)
+        if not sources:
+            name = self._session(typed)
+            sources = self._found(name)
+        if not sources:
+            raise PathOutsideArchive(typed, near=similar_sessions(self._store.sessions, encodable(typed)))
+        return self._own(sources, name)
 
     def _found(self, name: str) -> list[Source]:
         with suppress(InvalidInput):
@@ -380,21 +336,21 @@ class TranscriptPaths:
         """
         source = self._store.sources.by_archived(archived)
         places = self._store.summaries.places(source.session) if source and source.session else []
-        found, ends = list[Part](), {archived: 0}
+        parts, ends = list[Part](), {archived: 0}
         for path, grouped in groupby(places, key=itemgetter(0)):
             end = max(last for _, _, last in grouped)
-            found.append((path, ends.get(path, 0) + 1, end))
+            parts.append((path, ends.get(path, 0) + 1, end))
             ends[path] = end
         if len(ends) == 1:
             return [(archived, 1, None)]
-        return [(path, first, None if last == ends[path] else last) for path, first, last in found]
+        return [(path, first, None if last == ends[path] else last) for path, first, last in parts]
 
-    def _own(self, found: list[Source], name: str) -> str:
-        sessions = {source.session: self._store.sessions.load(source.session) for source in found if source.session}
-        own = [each for each in found if each.session in sessions and sessions[each.session].is_called(name)]
+    def _own(self, sources: list[Source], name: str) -> str:
+        sessions = {source.session: self._store.sessions.load(source.session) for source in sources if source.session}
+        own = [each for each in sources if each.session in sessions and sessions[each.session].is_called(name)]
         if len({sessions[each.session].scope for each in own if each.session}) > 1:
             raise ambiguous_session(self._store.sessions, name)
-        last = (own or found)[-1]
+        last = (own or sources)[-1]
         main = self._store.sources.main(last.session) if own and last.session else None
         return (main or last).archived
 

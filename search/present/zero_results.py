@@ -5,11 +5,11 @@ from itertools import chain, combinations, islice
 from operator import attrgetter
 from typing import Any
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from ...archiver.deletion.deletions import explain_deletions
 from ...archiver.store import Store
-from ...core.query import Filters, Mode, Query
+from ...core.query import FIELDS, Comparison, Filters, Mode, Query
 from ...core.results import ConceptHits, Correction, Hit, UnknownName, ZeroResultExplanation
 from ..query.query_analysis import AnalyzedQuery
 from ..query.spelling import similar_spellings
@@ -27,12 +27,7 @@ _FEW = 5
 """Maximum number of words of a query whose missing words are reported."""
 _MOST, _WORDS = 5, 50
 """Maximum number of suggestions of each kind in an explanation, and of query words to check for spelling."""
-_DATES = ("after", "before")
-_NAMED = {
-    "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
-    "files": "file", "languages": "language", "units": "unit",
-}  # fmt: skip
-"""Name of the index field for each filter."""
+_DATES = tuple(attribute for attribute, field in FIELDS.items() if field.comparison is Comparison.DATE)
 
 
 class ZeroResultExplainer:
@@ -74,8 +69,8 @@ class ZeroResultExplainer:
         concepts = query.concepts
         if len(concepts) < 2:
             return (), ()
-        present = tuple(ConceptHits(one, len(self._having(query, query.filters, one))) for one in concepts)
-        if not all(each.conversations for each in present):
+        present = tuple(ConceptHits(concept, len(self._having(query, query.filters, concept))) for concept in concepts)
+        if not all(hits.conversations for hits in present):
             return present, ()
         pairs = combinations(concepts, 2)
         # If there are only two concepts, the empty result already shows that they do not occur together.
@@ -85,19 +80,15 @@ class ZeroResultExplainer:
 
     def _having(self, query: Query, filters: Filters, *concepts: str) -> list[int]:
         """Return the best event of each conversation that contains all concepts, or no event if none is relevant."""
-        found = self._engine.find_all(concepts, query.mode, filters)
-        return [event.key for event in found.events] if found.relevant else []
+        ranked = self._engine.find_all(concepts, query.mode, filters)
+        return [event.key for event in ranked.events] if ranked.relevant else []
 
     def _without(self, query: Query) -> Iterator[tuple[str, int]]:
         """Yield each filter with the number of hits without that filter. Both dates count as one filter."""
         nothing = Filters()
-        given = [
-            field.name
-            for field in fields(Filters)
-            if getattr(query.filters, field.name) != getattr(nothing, field.name)
-        ]
-        dated = [("dates", _DATES)] if any(name in _DATES for name in given) else []
-        for label_, names in [*dated, *((name, (name,)) for name in given if name not in _DATES)]:
+        used = [name for name in FIELDS if getattr(query.filters, name) != getattr(nothing, name)]
+        dated = [("dates", _DATES)] if any(name in _DATES for name in used) else []
+        for label_, names in [*dated, *((name, (name,)) for name in used if name not in _DATES)]:
             yield label_, self._count(replace(query, filters=_without_filters(query.filters, names)))
 
     def _dates(self, filters: Filters, events: Sequence[int]) -> tuple[int | None, int | None]:
@@ -105,19 +96,19 @@ class ZeroResultExplainer:
         after, before = filters.after, filters.before
         items = self._store.items.load(events)
         at = sorted(item.at for item in items.values() if item.at is not None)
-        earlier = [one for one in at if after is not None and one < after]
-        later = [one for one in at if before is not None and one >= before]
+        earlier = [time for time in at if after is not None and time < after]
+        later = [time for time in at if before is not None and time >= before]
         return (earlier[-1] if earlier else None), (later[0] if later else None)
 
     def _events(self, query: Query, filters: Filters) -> list[int]:
         """Return the events found with these filters."""
         if not query.concepts:
             return [key for _, key in self._engine.newest(filters)]
-        first, *more = query.concepts
-        if more:
+        first, *further = query.concepts
+        if further:
             return self._having(query, filters, *query.concepts)
-        found = self._engine.find(first, query.mode, filters, also=query.also)
-        return [event.key for event in found.listed] if found.relevant else []
+        ranked = self._engine.find(first, query.mode, filters, also=query.also)
+        return [event.key for event in ranked.listed] if ranked.relevant else []
 
     def _missing(self, query: Query, analyzed: AnalyzedQuery) -> tuple[str, ...]:
         """Return the words of a short query that occur in no entry.
@@ -127,7 +118,7 @@ class ZeroResultExplainer:
         if query.mode is Mode.VECTOR or analyzed.phrases or analyzed.prefixes or len(analyzed.words) > _FEW:
             return ()
         entries_with = self._engine.snapshot.entries_with
-        return tuple(word for word in analyzed.words if (found := terms(word)) and not any(map(entries_with, found)))
+        return tuple(word for word in analyzed.words if (stems := terms(word)) and not any(map(entries_with, stems)))
 
     def _without_words(self, query: Query, analyzed: AnalyzedQuery, missing: Sequence[str]) -> int | None:
         """Return the number of hits without the missing words, or None if no searchable words remain."""
@@ -152,11 +143,11 @@ class ZeroResultExplainer:
         """
 
         def occurs(text: str, *phrases: str) -> bool:
-            exact = tuple(phrase for phrase in phrases if phrase in known.exact)
+            exact = tuple(phrase for phrase in phrases if phrase in resolved.exact)
             return len(self._engine.words(AnalyzedQuery(text, phrases, exact=exact), query.filters, 1)) > 0
 
         for query_ in filter(attrgetter("phrases"), map(AnalyzedQuery.of, query.concepts)):
-            known = self._engine.with_known_phrases(query_)
+            resolved = self._engine.with_known_phrases(query_)
             alone = [phrase for phrase in query_.phrases if not occurs(phrase, phrase)]
             if alone or not occurs(query_.text, *query_.phrases):
                 yield from alone or query_.phrases
@@ -164,44 +155,46 @@ class ZeroResultExplainer:
     def _unknown(self, filters: Filters) -> Iterator[UnknownName]:
         """Yield the filter values without any entry, together with similar known names."""
         view = self._engine.snapshot
-        for field, indexed in _NAMED.items():
-            wanted: tuple[str, ...] = getattr(filters, field)
-            missing = [name for name in wanted if not view.has(_only(field, name))]
+        for attribute, field in FIELDS.items():
+            names: tuple[str, ...] = getattr(filters, attribute) if field.unknown else ()
+            missing = [name for name in names if not view.has(_only(attribute, name))]
             # Listing the names is slow with a hundred thousand files.
-            known = sorted(view.names(indexed)) if missing else []
-            yield from (self._nearest(field, name, known) for name in missing)
+            existing = sorted(view.names(field.name)) if missing else []
+            yield from (self._nearest(attribute, name, existing) for name in missing)
 
-    def _nearest(self, field: str, name: str, known: Sequence[str]) -> UnknownName:
+    def _nearest(self, field: str, name: str, existing_names: Sequence[str]) -> UnknownName:
         """Return the known names that contain or resemble an unknown name, and the number of other known names.
 
         If more than `_CHECKED` names are known, the number can include names without entries.
         """
         files, view = field == "files", self._engine.snapshot
-        wanted = path_label(name).partition("/")[0] if files else label(name)
-        names = sorted({one.partition("/")[0] for one in known}) if files else known
-        alike = [one for one in names if "/" not in one or "/" in wanted]
+        plain = path_label(name).partition("/")[0] if files else label(name)
+        names = sorted({candidate.partition("/")[0] for candidate in existing_names}) if files else existing_names
+        alike = [candidate for candidate in names if "/" not in candidate or "/" in plain]
 
         def existing(candidates: Iterable[str]) -> Iterator[str]:
-            return (one for one in candidates if view.has(_only(field, one)))
+            return (candidate for candidate in candidates if view.has(_only(field, candidate)))
 
         if len(alike) <= _CHECKED:
             alike = list(existing(alike))
-        near = tuple(islice(existing(alike), _NAMES + 1))
-        if len(near) > _NAMES:
-            containing = (one for one in alike if wanted in one)
-            near = tuple(islice(existing(dict.fromkeys(chain(containing, similar_spellings(wanted, alike)))), _NAMES))
+        similar = tuple(islice(existing(alike), _NAMES + 1))
+        if len(similar) > _NAMES:
+            containing = (candidate for candidate in alike if plain in candidate)
+            similar = tuple(islice(existing(dict.fromkeys(chain(containing, similar_spellings(plain, alike)))), _NAMES))
         spellings = self._spellings() if field == "projects" else {}
-        return UnknownName(field, name, tuple(spellings.get(one, one) for one in near), len(alike) - len(near))
+        return UnknownName(
+            field, name, tuple(spellings.get(candidate, candidate) for candidate in similar), len(alike) - len(similar)
+        )
 
     def _spellings(self) -> dict[str, str]:
         """Return the original spelling of each project and folder, by its normalised name in the index."""
-        return {label(each): each for place in self._store.sessions.projects() for each in place}
+        return {label(name): name for names in self._store.sessions.projects() for name in names}
 
 
 def _only(field: str, name: str) -> Filters:
     """Return a filter for a single name."""
-    given: dict[str, Any] = {field: (name,)}
-    return replace(Filters(), **given)
+    values: dict[str, Any] = {field: (name,)}
+    return replace(Filters(), **values)
 
 
 def _without_filters(filters: Filters, names: Sequence[str]) -> Filters:

@@ -91,8 +91,8 @@ class AnalyzedQuery(Struct, frozen=True):
         """Return the analyzed query. With `dated`, recognise a time expression."""
         outside_quotes = len(_QUOTED.sub(" ", query).split())
         times: tuple[TimeExpression, ...] = ()
-        if dated and (found := extract(query)):
-            query, said, (first, last) = found
+        if dated and (expression := extract(query)):
+            query, said, (first, last) = expression
             times = (TimeExpression(said, day_start(first.isoformat()), day_end(last.isoformat())),)
         phrases = tuple(one or other for one, other in _QUOTED.findall(query))
         return cls(
@@ -110,30 +110,30 @@ class AnalyzedQuery(Struct, frozen=True):
         first, *others = wordings
         if not others:
             return first
-        texts = dict.fromkeys(each.text for each in wordings)
+        texts = dict.fromkeys(wording.text for wording in wordings)
         return replace(
             first,
             text=" ".join(texts),
-            corrections=tuple(dict.fromkeys(one for each in wordings for one in each.corrections)),
-            all_known=all(each.all_known for each in wordings),
-            no_known_term=all(each.no_known_term for each in wordings),
-            shortness=sum(each.shortness for each in wordings) / len(wordings),
-            times=next((each.times for each in wordings if each.times), ()),
-            empty_times=next((each.empty_times for each in wordings if each.empty_times), ()),
+            corrections=tuple(dict.fromkeys(correction for wording in wordings for correction in wording.corrections)),
+            all_known=all(wording.all_known for wording in wordings),
+            no_known_term=all(wording.no_known_term for wording in wordings),
+            shortness=sum(wording.shortness for wording in wordings) / len(wordings),
+            times=next((wording.times for wording in wordings if wording.times), ()),
+            empty_times=next((wording.empty_times for wording in wordings if wording.empty_times), ()),
         )
 
     def corrected(self, corrections: Sequence[Correction]) -> "AnalyzedQuery":
         """Return the query with misspelled words replaced by their corrections."""
         if not corrections:
             return self
-        known = dict(corrections)
-        text = WORD.sub(lambda found: known.get(found[0], found[0]), self.text)
+        replacements = dict(corrections)
+        text = WORD.sub(lambda word: replacements.get(word[0], word[0]), self.text)
         return replace(self, text=text, corrections=tuple(corrections))
 
     @property
     def words(self) -> list[str]:
         """Distinct words without surrounding punctuation and without words of empty time expressions."""
-        times = {word for each in self.empty_times for word in each.text.split()}
+        times = {word for expression in self.empty_times for word in expression.text.split()}
         words = (word.strip(_PUNCTUATION) for word in unquoted(self.text).split())
         return [word for word in dict.fromkeys(words) if word and word not in times]
 
@@ -154,7 +154,9 @@ def without_secrets(query: Query, home: Home) -> Query:
     """
     concepts = tuple(redacted(concept, home) for concept in query.concepts)
     filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
-    return replace(query, concepts=concepts, filters=filters, also=tuple(redacted(each, home) for each in query.also))
+    return replace(
+        query, concepts=concepts, filters=filters, also=tuple(redacted(wording, home) for wording in query.also)
+    )
 
 
 def redacted(text: str, home: Home) -> str:

@@ -31,29 +31,33 @@ def nearest(word: str, texts: Iterable[str]) -> str:
     first = re.escape(small[0])
     # A pattern that begins with a letter and respects case is searched five times as fast.
     similar = re.compile(rf"{first}(?<![^\W_]{first})[^\W_]{{{shortest},{longest}}}(?![^\W_])")
-    known = {one for text in texts for one in similar.findall(text.lower())}
-    alike = [(distance, one) for one in known if (distance := OSA.distance(small, one, score_cutoff=edits)) <= edits]
+    words = {candidate for text in texts for candidate in similar.findall(text.lower())}
+    alike = [
+        (distance, candidate)
+        for candidate in words
+        if (distance := OSA.distance(small, candidate, score_cutoff=edits)) <= edits
+    ]
     return min(alike, default=(0, ""))[1]
 
 
-def similar_spellings(name: str, known: Iterable[str]) -> list[str]:
+def similar_spellings(name: str, names: Iterable[str]) -> list[str]:
     """Return the known names with a similar spelling and the same first letter, most similar first."""
-    alike = [one for one in known if one[:1] == name[:1]]
+    alike = [candidate for candidate in names if candidate[:1] == name[:1]]
     return similar_names(name, alike, limit=_CLOSE)
 
 
-def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
+def similar_stems(term: str, counts: Mapping[str, int]) -> list[str]:
     """Return known stems that an unknown term may be a misspelling of, most frequent first.
 
     The stemmer does not remove a misspelled ending, so the correct stem can be shorter than the term.
 
     Args:
         term: The unknown term.
-        known: Known terms with their entry counts.
+        counts: Known terms with their entry counts.
     """
-    alike = [one for one in known if one.isalpha() and len(term) - _ENDING <= len(one) <= len(term) + 1]
+    alike = [stem for stem in counts if stem.isalpha() and len(term) - _ENDING <= len(stem) <= len(term) + 1]
     close = similar_names(term, alike, least=_STEM_SIMILARITY, limit=_CLOSE)
-    return nlargest(_STEMS, (one for one in close if _begins(term, one)), key=known.__getitem__)
+    return nlargest(_STEMS, (stem for stem in close if _begins(term, stem)), key=counts.__getitem__)
 
 
 def _begins(term: str, stem: str) -> bool:

@@ -134,9 +134,9 @@ def forms(terms: Iterable[str]) -> re.Pattern[str]:
 
     The pattern matches every word that begins with a term. The caller must stem each match and compare it exactly.
     """
-    wanted = list(terms)
-    begun = "|".join(re.escape(term.removesuffix("i")) for term in wanted if term.isascii())
-    plain = [re.escape(term) for term in wanted if not term.isascii()]
+    stemmed = list(terms)
+    begun = "|".join(re.escape(term.removesuffix("i")) for term in stemmed if term.isascii())
+    plain = [re.escape(term) for term in stemmed if not term.isascii()]
     return re.compile("|".join([rf"\b(?:{begun})\w*"] * bool(begun) + plain), re.IGNORECASE)
 
 
@@ -191,8 +191,8 @@ def _compounds(text: str) -> list[str]:
 
 def _parts(word: str) -> str:
     parts = [] if word.islower() else [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
-    whole = [name.replace("_", "") for name in _SNAKE.findall(word)] if "_" in word else []
-    return " ".join(parts + whole)
+    joined = [name.replace("_", "") for name in _SNAKE.findall(word)] if "_" in word else []
+    return " ".join(parts + joined)
 
 
 _cached_parts = lru_cache(_KEPT)(_parts)
@@ -208,13 +208,13 @@ def check_agents(names: Sequence[str], archived: Iterable[str]) -> None:
     Raises:
         InvalidInput: A name belongs to no such agent. The hint names the most similar agent.
     """
-    known = dict.fromkeys((*AGENTS, *archived))
+    agents = dict.fromkeys((*AGENTS, *archived))
     for name in names:
-        if label(name) not in known:
-            near = [each for each in known if label(name) in each]
-            near = near or similar_names(label(name), known, least=_AGENT_SIMILARITY)
-            question = f"Did you mean {' or '.join(near)}? " if near else ""
-            raise InvalidInput(f"Unknown agent: {name}", hint=f"{question}Use one of: {', '.join(known)}.")
+        if label(name) not in agents:
+            similar = [agent for agent in agents if label(name) in agent]
+            similar = similar or similar_names(label(name), agents, least=_AGENT_SIMILARITY)
+            question = f"Did you mean {' or '.join(similar)}? " if similar else ""
+            raise InvalidInput(f"Unknown agent: {name}", hint=f"{question}Use one of: {', '.join(agents)}.")
 
 
 _NEAREST: Final = 3
@@ -239,10 +239,14 @@ def project_at(store: Store, folder: Path) -> str:
 
     The filter is the full path if a session ran in the folder, or else the folder name if a project has this name.
     """
-    places, whole = store.sessions.projects(), _in_main_worktree(folder.resolve())
-    if any(PurePath(each).is_relative_to(whole) for _, cwd in places for each in working_folders(cwd)):
-        return str(whole)
-    return whole.name if whole.name in {project for project, _ in places} else ""
+    places, main_folder = store.sessions.projects(), _in_main_worktree(folder.resolve())
+    if any(
+        PurePath(working_folder).is_relative_to(main_folder)
+        for _, cwd in places
+        for working_folder in working_folders(cwd)
+    ):
+        return str(main_folder)
+    return main_folder.name if main_folder.name in {project for project, _ in places} else ""
 
 
 def _in_main_worktree(folder: Path) -> PurePath:
@@ -254,16 +258,16 @@ def _in_main_worktree(folder: Path) -> PurePath:
 
 def unknown_project(store: Store, name: str) -> UnknownProject:
     """Return the error for an unknown project, with the most similar names."""
-    wanted = (PurePath(name).name or name).removeprefix(PROJECT).lower()
-    known = sorted(
-        {each.removeprefix(PROJECT) for each in _project_names(store) if each not in {"", "global", "default"}}
+    plain = (PurePath(name).name or name).removeprefix(PROJECT).lower()
+    projects = sorted(
+        {project.removeprefix(PROJECT) for project in _project_names(store) if project not in {"", "global", "default"}}
     )
-    spelled = {each.lower(): each for each in known}
-    containing = [each for each in spelled if wanted and (wanted in each or each in wanted)]
-    similar = similar_names(wanted, spelled, least=_PROJECT_SIMILARITY, limit=_NEAREST)
-    few = spelled if len(known) <= _NEAREST else ()
-    near = list(dict.fromkeys([*similar, *sorted(containing, key=len), *few]))
-    return UnknownProject(name, [spelled[each] for each in near[:_NEAREST]])
+    spelled = {project.lower(): project for project in projects}
+    containing = [project for project in spelled if plain and (plain in project or project in plain)]
+    similar = similar_names(plain, spelled, least=_PROJECT_SIMILARITY, limit=_NEAREST)
+    few = spelled if len(projects) <= _NEAREST else ()
+    suggestions = list(dict.fromkeys([*similar, *sorted(containing, key=len), *few]))
+    return UnknownProject(name, [spelled[project] for project in suggestions[:_NEAREST]])
 
 
 def _is_known(store: Store, name: str) -> bool:
@@ -271,13 +275,13 @@ def _is_known(store: Store, name: str) -> bool:
 
     For a folder, memories and documents of its namespace count too.
     """
-    wanted = {each for each in project_labels([name]) if each}
+    labels = {place_label for place_label in project_labels([name]) if place_label}
     if name.startswith("/") and (namespace := store.projects.of_archived(Path(name))) != "global":
-        wanted.add(label(namespace))
+        labels.add(label(namespace))
     return any(
-        each in wanted or any(each.startswith(f"{folder}/") for folder in wanted)
-        for each in map(label, _places(store))
-        if each
+        place_label in labels or any(place_label.startswith(f"{folder}/") for folder in labels)
+        for place_label in map(label, _places(store))
+        if place_label
     )
 
 

@@ -75,16 +75,16 @@ class ExactPhrases:
     def _resolve(self, key: tuple[AnalyzedQuery, int]) -> AnalyzedQuery:
         query, _ = key
         exact = tuple(phrase for phrase in query.phrases if self._occurs(phrase, (phrase,), (phrase,)))
-        known = tuple(phrase for phrase in query.phrases if phrase in exact or self._occurs(phrase, (phrase,)))
-        if len(known) > 1 and not self._occurs(query.text, known, exact):
+        occurring = tuple(phrase for phrase in query.phrases if phrase in exact or self._occurs(phrase, (phrase,)))
+        if len(occurring) > 1 and not self._occurs(query.text, occurring, exact):
             exact = ()
-            known = known if self._occurs(query.text, known) else ()
+            occurring = occurring if self._occurs(query.text, occurring) else ()
         return replace(
             query,
-            phrases=known if query.in_sentence else query.phrases,
+            phrases=occurring if query.in_sentence else query.phrases,
             exact=exact,
-            inexact=tuple(phrase for phrase in known if phrase not in exact),
-            relaxed=tuple(phrase for phrase in query.phrases if phrase not in known) if query.in_sentence else (),
+            inexact=tuple(phrase for phrase in occurring if phrase not in exact),
+            relaxed=tuple(phrase for phrase in query.phrases if phrase not in occurring) if query.in_sentence else (),
         )
 
     def _occurs(self, text: str, phrases: tuple[str, ...], exact: tuple[str, ...] = ()) -> bool:
@@ -99,10 +99,10 @@ class ExactPhrases:
         key = _Key(query.exact, filters.roles, query.in_sentence, self._snapshot.seq)
         compared, depth = self._compared.get_or_make(key, _PhraseMatches), min(max(limit, _FIRST), _MOST)
         while True:
-            found = self._snapshot.text(query, filters, depth, among)
-            compared.add(self._store, found.key.tolist())
-            matching = found.where(compared.matching(found)).first(limit)
-            if len(matching) == limit or len(found) < depth or depth == _MOST:
+            matches = self._snapshot.text(query, filters, depth, among)
+            compared.add(self._store, matches.key.tolist())
+            matching = matches.where(compared.matching(matches)).first(limit)
+            if len(matching) == limit or len(matches) < depth or depth == _MOST:
                 return matching
             depth = min(depth * _PHRASE_GROWTH, _MOST)
 
@@ -124,9 +124,9 @@ class _PhraseMatches:
             if any(map(self._matches, self._texts(window))):
                 self._spans.add((key, window.start_line, window.end_line))
 
-    def matching(self, found: TextMatches) -> Flags:
-        """Return a flag per entry of `found`: True if the entry contains all phrases."""
-        return np.fromiter((span in self._spans for span in found.spans), bool, len(found))
+    def matching(self, matches: TextMatches) -> Flags:
+        """Return a flag per entry of `matches`: True if the entry contains all phrases."""
+        return np.fromiter((span in self._spans for span in matches.spans), bool, len(matches))
 
     def _texts(self, window: TextWindow) -> list[str]:
         roles = self._key.roles
@@ -135,7 +135,7 @@ class _PhraseMatches:
     def _matches(self, text: str) -> bool:
         plain = composed(text)
         small = plain.lower()
-        return all(word in small for word in self._words) and all(each.search(plain) for each in self._patterns)
+        return all(word in small for word in self._words) and all(pattern.search(plain) for pattern in self._patterns)
 
 
 _TOKENS = 48
@@ -154,12 +154,12 @@ def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], 
     if not len(tokens):
         return tokens
     read = readable(text)[: spans[-1][1]]
-    known: dict[str, float] = {}
+    weight_of: dict[str, float] = {}
     by_character = np.zeros(len(read))
     for word in WORD.finditer(read):
-        if word[0] not in known:
-            known[word[0]] = idf(word[0])
-        by_character[word.start() : word.end()] = known[word[0]]
+        if word[0] not in weight_of:
+            weight_of[word[0]] = idf(word[0])
+        by_character[word.start() : word.end()] = weight_of[word[0]]
     weights = np.array([by_character[start:end].max(initial=0.0) for start, end in spans])
     weights = np.sqrt(weights) if weights.any() else np.ones(len(tokens))
     units = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
@@ -241,12 +241,12 @@ class QueryEmbeddings:
 
     def model(self) -> Embedder:
         """Return the model of the index. Until all items are re-embedded, it can differ from the configured model."""
-        wanted = self._snapshot.model
-        if self._embedder.name != wanted:
-            self._embedder = load(model_of(wanted))
-        if self._embedder.name != wanted:
+        name = self._snapshot.model
+        if self._embedder.name != name:
+            self._embedder = load(model_of(name))
+        if self._embedder.name != name:
             raise ModelUnavailable(
-                f"this version of Palaver does not include {wanted}, the model of the index", hint=_RE_EMBED
+                f"this version of Palaver does not include {name}, the model of the index", hint=_RE_EMBED
             )
         return self._embedder
 
@@ -324,8 +324,8 @@ class Engine:
 
     def used(self, mode: Mode) -> tuple[str, ...]:
         """Return the names of the engines that answered the last query."""
-        wanted = (Mode.TEXT, Mode.VECTOR) if mode is Mode.BOTH else (mode,)
-        return tuple(str(engine) for engine in wanted if engine is Mode.TEXT or self.unavailable is None)
+        engines = (Mode.TEXT, Mode.VECTOR) if mode is Mode.BOTH else (mode,)
+        return tuple(str(engine) for engine in engines if engine is Mode.TEXT or self.unavailable is None)
 
     def find(
         self,
@@ -349,15 +349,15 @@ class Engine:
         """
         self.snapshot.refresh()
         depth, first = depth or DEPTH, self._analyzed(query, mode)
-        analyzed = [first, *(_reworded(self._analyzed(unquoted(each), mode), first) for each in also)]
-        found, truncated = self._results(analyzed, mode, filters, depth)
-        return self.ranked(analyzed, mode, found, truncated, here)
+        analyzed = [first, *(_reworded(self._analyzed(unquoted(wording), mode), first) for wording in also)]
+        results, truncated = self._results(analyzed, mode, filters, depth)
+        return self.ranked(analyzed, mode, results, truncated, here)
 
     def ranked(
         self,
         analyzed: Sequence[AnalyzedQuery],
         mode: Mode,
-        found: Sequence[Wording],
+        results: Sequence[Wording],
         truncated: bool = False,
         here: str = "",
     ) -> RankedEvents:
@@ -366,7 +366,7 @@ class Engine:
         Args:
             analyzed: All wordings of the query.
             mode: Engines that were used.
-            found: Results of each wording.
+            results: Results of each wording.
             truncated: True if an engine reached its limit.
             here: The user's current project, or an empty string.
         """
@@ -375,9 +375,9 @@ class Engine:
         both = mode is Mode.BOTH and self.unavailable is None
         threshold = _THRESHOLD + _SHORT_QUERY * query.shortness if both and not query.phrases else 0.0
         by_words = _RELEVANT_WORDS if query.all_known else inf
-        is_relevant = max(each.matches.fraction.max(initial=0.0) for each in found) >= by_words
+        is_relevant = max(result.matches.fraction.max(initial=0.0) for result in results) >= by_words
         rerank_from = 0.0 if is_relevant else threshold
-        events = self._fused(analyzed, mode, found, rerank_from, here)
+        events = self._fused(analyzed, mode, results, rerank_from, here)
         evidence = _EVIDENCE * query.archive_size + _SHORT_QUERY * query.shortness
         return RankedEvents(events, query, threshold, by_words, truncated, evidence)
 
@@ -389,8 +389,8 @@ class Engine:
         self, query: AnalyzedQuery, filters: Filters, limit: int, items: Sequence[int] | None = None
     ) -> TextMatches:
         """Return the entries that best match the words and phrases. `items` restricts the search to these items."""
-        found = self._phrases if query.phrases else self.snapshot
-        return found.text(query, filters, limit, items)
+        searcher = self._phrases if query.phrases else self.snapshot
+        return searcher.text(query, filters, limit, items)
 
     def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
         """Return the best `depth` text entries.
@@ -400,41 +400,41 @@ class Engine:
         narrow = mode is Mode.BOTH and self.snapshot.is_narrow(filters)
         return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
 
-    def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
+    def words_of(self, query: AnalyzedQuery, filters: Filters, matches: TextMatches, depth: int) -> WordsOf:
         """Return a function that finds the matching entries of given items.
 
-        If `found` contains all matches, the function selects from `found` instead of searching again.
+        If `matches` contains all matches, the function selects from `matches` instead of searching again.
         """
-        if depth < len(found) < _DEEP:
-            return lambda _, items: found.of(items)
+        if depth < len(matches) < _DEEP:
+            return lambda _, items: matches.of(items)
         return partial(self.snapshot.text, query, filters)
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """Yield all events that satisfy the filters as (instant, event), newest first. Undated events come last."""
         self.snapshot.refresh()
-        depth, given, complete = _NEWEST, 0, False
+        depth, yielded, complete = _NEWEST, 0, False
         while not complete:
-            found, complete = self.snapshot.newest(filters, depth)
-            yield from found[given:]
-            depth, given = _GROWTH * depth, len(found)
+            events, complete = self.snapshot.newest(filters, depth)
+            yield from events[yielded:]
+            depth, yielded = _GROWTH * depth, len(events)
 
     def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
         """Return the best event of each conversation that contains all concepts, sorted by mean score.
 
         A memory or document chunk must contain all concepts itself.
         """
-        found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
-        places = [self._by_place(each) for each in found]
-        rarest = min(range(len(found)), key=lambda number: (found[number].truncated, len(places[number])))
-        for number, each in enumerate(found):
+        rankings = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
+        places = [self._by_place(each) for each in rankings]
+        rarest = min(range(len(rankings)), key=lambda number: (rankings[number].truncated, len(places[number])))
+        for number, each in enumerate(rankings):
             if number != rarest and each.truncated:  # read all conversations of the rarest concept
                 in_places = self._in_places(places[rarest], each, mode, filters)
                 places[number] = self._by_place(in_places) | places[number]
         events = [
-            joined(concepts, [of_one[place] for of_one in places])
-            for place in set[Place].intersection(*map(set, places))
+            joined(concepts, [of_one[common_place] for of_one in places])
+            for common_place in set[Place].intersection(*map(set, places))
         ]
-        queries = [each.query for each in found]
+        queries = [each.query for each in rankings]
         return RankedEvents(
             sorted(events, key=lambda event: (-event.score, event.key)),
             AnalyzedQuery(
@@ -445,8 +445,8 @@ class Engine:
                 times=tuple(one for each in queries for one in each.times),
                 empty_times=tuple(one for each in queries for one in each.empty_times),
             ),
-            threshold=0.0 if all(each.plausible for each in found) else inf,
-            truncated=found[rarest].truncated,
+            threshold=0.0 if all(each.plausible for each in rankings) else inf,
+            truncated=rankings[rarest].truncated,
         )
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
@@ -470,7 +470,7 @@ class Engine:
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
         """Analyze a query with the whole index. A time expression without any entry in its date range becomes words."""
         analyzed = AnalyzedQuery.of(query, dated=self._dated)
-        if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_date_filter(each))):
+        if empty := tuple(time for time in analyzed.times if not self.snapshot.has(_date_filter(time))):
             analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
         analyzed = self.with_known_phrases(analyzed)
         return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed, self._size())
@@ -504,10 +504,10 @@ class Engine:
         if mode is Mode.BOTH and not phrases:
             # Completing the other wordings would double the time of text search, and does not improve results.
             matches = [
-                completed(found, near, self.words_of(query, filters, more, depth))
-                if len(found) == depth and query is wordings[0]
-                else found
-                for query, found, near, more in zip(wordings, matches, compared, every, strict=True)
+                completed(text_matches, vector_matches, self.words_of(query, filters, deeper, depth))
+                if len(text_matches) == depth and query is wordings[0]
+                else text_matches
+                for query, text_matches, vector_matches, deeper in zip(wordings, matches, compared, every, strict=True)
             ]
         truncated = truncated or any(len(each) == depth for each in nearest)
         return list(map(Wording, matches, compared)), truncated
@@ -516,15 +516,15 @@ class Engine:
         self,
         wordings: Sequence[AnalyzedQuery],
         mode: Mode,
-        found: Sequence[Wording],
+        results: Sequence[Wording],
         rerank_from: float,
         here: str = "",
     ) -> list[Event]:
         """Fuse the results of all wordings, and re-rank them if the best plain score is at least `rerank_from`."""
         both = mode is Mode.BOTH and self.unavailable is None
-        texts = [each.text for each in wordings]
+        texts = [wording.text for wording in wordings]
         pairs = common_pairs([adjacent_pairs(text, self.snapshot.idf_of_term) for text in texts])
-        (matches, vectors), *rewordings = found
+        (matches, vectors), *rewordings = results
         times = AnalyzedQuery.joined(wordings).times
         return fuse(
             matches,
@@ -532,15 +532,15 @@ class Engine:
             partial(self._late_interaction, texts) if len(vectors) else None,
             partial(self.snapshot.adjacent_terms, pairs),
             rerank_from=rerank_from,
-            waiting=self._waiting(found) if both else _NONE,
+            waiting=self._waiting(results) if both else _NONE,
             in_date_range=partial(self.snapshot.passing, _date_filter(times[0])) if times else None,
             in_project=partial(self.snapshot.passing, Filters(projects=(here,))) if here else None,
             rewordings=rewordings,
         )
 
-    def _in_places(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Search for the concept of `found` in all items of these places, and return the matching events."""
-        query = found.query
+    def _in_places(self, places: Iterable[Place], ranked: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
+        """Search for the concept of `ranked` in all items of these places, and return the matching events."""
+        query = ranked.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
         matches, vectors = TextMatches.none(), VectorMatches.none()
@@ -552,15 +552,15 @@ class Engine:
             vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
         # Re-ranked and plain scores are not comparable, so either all events are re-ranked or none.
-        rerank_from = 0.0 if found.plausible else inf
+        rerank_from = 0.0 if ranked.plausible else inf
         return RankedEvents(self._fused([query], mode, [Wording(matches, vectors)], rerank_from), query)
 
-    def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
+    def _by_place(self, ranked: RankedEvents) -> dict[Place, Event]:
         """Return the best event of each conversation, memory or document chunk that contains the concept."""
         present = [
             event
-            for event in found.events
-            if found.query.phrases or event.words >= PRESENT_WORDS or event.semantic >= PRESENT_SEMANTIC
+            for event in ranked.events
+            if ranked.query.phrases or event.words >= PRESENT_WORDS or event.semantic >= PRESENT_SEMANTIC
         ]
         items = self._store.items.load([event.key for event in present])
         best: dict[Place, Event] = {}
@@ -569,11 +569,11 @@ class Engine:
             best.setdefault((session, 0 if session else event.key), event)
         return best
 
-    def _waiting(self, found: Sequence[Wording]) -> Integers:
-        """Return the keys of the events in `found` that are not embedded yet, in ascending order."""
-        (matches, vectors), *others = found
+    def _waiting(self, results: Sequence[Wording]) -> Integers:
+        """Return the keys of the events in `results` that are not embedded yet, in ascending order."""
+        (matches, vectors), *others = results
         if others:  # each wording has the same events in its vectors
-            matches = TextMatches.concatenated([each.matches for each in found])
+            matches = TextMatches.concatenated([result.matches for result in results])
         return self.snapshot.waiting(matches, vectors)
 
     def _late_interaction(self, texts: Sequence[str], vectors: VectorMatches) -> Floats:
@@ -590,10 +590,10 @@ def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> T
     return matches.merged_with(additional, len(matches) + len(additional))
 
 
-def _reworded(other: AnalyzedQuery, query: AnalyzedQuery) -> AnalyzedQuery:
+def _reworded(wording: AnalyzedQuery, query: AnalyzedQuery) -> AnalyzedQuery:
     """Return another wording with the quoted phrases of the main query, which every result must contain."""
     return replace(
-        other,
+        wording,
         phrases=query.phrases,
         name=query.name,
         in_sentence=query.in_sentence,
@@ -610,6 +610,6 @@ def _date_filter(time: TimeExpression) -> Filters:
 def _every(words: Callable[[int], TextMatches]) -> TextMatches:
     """Return all matches of a search function, by calling it with higher limits until it returns fewer."""
     limit = _DEEP
-    while len(found := words(limit)) == limit:
+    while len(matches := words(limit)) == limit:
         limit *= _GROWTH
-    return found
+    return matches

@@ -131,8 +131,8 @@ class Event(Struct, eq=False):
         prompt = max(0.0, self.prompt)
         reranked = (self.adjacent_terms, self.in_date_range, self.in_project)
         values = [self.words, prompt, self._semantic, self.late_interaction, *reranked]
-        found = self._means or (words, prompt, self._semantic)
-        counted = [*found, self.late_interaction, adjacent, self.in_date_range, self.in_project]
+        means = self._means or (words, prompt, self._semantic)
+        counted = [*means, self.late_interaction, adjacent, self.in_date_range, self.in_project]
         rows = zip(PARTS, values, counted, self._shares, strict=True)
         return tuple(
             ScorePart(name, value, share * counts)
@@ -200,10 +200,10 @@ def fuse(
     """
     matches, vectors, keys, scored = _scored_events(Wording(matches, vectors), rewordings, waiting)
     parts, used = scored.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
-    plain, dated, near = scored.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
+    plain, dated, local = scored.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
     preferred = (_DATE if in_date_range else 0.0, _PROJECT if in_project else 0.0)
     late, adjacent, evidence = np.zeros(len(keys)), np.zeros(len(keys)), np.full(len(keys), None, dtype=object)
-    score = _total((*parts, late, adjacent, dated, near), used.shares(*preferred))
+    score = _total((*parts, late, adjacent, dated, local), used.shares(*preferred))
     if plain.max(initial=0.0) >= rerank_from:
         most = _RERANKED_REWORDED if rewordings else _RERANKED
         first = np.sort(keys[_order(keys, score)[:most]])
@@ -215,13 +215,13 @@ def fuse(
             adjacent[in_prose] = adjacent_terms(matches.key[scored.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
         reranked = (*parts, late, _powers(adjacent, scored.in_code))
-        score = _total((*reranked, dated, near), used.shares(*preferred))
+        score = _total((*reranked, dated, local), used.shares(*preferred))
         if compared is not None:
             evidence[~scored.waiting] = _total(reranked, used.shares())[~scored.waiting]
     order = _order(keys, score)
     similarity = scored.similarity.astype(object)
     similarity[np.isinf(scored.similarity)] = None
-    columns = (keys, score, plain, scored.words, scored.prompt, similarity, late, adjacent, dated, near, evidence)
+    columns = (keys, score, plain, scored.words, scored.prompt, similarity, late, adjacent, dated, local, evidence)
     rows = (column[order].tolist() for column in (*columns, scored.semantic, scored.best))
     shares = repeat(used.shares(*preferred))
     return list(map(Event, *rows, repeat(matches), repeat(vectors), shares, scored.means_of(order)))
@@ -232,14 +232,14 @@ def _scored_events(
 ) -> tuple[TextMatches, VectorMatches, Integers, "_Scores"]:
     """Return the matches of all wordings, the keys of their events in ascending order, and the scores of the events."""
     wordings = [first, *rewordings]
-    keys, _ = distinct(np.concatenate([column.event for each in wordings for column in each]))
+    keys, _ = distinct(np.concatenate([column.event for wording in wordings for column in wording]))
     flags = among(keys, waiting)
-    scores = [_Scores.of(keys, *each, flags) for each in wordings]
+    scores = [_Scores.of(keys, *wording, flags) for wording in wordings]
     if not rewordings:
         return first.matches, first.vectors, keys, scores[0]
-    matches = TextMatches.concatenated([each.matches for each in wordings])
-    vectors = VectorMatches.concatenated([each.vectors for each in wordings])
-    offsets = np.cumsum([0, *(len(each.matches) for each in wordings[:-1])])
+    matches = TextMatches.concatenated([wording.matches for wording in wordings])
+    vectors = VectorMatches.concatenated([wording.vectors for wording in wordings])
+    offsets = np.cumsum([0, *(len(wording.matches) for wording in wordings[:-1])])
     return matches, vectors, keys, _Scores.mean(scores, offsets)
 
 
@@ -270,29 +270,31 @@ class _Scores(NamedTuple):
     @classmethod
     def of(cls, keys: Integers, matches: TextMatches, vectors: VectorMatches, waiting: Flags) -> "_Scores":
         best = _best_matches(keys, matches)
-        found, words, in_code = best >= 0, np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
-        words[found], in_code[found] = matches.fraction[best[found]], matches.in_code[best[found]]
+        has_match, words, in_code = best >= 0, np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
+        words[has_match], in_code[has_match] = matches.fraction[best[has_match]], matches.in_code[best[has_match]]
         similarity = np.full(len(keys), -np.inf)
         np.maximum.at(similarity, np.searchsorted(keys, vectors.event), vectors.similarity)
         asked, prompts = (vectors.item == vectors.event) & (vectors.part == PROMPT), np.zeros(len(keys))
         prompts[np.searchsorted(keys, vectors.event[asked])] = vectors.similarity[asked]
-        prompt, semantic = (_expected(each, words, waiting, ~waiting) for each in (prompts, np.maximum(similarity, 0)))
+        prompt, semantic = (
+            _expected(values, words, waiting, ~waiting) for values in (prompts, np.maximum(similarity, 0))
+        )
         return cls(words, prompt, similarity, semantic, best, in_code, waiting)
 
     @classmethod
     def mean(cls, wordings: Sequence["_Scores"], offsets: Integers) -> "_Scores":
         """Return the mean scores of each event over all wordings. Matches of wording i begin at row `offsets[i]`."""
-        words = np.stack([each.words for each in wordings])
+        words = np.stack([scores.words for scores in wordings])
         best, columns = words.argmax(axis=0), np.arange(len(wordings[0].words))
-        rows = [np.where(each.best >= 0, each.best + at, -1) for each, at in zip(wordings, offsets, strict=True)]
-        in_code = np.stack([each.in_code for each in wordings])
-        counted = zip(*(each.counted() for each in wordings), strict=True)
-        first, second, third = (np.mean(each, axis=0) for each in counted)
+        rows = [np.where(scores.best >= 0, scores.best + at, -1) for scores, at in zip(wordings, offsets, strict=True)]
+        in_code = np.stack([scores.in_code for scores in wordings])
+        counted = zip(*(scores.counted() for scores in wordings), strict=True)
+        first, second, third = (np.mean(scores, axis=0) for scores in counted)
         return cls(
             words.max(axis=0),
-            np.max([each.prompt for each in wordings], axis=0),
-            np.max([each.similarity for each in wordings], axis=0),
-            np.max([each.semantic for each in wordings], axis=0),
+            np.max([scores.prompt for scores in wordings], axis=0),
+            np.max([scores.similarity for scores in wordings], axis=0),
+            np.max([scores.semantic for scores in wordings], axis=0),
             np.stack(rows)[best, columns],
             in_code[best, columns],
             wordings[0].waiting,
@@ -325,16 +327,16 @@ def _flags(preference: Preference | None, keys: Integers) -> Floats:
     return np.zeros(len(keys)) if preference is None else preference(keys).astype(np.float64)
 
 
-def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Floats:
+def _expected(values: Floats, words: Floats, waiting: Flags, has_words: Flags) -> Floats:
     """Return the values, and estimate the values of events that are not embedded yet.
 
     An event whose text score has rank n gets the n-th highest known value.
     """
-    if not waiting.any() or not known.any():
+    if not waiting.any() or not has_words.any():
         return values
-    expected, others = values.copy(), np.sort(words[known])
+    expected, others = values.copy(), np.sort(words[has_words])
     better = len(others) - np.searchsorted(others, words[waiting], "right")
-    expected[waiting] = np.sort(values[known])[::-1][np.minimum(better, len(others) - 1)]
+    expected[waiting] = np.sort(values[has_words])[::-1][np.minimum(better, len(others) - 1)]
     return expected
 
 
@@ -360,16 +362,16 @@ def _late_interaction(
     """
     compared = vectors.where(among(vectors.event, first))
     values = compare(compared)
-    known = ~np.isnan(values)
-    if not known.any():
+    is_scored = ~np.isnan(values)
+    if not is_scored.any():
         return None
     best = np.full(len(keys), -np.inf)
-    np.maximum.at(best, np.searchsorted(keys, compared.event[known]), values[known])
-    found = np.isfinite(best)
-    best = np.where(found & scored.in_code, scored.similarity, best)
-    least, mean = best[found].min(), best[found].mean()
+    np.maximum.at(best, np.searchsorted(keys, compared.event[is_scored]), values[is_scored])
+    is_finite = np.isfinite(best)
+    best = np.where(is_finite & scored.in_code, scored.similarity, best)
+    least, mean = best[is_finite].min(), best[is_finite].mean()
     is_first = among(keys, first)
-    best[~found] = np.where(is_first, mean, least)[~found]
+    best[~is_finite] = np.where(is_first, mean, least)[~is_finite]
     waiting = scored.waiting & is_first
     return _expected(np.maximum(best, 0), scored.words, waiting, is_first & ~waiting)
 

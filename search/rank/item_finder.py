@@ -13,9 +13,9 @@ from ...archiver.store import Embedding, Store
 from ...core.document import ChunkKind, DocumentFilter, StoredChunk
 from ...core.errors import ModelUnavailable
 from ...core.memory import Memory, MemoryFilter, StoredMemory
-from ...core.query import Filters, Mode
+from ...core.query import Filters, HitKind, Mode
 from ..index.generation import Generations
-from ..index.indexed_texts import MEMORY, memory_parts
+from ..index.indexed_texts import memory_parts
 from ..model.embedding import Embedder
 from ..query.query_analysis import unquoted
 
@@ -120,16 +120,16 @@ class _ItemFinder:
         Without `weak`, items are yielded only if at least one accepted item is relevant. If a quoted phrase has no
         match, its words are searched, because agents pass arbitrary text as a query.
         """
-        found = self._engine.find(query, mode, filters, depth)
-        if not found.events and (plain := unquoted(query)) != query:
-            found = self._engine.find(plain, mode, filters, depth)
-        related = [event for event in found.events if is_related(event)]
-        if not (weak or any(map(found.is_relevant, related))):
+        ranked = self._engine.find(query, mode, filters, depth)
+        if not ranked.events and (plain := unquoted(query)) != query:
+            ranked = self._engine.find(plain, mode, filters, depth)
+        related = [event for event in ranked.events if is_related(event)]
+        if not (weak or any(map(ranked.is_relevant, related))):
             return
         relevant, before = weak, list[tuple[Item, "Event", float]]()
         for item, event in _admitted(related, load, admits):
-            before.append((item, event, found.similarity(event)))
-            relevant = relevant or found.is_relevant(event)
+            before.append((item, event, ranked.similarity(event)))
+            relevant = relevant or ranked.is_relevant(event)
             if relevant:
                 yield from before
                 before.clear()
@@ -138,17 +138,17 @@ class _ItemFinder:
 class DocumentFinder(_ItemFinder):
     """Search in document chunks."""
 
-    def find(self, query: str, wanted: DocumentFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundChunk]:
+    def find(self, query: str, scope: DocumentFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundChunk]:
         """Yield chunks that match the query and satisfy the filter, best first. Unrelated chunks are left out."""
         filters = Filters(
-            projects=wanted.namespaces,
-            files=tuple(map(str, wanted.source_files)) or tuple(filter(None, [wanted.pattern])),
-            kinds=wanted.kinds or tuple(ChunkKind),
-            languages=wanted.languages,
-            units=wanted.units,
+            projects=scope.namespaces,
+            files=tuple(map(str, scope.source_files)) or tuple(filter(None, [scope.pattern])),
+            kinds=scope.kinds or tuple(ChunkKind),
+            languages=scope.languages,
+            units=scope.units,
         )
-        found = self._found(query, mode, filters, self._store.documents.load, wanted.admits, weak=True)
-        return (FoundChunk(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in found)
+        matches = self._found(query, mode, filters, self._store.documents.load, scope.admits, weak=True)
+        return (FoundChunk(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in matches)
 
 
 class MemoryFinder(_ItemFinder):
@@ -163,7 +163,7 @@ class MemoryFinder(_ItemFinder):
     def find(
         self,
         query: str,
-        wanted: MemoryFilter,
+        scope: MemoryFilter,
         mode: Mode = Mode.BOTH,
         *,
         weak: bool = False,
@@ -173,27 +173,27 @@ class MemoryFinder(_ItemFinder):
 
         Without `weak`, memories are yielded only if at least one is relevant. `depth` is passed to `Engine.find`.
         """
-        load, admits = self._store.memories.load, wanted.admits
-        found = self._found(query, mode, _filters(wanted), load, admits, weak=weak, depth=depth)
-        return (FoundMemory(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in found)
+        load, admits = self._store.memories.load, scope.admits
+        matches = self._found(query, mode, _filters(scope), load, admits, weak=weak, depth=depth)
+        return (FoundMemory(stored, event.score, event.similarity, calibrated) for stored, event, calibrated in matches)
 
     def near(
-        self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, min_similarity: float
+        self, memory: Memory, vectors: MemoryVectors | None, scope: MemoryFilter, limit: int, min_similarity: float
     ) -> list[NearMemory]:
         """Return the memories with a cosine of at least `min_similarity` to a memory, best first.
 
         The result is empty if the model is unavailable.
         """
         best: dict[int, float] = {}
-        filters, count = _filters(wanted), _SPARE + 4 * limit
-        found = self._engine.nearest(memory_parts(memory)[0], filters, count, self._vector(vectors))
-        for item, cosine in zip(found.item.tolist(), found.similarity.tolist(), strict=True):
+        filters, count = _filters(scope), _SPARE + 4 * limit
+        matches = self._engine.nearest(memory_parts(memory)[0], filters, count, self._vector(vectors))
+        for item, cosine in zip(matches.item.tolist(), matches.similarity.tolist(), strict=True):
             if cosine >= min_similarity:
                 best[item] = max(cosine, best.get(item, -1.0))
         ranked = sorted(best.items(), key=lambda each: (-each[1], each[0]))
-        known = self._store.memories.load([key for key, _ in ranked])
-        near = (NearMemory(known[key], key, cosine) for key, cosine in ranked if key in known)
-        return list(islice((each for each in near if wanted.admits(each.stored)), limit))
+        memories = self._store.memories.load([key for key, _ in ranked])
+        neighbours = (NearMemory(memories[key], key, cosine) for key, cosine in ranked if key in memories)
+        return list(islice((each for each in neighbours if scope.admits(each.stored)), limit))
 
     def embed(self, memory: Memory) -> MemoryVectors | None:
         """Return the embeddings of a memory, or None if the model is unavailable."""
@@ -210,11 +210,17 @@ class MemoryFinder(_ItemFinder):
         """Return the cosine of each pair of memory keys, or None for a pair in which a memory has no vector."""
         import numpy as np
 
-        found = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))
-        vectors = {each.item: np.frombuffer(each.data, "<f2").astype(np.float32) for each in found if each.part == 0}
+        stored_vectors = self._store.vectors.of_items(
+            self._embedder.name, sorted({key for pair in pairs for key in pair})
+        )
+        vectors = {
+            stored.item: np.frombuffer(stored.data, "<f2").astype(np.float32)
+            for stored in stored_vectors
+            if stored.part == 0
+        }
         return [
-            round(float(vectors[one] @ vectors[other]), 4) if one in vectors and other in vectors else None
-            for one, other in pairs
+            round(float(vectors[first] @ vectors[second]), 4) if first in vectors and second in vectors else None
+            for first, second in pairs
         ]
 
     def _vector(self, vectors: MemoryVectors | None) -> Array | None:
@@ -237,12 +243,12 @@ def _admitted(
     """Yield the items of these events that still exist and that `admits` accepts. Items are loaded in batches."""
     left = iter(events)
     while batch := list(islice(left, _BATCH)):
-        known = load([event.key for event in batch])
+        items = load([event.key for event in batch])
         for event in batch:
-            if event.key in known and admits(known[event.key]):
-                yield known[event.key], event
+            if event.key in items and admits(items[event.key]):
+                yield items[event.key], event
 
 
-def _filters(wanted: MemoryFilter) -> Filters:
+def _filters(scope: MemoryFilter) -> Filters:
     """Return the conditions of a memory filter that the engine supports. The caller checks the other conditions."""
-    return Filters(projects=wanted.namespaces, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))
+    return Filters(projects=scope.namespaces, types=scope.types, concepts=scope.tags, kinds=(HitKind.MEMORY,))

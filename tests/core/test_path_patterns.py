@@ -2,7 +2,7 @@
 
 import time
 
-from palaver.core.query import fits, is_pattern
+from palaver.core.text import is_path_pattern, path_fits
 
 from ..cases import for_each
 
@@ -26,13 +26,13 @@ from ..cases import for_each
 )
 def test_patterns_cover_paths(pattern: str, path: str, covered: bool) -> None:
     """`*` and `?` match within a name, `**` matches across folders, and a final slash matches everything below."""
-    assert is_pattern(pattern) or "[" in pattern
-    assert fits(pattern, path) is covered
+    assert is_path_pattern(pattern) or "[" in pattern
+    assert path_fits(pattern, path) is covered
 
 
 def test_a_hostile_pattern_is_fast() -> None:
     """The time for a pattern with many stars does not grow exponentially."""
     started = time.process_time()
 
-    assert not fits("*a" * 500 + "b", "a" * 5_000)
+    assert not path_fits("*a" * 500 + "b", "a" * 5_000)
     assert time.process_time() - started < 5

@@ -85,7 +85,9 @@ def read_date(data: bytes) -> None:
 @cache
 def index() -> TextIndex:
     found = TextIndex.make()
-    found.apply([], [TextEntry(1, 1, 1, 1, 0, 1, 2, SPOKEN, projects=("shop",), files=("/archiver/leases.py",))])
+    found.apply(
+        [], [TextEntry(1, 1, 1, 1, 0, 1, 2, SPOKEN, values={"project": ("shop",), "file": ("/archiver/leases.py",)})]
+    )
     return found
 
 

@@ -16,8 +16,8 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.config import write_settings
 from palaver.core.conversation import Origin
 from palaver.core.home import DEMO, Home
+from palaver.core.hooks import HookEvent
 from palaver.core.memory import Memory
-from palaver.core.reports import HookEvent
 from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
 

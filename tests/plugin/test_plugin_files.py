@@ -11,7 +11,7 @@ import yaml
 
 from palaver import __version__
 from palaver.agents.toolset import find_toolset
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "agents"

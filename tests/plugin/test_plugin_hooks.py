@@ -15,11 +15,10 @@ import pytest
 from palaver import __version__
 from palaver.agents.clients.client_table import ServerEntry
 from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text
-from palaver.agents.hooks.hooks import BUDGETS
 from palaver.archiver.store import Store
 from palaver.core.config import Config, write_settings
 from palaver.core.home import DEMO, Home, is_read_only_mode
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 from palaver.core.tokens import count
 
 from .. import demo, unprivileged
@@ -113,7 +112,7 @@ def test_session_start_injects_quoted_text_within_the_budget(archive: Home) -> N
 
     assert "SQLite" in text
     assert "<recalled-" in text
-    assert count(text) <= BUDGETS[HookEvent.SESSION_START]
+    assert count(text) <= HookEvent.SESSION_START.hook.budget
     with Store.open(archive.database) as store:
         [logged] = store.injections.of_session("s1")
     assert (logged.event, logged.project) == (HookEvent.SESSION_START, "project:tide-clock")
@@ -236,7 +235,7 @@ def test_a_prompt_gets_related_observations_once() -> None:
     text = injected("UserPromptSubmit", call("UserPromptSubmit"))
 
     assert "SQLite" in text
-    assert count(text) <= BUDGETS[HookEvent.PROMPT]
+    assert count(text) <= HookEvent.PROMPT.hook.budget
     assert not run("UserPromptSubmit", call("UserPromptSubmit"))
     assert not run("UserPromptSubmit", call("UserPromptSubmit", prompt="go on"))
     assert not run("UserPromptSubmit", call("UserPromptSubmit", prompt="how do I bake sourdough bread at home"))
@@ -384,5 +383,5 @@ def test_a_command_that_failed_before_gets_its_remedy(tmp_path: Path, monkeypatc
     text = injected("PreToolUse", data)
 
     assert "`npm test` failed 2 times; `bun run test` worked" in text
-    assert count(text) <= BUDGETS[HookEvent.TOOL]
+    assert count(text) <= HookEvent.TOOL.hook.budget
     assert not run("PreToolUse", data)

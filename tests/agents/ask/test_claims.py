@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
-from palaver.agents.ask.citation_check import claims_of, is_statement, sentences_of
+from palaver.agents.ask.citation_check import claims_of
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.results import Detail
+from palaver.core.text import is_statement, sentences_of
 
 from ...cases import for_each
 

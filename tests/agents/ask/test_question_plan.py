@@ -2,7 +2,8 @@
 
 import pytest
 
-from palaver.agents.ask.question_plan import asks_for_newest, asks_for_open_items, key_words, names_no_topic, plan
+from palaver.agents.ask.question_plan import asks_for_newest, asks_for_open_items, names_no_topic, plan
+from palaver.agents.ask.relevance import key_words
 from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters
 

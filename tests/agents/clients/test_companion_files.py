@@ -22,7 +22,7 @@ from palaver.agents.clients.companion_files import (
     plan_file_removal,
 )
 from palaver.core.errors import ClientConfigUnusable, InvalidInput
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 
 from ... import demo
 

@@ -13,7 +13,7 @@ from palaver.agents.clients.client_setup import ConfigChange, apply
 from palaver.agents.clients.client_table import ServerEntry
 from palaver.agents.clients.hook_setup import HOOK_CLIENTS, HookClient, hooks_text, plan_hooks, plan_hooks_removal
 from palaver.core.errors import ClientConfigUnusable, InvalidInput
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 
 from ... import demo
 
@@ -96,7 +96,7 @@ def test_other_hooks_are_kept(hooks: HookClient) -> None:
     install(hooks)
     date, own = section(hooks)["SessionStart"]
     assert date["hooks"][0]["command"] == "date"
-    assert own["hooks"][0]["timeout"] == hooks.timeout
+    assert own["hooks"][0]["timeout"] == 10 * hooks.second
 
     path.write_text(path.read_text("utf-8").replace('"dark"', '"light"'), "utf-8")
     remove(hooks)

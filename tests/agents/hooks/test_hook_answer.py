@@ -7,7 +7,7 @@ from palaver.agents.hooks.hooks import HookAnswer, HookCall, HookPlace, answer
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 from palaver.observe.archive import Archive
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from palaver.agents.hooks.hooks import INPUT_MAX, HookCall
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 
 
 def parsed(event: HookEvent, **fields: Any) -> HookCall | None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from palaver.agents.hooks.hooks import BUDGETS, HookAnswer, HookCall, HookPlace, tool_text
+from palaver.agents.hooks.hooks import HookAnswer, HookCall, HookPlace, tool_text
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.core.reports import HookEvent
+from palaver.core.hooks import HookEvent
 from palaver.core.tokens import count
 from palaver.observe.archive import Archive
 
@@ -41,7 +41,7 @@ def test_a_failed_command_is_answered_with_what_worked(home: Home) -> None:
 
     assert "`npm test` failed 3 times; `bun run test` worked" in found.text
     assert MISSING not in found.text
-    assert count(found.text) <= BUDGETS[HookEvent.TOOL]
+    assert count(found.text) <= HookEvent.TOOL.hook.budget
     assert answer(home, command="npm test", shown=frozenset(found.items)) == HookAnswer()
 
 

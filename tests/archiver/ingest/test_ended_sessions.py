@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.ingest.transcripts import ended_sessions, has_ended_sessions
+from palaver.archiver.ingest.ended_sessions import ended_sessions, has_ended_sessions
 from palaver.core.home import Home
 
 

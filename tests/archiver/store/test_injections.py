@@ -1,7 +1,8 @@
 """The log of injections records what hooks showed in which session."""
 
 from palaver.archiver.store import Store
-from palaver.core.reports import HookEvent, Injection, InjectionTotal
+from palaver.core.hooks import HookEvent
+from palaver.core.reports import Injection, InjectionTotal
 
 START, TOOL = HookEvent.SESSION_START, HookEvent.TOOL
 

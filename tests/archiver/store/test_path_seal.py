@@ -12,7 +12,8 @@ from palaver.archiver.store.database import Database
 from palaver.archiver.store.document_table import Document
 from palaver.core.document import DocumentFilter
 from palaver.core.home import Home
-from palaver.core.reports import HookEvent, Injection
+from palaver.core.hooks import HookEvent
+from palaver.core.reports import Injection
 
 from ..redaction.planted import TOKENS
 

@@ -19,10 +19,11 @@ from palaver.core import ids
 from palaver.core.conversation import Origin, now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionResult, DeletionState
 from palaver.core.home import Home
+from palaver.core.hooks import HookEvent
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import Query
-from palaver.core.reports import HookEvent, Injection
+from palaver.core.reports import Injection
 from palaver.observe.archive import Archive
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter

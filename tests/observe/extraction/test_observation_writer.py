@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.store import StoredObservation
+from palaver.archiver.store import Repetition, StoredObservation
 from palaver.archiver.store.observation_table import CANDIDATES, OPTED_OUT
-from palaver.archiver.store.source_table import Repetition
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
 from palaver.observe.extraction.observation_writer import fingerprint, keep, summarise

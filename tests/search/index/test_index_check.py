@@ -91,9 +91,9 @@ def test_the_digest_covers_every_field() -> None:
         TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettles"),
         TextEntry(1, 1, 1, 0, 5, 1, 2, "brass kettle"),
         TextEntry(1, 1, 1, 0, 0, 1, 3, "brass kettle"),
-        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", kind="observation"),
-        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", concepts=("metal",)),
-        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", files=("metal",)),
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", values={"kind": ("observation",)}),
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", values={"concept": ("metal",)}),
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", values={"file": ("metal",)}),
     ]
     index = TextIndex.make()
     index.apply([], [first, *others])

@@ -116,12 +116,12 @@ def test_an_exchange_has_the_metadata_of_its_observations(history: History) -> N
     of_exchange, of_insight = entries(history.store, [key, observation])
 
     assert (of_exchange.key, of_exchange.event, of_exchange.at) == (key, key, 5)
-    assert (of_exchange.types, of_exchange.concepts) == (("decision",), ("caching",))
-    assert of_exchange.files == ("a.py/src/app/code/", "b.py/lib/")
-    assert of_exchange.projects == ("one", "/code/app")
+    assert (of_exchange.values["type"], of_exchange.values["concept"]) == (("decision",), ("caching",))
+    assert of_exchange.values["file"] == ("a.py/src/app/code/", "b.py/lib/")
+    assert of_exchange.values["project"] == ("one", "/code/app")
     assert (of_insight.key, of_insight.event, of_insight.at) == (observation, key, 6)
     assert (of_insight.start_line, of_insight.end_line) == (2, 3)
-    assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/code/",))
+    assert (of_insight.values["type"], of_insight.values["file"]) == (("decision",), ("c.py/src/app/code/",))
 
 
 def test_entry_windows_of_observations_equal_their_entries(history: History) -> None:

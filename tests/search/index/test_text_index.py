@@ -46,10 +46,12 @@ class Fields:
             start_line=key,
             end_line=key + 1,
             body=body,
-            types=tuple(self.types),
-            concepts=tuple(self.concepts),
-            files=tuple(map(path_label, self.files)),
-            projects=tuple(self.projects),
+            values={
+                "type": self.types,
+                "concept": self.concepts,
+                "file": [*map(path_label, self.files)],
+                "project": self.projects,
+            },
         )
 
 

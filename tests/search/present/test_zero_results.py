@@ -231,7 +231,7 @@ def test_deleted_names_are_not_suggested(history: History, published: bool) -> N
 
     assert unknown(projects=("tea",)) == [("projects", "tea", ("pot", "ship", "soup"))]
     assert unknown(files=("tea.py",)) == [("files", "tea.py", ("pot.py", "ship.py", "soup.py"))]
-    assert unknown(sessions=("tee",), files=("tee.p*",))[0] == ("sessions", "tee", ("pot", "ship", "soup"))
+    assert unknown(sessions=("tee",), files=("tee.p*",))[1] == ("sessions", "tee", ("pot", "ship", "soup"))
     assert unknown(sessions=("so",), projects=("soup",)) == []
 
 
