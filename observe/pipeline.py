@@ -38,7 +38,7 @@ from . import rules
 from .deletion.erasure import erase_expired, finish, is_unfinished
 from .extraction.observation_writer import file_states, is_live, keep, summarise
 from .memory.feedback import Feedback
-from .memory.memory_writer import MemoryRedactor, redact_stored_memories
+from .memory.memory_redactor import MemoryRedactor, redact_stored_memories
 from .rules import rule_extractor
 from .rules.exchange_analysis import VerifiedObservations
 

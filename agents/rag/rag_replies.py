@@ -159,7 +159,7 @@ def found_rows(core: MemoryCore, found: Sequence[RecalledMemory], *, weak: bool 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[MemoryRow]:
     """Return a row for each memory, without a score."""
     superseded = [stored for stored in memories if stored.state is MemoryState.SUPERSEDED]
-    edges = [edge for edge in core.graph.superseding(superseded) if not edge.proposed]
+    edges = [edge for edge in core.superseding(superseded) if not edge.proposed]
     newer = core.store.memories.load([edge.source for edge in edges])
     rows = {stored.key: _memory_row(stored) for stored in memories}
     for edge in edges:

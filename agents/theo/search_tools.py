@@ -290,7 +290,7 @@ def _listed(theo: TheoContext, query: str, found: list[_SearchResult]) -> ToolRe
 
 def _rows(theo: TheoContext, found: list[_SearchResult]) -> Rows:
     memories = [each.item for each in found if isinstance(each.item, StoredMemory)]
-    edges = theo.core.graph.superseding(memories) if memories else []
+    edges = theo.core.superseding(memories) if memories else []
     superseded = dict(zip((stored.key for stored in memories), supersession_fields(memories, edges), strict=True))
     return [
         {

@@ -321,7 +321,7 @@ def rounded(similarity: float | None) -> float | None:
 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> Rows:
     """Return one row per memory, with the fields that all lists of memories have in common."""
-    superseded = supersession_fields(memories, core.graph.superseding(memories))
+    superseded = supersession_fields(memories, core.superseding(memories))
     return [
         {
             "id": stored.id,

@@ -149,7 +149,7 @@ def memory_recall(
     core, limit, query = theo.core, checked_count(n_results, 1_000), redacted(query, theo.config.home)
     wanted = memory_filter(core, namespace, memory_type, min_importance, min_confidence)
     found = core.recall(query, wanted, limit=limit)
-    expanded = core.expand(found, wanted, limit=limit)
+    expanded = core.graph.expand([match.stored for match in found], wanted, limit=limit)
     filters = {"namespace": namespace, "memory_type": memory_type}
     expanded_rows = [
         {**row, "score": each.score, "hops": each.hops, "explanation": each.explanation}
@@ -313,7 +313,7 @@ def _stored_data(
 ) -> StoreData:
     stored = remembered.stored
     until = stored.memory.valid_until
-    [superseded] = supersession_fields([stored], core.graph.superseding([stored]))
+    [superseded] = supersession_fields([stored], core.superseding([stored]))
     applied = [edge for edge in related if edge.relation is Relation.SUPERSEDES and not edge.proposed]
     return StoreData(
         id=stored.id,

@@ -26,7 +26,7 @@ from ...core.memory import (
 )
 from ...core.reports import many
 from ...search.rank.item_finder import MemoryFinder
-from .memory_writer import MemoryRedactor
+from .memory_redactor import MemoryRedactor
 from .supersession import find_memory, snapshot_of
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05

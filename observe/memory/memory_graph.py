@@ -18,9 +18,8 @@ from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, MemoryFilter, MemoryState, Relation, StoredMemory
 from .contradictions import Contradictions
-from .memory_writer import MemoryRedactor
-from .recall import RecalledMemory
-from .supersession import edges_at, find_memory, reinstate_targets, supersede, superseding
+from .memory_redactor import MemoryRedactor
+from .supersession import edges_at, find_memory, reinstate_targets, supersede
 
 DEPTH_MAX: Final = 10
 DIRECTIONS: Final = ("outgoing", "incoming", "both")
@@ -188,10 +187,6 @@ class MemoryGraph:
         """Return all edges of a memory."""
         return edges_at(self._store, [stored.key])
 
-    def superseding(self, memories: Iterable[StoredMemory]) -> list[Edge]:
-        """Return the edges that supersede one of these memories, including proposed edges."""
-        return superseding(self._store, *(stored.key for stored in memories), proposed=True)
-
     def inspect(
         self,
         memory_id: str,
@@ -231,26 +226,25 @@ class MemoryGraph:
         return self._neighborhood(origin.key, paths, depths, edges.values())
 
     def expand(
-        self, found: Sequence[RecalledMemory], wanted: MemoryFilter | None = None, *, limit: int = EXPANDED_MAX
+        self, recalled: Sequence[StoredMemory], where: MemoryFilter | None = None, *, limit: int = EXPANDED_MAX
     ) -> list[ExpandedMemory]:
         """Return valid memories within three edges of recalled memories, best path first.
 
-        The memories satisfy the filter `wanted`. At most 20 memories are returned, and they do not count as accessed.
+        The memories satisfy the filter. At most 20 memories are returned, and they do not count as accessed.
         """
-        paths = {each.stored.key: MemoryPath(each.stored.key) for each in found}
-        recalled, frontier = set(paths), list(paths)
+        paths = {stored.key: MemoryPath(stored.key) for stored in recalled}
+        starts, frontier = set(paths), list(paths)
         for _ in range(_EXPANDED_DEPTH):
             edges = self._visible(edges_at(self._store, frontier))
             frontier = _extend(paths, frontier, edges, _expanded_score, "both", _EXPANDED_EDGES, _EXPANDED_NODES)
-        stored, at = self._store.memories.load([key for key in paths if key not in recalled]), self._clock()
-        admitted = [
-            each for each in stored.values() if each.is_valid_at(at) and (wanted or MemoryFilter()).admits(each)
-        ]
-        best = sorted(admitted, key=lambda each: (-paths[each.key].relevance, each.key))[: min(limit, EXPANDED_MAX)]
+        connected = self._store.memories.load([key for key in paths if key not in starts]).values()
+        where, at = where or MemoryFilter(), self._clock()
+        admitted = [stored for stored in connected if stored.is_valid_at(at) and where.admits(stored)]
+        admitted.sort(key=lambda stored: (-paths[stored.key].relevance, stored.key))
         return [
-            ExpandedMemory(each, round(path.relevance, 4), len(path.steps), path.explanation)
-            for each in best
-            if (path := paths[each.key])
+            ExpandedMemory(stored, round(path.relevance, 4), len(path.steps), path.explanation)
+            for stored in admitted[: min(limit, EXPANDED_MAX)]
+            if (path := paths[stored.key])
         ]
 
     def backfill(

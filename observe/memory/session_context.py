@@ -41,7 +41,6 @@ from ...core.text import truncate
 from ...core.tokens import count
 from ..rules.prompt_parts import is_specific, read_request
 from ..rules.salience import QUESTION_WORDS
-from .recall import MemoryRecall
 from .supersession import contradicting
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
@@ -422,7 +421,13 @@ class SessionContext(Struct, frozen=True):
 class SessionContexts:
     """Selection of memories for sessions. Selected memories do not count as accessed."""
 
-    def __init__(self, store: Store, recall: MemoryRecall, clock: Callable[[], Milliseconds]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        recall: Callable[[str, MemoryFilter, int], list[StoredMemory]],
+        clock: Callable[[], Milliseconds],
+    ) -> None:
+        """Create the selection. `recall` returns the best matches of a query: at most as many as its last argument."""
         self._store, self._recall, self._clock = store, recall, clock
         self._digests = ProjectDigests(store)
 
@@ -508,8 +513,7 @@ class SessionContexts:
 
     def _related(self, own: Sequence[str], query: str) -> dict[int, StoredMemory]:
         wanted = MemoryFilter(namespaces=(*own, *GLOBAL_NAMESPACES), states=ACTIVE)
-        found = self._recall.recall(query, wanted, limit=_RELATED, count_access=False)
-        return {each.stored.key: each.stored for each in found}
+        return {stored.key: stored for stored in self._recall(query, wanted, _RELATED)}
 
 
 def _with_digest(chosen: SessionContext, digest: Sequence[DigestSection], budget: int) -> SessionContext:

@@ -535,7 +535,7 @@ class ProjectMemories(Closing):
 
     def superseding(self, memories: Sequence[StoredMemory]) -> list[Edge]:
         """Return the edges that supersede one of these memories, including proposed edges."""
-        return self._core.graph.superseding(memories)
+        return self._core.superseding(memories)
 
     def _best(self, query: str) -> StoredMemory | None:
         """Return the best match if it is good enough to be updated."""
