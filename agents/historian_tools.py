@@ -12,15 +12,16 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from pydantic import Field
 
-from ..archiver.reading.parsing import kinds_of
+from ..archiver.redaction import kinds_of
 from ..core.conversation import Trust
 from ..core.errors import InvalidInput, PalaverError
 from ..core.memory import StoredMemory
 from ..observe.memory import RecalledMemory
 from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMemories
-from ..templates.environment import supersession_fields, undo_command
+from ..templates.environment import undo_command
 from ..templates.quote import clean, line
 from .call_progress import delete_question, forget_question
+from .memory_rows import HISTORIAN_ROW, memory_rows
 from .toolset import (
     NOTICE,
     Effect,
@@ -281,17 +282,11 @@ def _forgotten(result: ForgetResult) -> ForgetReply:
     )
 
 
-def _rows(historian: HistorianContext, found: Sequence[RecalledMemory]) -> Rows:
-    memories = [match.stored for match in found]
-    superseded = supersession_fields(memories, historian.memories.superseding(memories))
+def _rows(historian: HistorianContext, matches: Sequence[RecalledMemory]) -> Rows:
+    rows = memory_rows(historian.memories.core, [match.stored for match in matches], HISTORIAN_ROW)
     return [
-        {
-            "path": clean(match.stored.memory.path or match.stored.id),
-            "score": round(match.score, 4),
-            **fields,
-            **({"untrusted": True} if _is_untrusted(match.stored) else {}),
-        }
-        for match, fields in zip(found, superseded, strict=True)
+        {"path": clean(match.stored.memory.path or match.stored.id), "score": round(match.score, 4), **row}
+        for match, row in zip(matches, rows, strict=True)
     ]
 
 

@@ -381,6 +381,16 @@ def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
     return fit_json({**reply, **data}, budget)
 
 
+def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
+    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
+    return data_reply({"success": True, "data": data}, quotes=quotes)
+
+
+def limited_reply(data: Struct) -> ToolReply:
+    """Return a success reply with the notice about quoted text. It is not truncated: the caller limits its length."""
+    return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
+
+
 def error_fields(error: PalaverError) -> dict[str, str]:
     """Return the message of an error as `error`, and its remedy, if any, as `hint`."""
     hint = {"hint": line(error.hint)} if error.hint else {}

@@ -17,7 +17,7 @@ import click
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ..archiver.reading.parsing import kinds_of
+from ..archiver.redaction import kinds_of
 from ..core.conversation import Origin, now
 from ..core.errors import InvalidInput, PalaverError, StoreMissing, UnknownProject
 from ..core.home import Home

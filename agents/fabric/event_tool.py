@@ -24,7 +24,7 @@ from ...observe.memory import RememberResult, SimilarMemory
 from ...observe.rules.shell_commands import ErrorSignature
 from ...search.query.query_analysis import redacted
 from ...templates.quote import brief, clean
-from ..memory_context import uuid_of
+from ..memory_rows import uuid_of
 from ..toolset import Rows, ToolReply
 from .fabric_context import Event, FabricContext
 from .fabric_replies import EventReply, stored_fields

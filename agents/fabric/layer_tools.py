@@ -27,7 +27,7 @@ from ...templates.environment import undo_command
 from ...templates.quote import brief
 from ...templates.truncation import fit_items, json_cost
 from ..call_progress import delete_question, forget_question
-from ..memory_context import uuid_of
+from ..memory_rows import FABRIC_DATED_ROW, FABRIC_ROW, memory_row, memory_rows, uuid_of
 from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply
 from .fabric_context import (
     TTL,
@@ -58,8 +58,6 @@ from .fabric_replies import (
     StoreReply,
     SummarizeReply,
     UpdateReply,
-    dated_row,
-    memory_row,
     stored_fields,
 )
 
@@ -84,7 +82,7 @@ def strength(stored: StoredMemory, at: Milliseconds) -> float:
 
 def archive_unused(core: MemoryCore, at: Milliseconds) -> list[StoredMemory]:
     """Forget the memories that have become too weak, and return them. Pinned and protected memories are kept."""
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=GLOBAL_NAMESPACES,
         states=ACTIVE,
         pinned=False,
@@ -92,7 +90,7 @@ def archive_unused(core: MemoryCore, at: Milliseconds) -> list[StoredMemory]:
         created_before=at - _UNTOUCHED,
         valid_at=at,
     )
-    longest_unused = core.page(wanted, order=MemoryOrder.ACCESSED, descending=False, limit=_BATCH)
+    longest_unused = core.page(where, order=MemoryOrder.ACCESSED, descending=False, limit=_BATCH)
     weak = [each for each in longest_unused if each.memory.source in _DECLARED and strength(each, at) < KEPT_FROM]
     return list(core.forget([each.id for each in weak], reason="unused").forgotten) if weak else []
 
@@ -197,28 +195,25 @@ def recall(
     fabric.enter(session_id)
     chosen = filter or RecallFilter()
     folder = fabric.folder(chosen.project_path)
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=in_layers(fabric, chosen.layers or (), folder),
         types=tuple(chosen.types or ()),
         tags=tuple(chosen.tags or ()),
     )
     query = redacted(query, fabric.config.home)
-    found = fabric.core.similar(query, wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode])
+    matches = fabric.core.similar(query, where, min_similarity=threshold, limit=limit, mode=_MODES[mode])
+    memories = memory_rows(fabric.core, [match.stored for match in matches], FABRIC_DATED_ROW)
     rows = [
-        {
-            "memory": dated_row(each.stored),
-            "similarity": round(each.similarity, 4),
-            "layer": each.stored.memory.layer,
-        }
-        for each in found
+        {"memory": row, "similarity": round(match.similarity, 4), "layer": match.stored.memory.layer}
+        for row, match in zip(memories, matches, strict=True)
     ]
-    message = "" if rows else _nearest(fabric, query, wanted, threshold, mode)
+    message = "" if rows else _nearest(fabric, query, where, threshold, mode)
     return fabric.reply(FabricRecallReply(rows, len(rows), message), quotes=bool(rows))
 
 
-def _nearest(fabric: FabricContext, query: str, wanted: MemoryFilter, threshold: float, mode: str) -> str:
+def _nearest(fabric: FabricContext, query: str, where: MemoryFilter, threshold: float, mode: str) -> str:
     """Return a message with the highest similarity, for a recall without results."""
-    near = fabric.core.similar(query, wanted, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
+    near = fabric.core.similar(query, where, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
     if not near:
         return "No memory matches."
     highest = f"the nearest has {near[0].similarity:.2f}"
@@ -234,7 +229,7 @@ def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = 
         with store.transaction():
             store.memories.touch([stored.key], fabric.clock())
         stored = fabric.core.get(stored.id)
-    return fabric.reply(GetReply(memory_row(stored), stored.memory.layer), quotes=True)
+    return fabric.reply(GetReply(memory_row(fabric.core, stored, FABRIC_ROW), stored.memory.layer), quotes=True)
 
 
 def update(
@@ -265,7 +260,7 @@ def update(
         raise InvalidInput("Nothing to update", hint="Give content, metadata, tags, weight, pinned or targetLayer.")
     stored = fabric.core.revise(stored.id, change)
     layer = stored.memory.layer
-    reply = UpdateReply(True, memory_row(stored), layer)
+    reply = UpdateReply(True, memory_row(fabric.core, stored, FABRIC_ROW), layer)
     if target_layer is not None:
         reply = replace(reply, memory_id=uuid_of(stored), new_layer=layer)
     return fabric.reply(reply, quotes=True)
@@ -303,11 +298,11 @@ def list_memories(
     folder = fabric.folder(project_path)
     if stats:
         return fabric.reply(_counts(fabric, {number: fabric.namespaces(number, folder) for number in (1, 2, 3)}))
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=fabric.namespaces(layer, folder), types=(type,) if type else (), tags=tuple(tags or ())
     )
-    rows = tuple(memory_row(each) for each in fabric.core.page(wanted, limit=limit, offset=offset))
-    total = fabric.core.count(wanted)
+    rows = tuple(memory_rows(fabric.core, fabric.core.page(where, limit=limit, offset=offset), FABRIC_ROW))
+    total = fabric.core.count(where)
 
     def page(some: Sequence[dict[str, Any]]) -> ListReply:
         end = offset + len(some)
@@ -430,7 +425,7 @@ def _old(
 ) -> list[StoredMemory]:
     """Return the memories to condense, oldest first."""
     at = fabric.clock()
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=fabric.namespaces(layer, folder),
         types=tuple(options.focus_types or ()),
         states=ACTIVE,
@@ -439,7 +434,7 @@ def _old(
         created_before=at - int(older_than_days * _DAY),
         valid_at=at,
     )
-    return [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
+    return [each for each in fabric.core.page(where, descending=False, limit=_MAX) if _is_chosen(each, options)]
 
 
 def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:

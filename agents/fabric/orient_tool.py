@@ -21,10 +21,10 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import brief, clean
-from ..memory_context import uuid_of
+from ..memory_rows import FABRIC_DATED_ROW, memory_rows, uuid_of
 from ..toolset import Rows, ToolReply
 from .fabric_context import FabricContext, ProjectPath, SessionId, in_layers
-from .fabric_replies import CurrentReply, OrientReply, dated_row
+from .fabric_replies import CurrentReply, OrientReply
 from .layer_tools import archive_unused
 
 _WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 50
@@ -58,23 +58,24 @@ def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
     current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())
     recent = fabric.core.page(replace(current, namespaces=project), limit=_RECENT)
     everywhere = replace(current, namespaces=tuple(dict.fromkeys((*project, *GLOBAL_NAMESPACES))))
-    found = _matching(fabric, now, everywhere)
+    matches = {stored.key: stored for stored in _matching(fabric, now, everywhere)}
     patterns = _patterns(fabric, now, everywhere)
-    reasons = {each.key: (each, "recent memory of this project") for each in recent}
-    reasons |= {each.key: (each, f"matches {brief(now.query, 20)}") for each in found}
-    relevant = [
-        *(reasons[each.key] for each in found),
-        *(reasons[each.key] for each in recent if reasons[each.key][0] is each),
-    ]
-    relevant.sort(key=lambda pair: -pair[0].memory.weight)
-    memories = [each for each, _ in relevant]
+    relevant = [*matches.values(), *(stored for stored in recent if stored.key not in matches)]
+    relevant.sort(key=lambda stored: -stored.memory.weight)
+    matched, other = f"matches {brief(now.query, 20)}", "recent memory of this project"
+    reasons = [matched if stored.key in matches else other for stored in relevant]
     return {
-        "working": [{**dated_row(each), "reason": "working memory of this session"} for each in working],
-        "relevant": [{**dated_row(each), "reason": reason} for each, reason in relevant],
-        "patterns": [_pattern_row(each, reason) for each, reason in patterns],
-        "suggestions": _suggestions(memories, [each for each, _ in patterns]),
-        "ghostMessages": _ghost_messages(working, memories),
+        "working": _rows(fabric, working, ["working memory of this session"] * len(working)),
+        "relevant": _rows(fabric, relevant, reasons),
+        "patterns": [_pattern_row(stored, reason) for stored, reason in patterns],
+        "suggestions": _suggestions(relevant, [stored for stored, _ in patterns]),
+        "ghostMessages": _ghost_messages(working, relevant),
     }
+
+
+def _rows(fabric: FabricContext, memories: Sequence[StoredMemory], reasons: Sequence[str]) -> Rows:
+    rows = memory_rows(fabric.core, memories, FABRIC_DATED_ROW)
+    return [{**row, "reason": reason} for row, reason in zip(rows, reasons, strict=True)]
 
 
 def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
@@ -256,7 +257,7 @@ def orient(
         time=_time_fields(here),
         project_path=clean(str(folder)),
         offline_gap=gap,
-        recent_memories=[dated_row(each) for each in recent],
+        recent_memories=memory_rows(fabric.core, recent, FABRIC_DATED_ROW),
         resolved=resolved,
         resolved_time=None if resolved is None else _time_fields(local_time(resolved, zone)),
         conversions=[_conversion(local_time(moment, other)) for other in others],

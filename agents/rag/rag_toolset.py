@@ -48,7 +48,7 @@ from .rag_replies import (
     StoredReply,
     error_reply,
     found_rows,
-    memory_rows,
+    listed_rows,
 )
 
 
@@ -66,16 +66,16 @@ def search_code(
     """
     start = time.perf_counter()
     query = redacted(without_controls(query), rag.config.home)
-    wanted = DocumentFilter(
+    code = DocumentFilter(
         pattern=_below(file_pattern or ""), languages=(language,) if language else (), kinds=(ChunkKind.CODE,)
     )
     if project_name is not None:
-        places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
+        scopes = [replace(code, namespaces=(rag.namespace_of(project_name),))]
     else:  # `palaver index` and other toolsets may index the files of the project in another namespace.
-        places = [replace(wanted, namespaces=(rag.own_namespace(),)), replace(wanted, under=rag.project_root)]
+        scopes = [replace(code, namespaces=(rag.own_namespace(),)), replace(code, under=rag.project_root)]
     with rag.lookup():
-        found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
-    rows = [_row(rag, each) for each in found[:limit]]
+        chunks = _best([chunk for scope in scopes for chunk in rag.documents.search(query, scope, limit=limit)])
+    rows = [_row(rag, chunk) for chunk in chunks[:limit]]
     elapsed = round(1_000 * (time.perf_counter() - start))
     reply: CodeReply = {"results": rows, "count": len(rows), "search_time_ms": elapsed}
     if rows:
@@ -116,15 +116,17 @@ def index_codebase(
     if indexed.truncated:
         reply["truncated_files"] = [clean(str(file)) for file in indexed.truncated]
     if indexed.failed:
-        reply["failed_files"] = [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed]
+        reply["failed_files"] = [
+            {"file": clean(str(failed.file)), "error": clean(failed.error)} for failed in indexed.failed
+        ]
     return rag.reply(reply)
 
 
-def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
+def _best(chunks: Iterable[FoundChunk]) -> list[FoundChunk]:
     """Return the chunks, the most relevant first. A chunk that is indexed in several namespaces is returned once."""
     best: dict[tuple[Path, int], FoundChunk] = {}
-    for each in sorted(found, key=lambda each: (-each.calibrated, -each.score)):
-        best.setdefault((each.stored.source_file, each.stored.index), each)
+    for chunk in sorted(chunks, key=lambda chunk: (-chunk.calibrated, -chunk.score)):
+        best.setdefault((chunk.stored.source_file, chunk.stored.index), chunk)
     return list(best.values())
 
 
@@ -183,13 +185,13 @@ def show_current_context(
     text = None if query is None else redacted(without_controls(query), rag.config.home)
     results: dict[str, Sequence[MemoryRow]] = {}
     for level in ContextLevel:
-        wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
+        where = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
         if text is None:
-            results[str(level)] = memory_rows(rag.core, rag.core.page(wanted, limit=_PER_LEVEL))
+            results[str(level)] = listed_rows(rag.core, rag.core.page(where, limit=_PER_LEVEL))
         else:
             with rag.lookup():
-                found = rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False)
-            results[str(level)] = found_rows(rag.core, found)
+                matches = rag.core.recall(text, where, limit=_PER_LEVEL, count_access=False)
+            results[str(level)] = found_rows(rag.core, matches)
     count = sum(map(len, results.values()))
     reply: ContextReply = {"query": text, "project": here, "results": results, "count": count}
     if count:

@@ -10,16 +10,19 @@ can also request not to index a session or an exchange.
 import hmac
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from itertools import islice
 from typing import Final
 
+import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
+from ...core.memory import Memory
 from ...core.text import visible
 from ...core.tokens import Memo
 from ..lines import CUT, trim
@@ -152,6 +155,9 @@ _LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
 
+_KEYS = orjson.OPT_NON_STR_KEYS
+
+
 class FoundSecret(Struct, frozen=True):
     """Secret that was found: its kind, and a tag of six hexadecimal digits. Equal secrets have the same tag."""
 
@@ -174,6 +180,17 @@ def placeholders_in(text: str) -> list[FoundSecret]:
     """Return the kind and the tag of each placeholder in a text, in order."""
     found = _PLACEHOLDER.finditer(text.encode(errors="replace"))
     return [FoundSecret(kind.decode(), tag.decode()) for kind, tag in (match.groups() for match in found)]
+
+
+def secrets_of(memory: Memory) -> list[FoundSecret]:
+    """Return the secrets that were redacted from a memory, one element for each occurrence."""
+    texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
+    return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
+
+
+def kinds_of(memory: Memory) -> list[str]:
+    """Return the kinds of secrets that were redacted from a memory, such as `github-pat`, the most frequent first."""
+    return [kind for kind, _ in Counter(secret.kind for secret in secrets_of(memory)).most_common()]
 
 
 class Redacted(Struct, frozen=True):

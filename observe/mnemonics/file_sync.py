@@ -20,7 +20,7 @@ from ...archiver.store import MirroredFile, Store
 from ...core.conversation import Origin, now, show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MemoryProtected, MnemonicsUnusable, PalaverError
 from ...core.home import MNEMONICS, root_of
-from ...core.memory import Edge, Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
+from ...core.memory import Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
 from ...core.reports import many
 from ...core.resources import Closing
 from ...core.text import readable
@@ -437,7 +437,7 @@ class ProjectMemories(Closing):
     """Memories of one project. Most calls synchronize its files first. An instance serves one thread at a time."""
 
     def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
-        self._core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
+        self.core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
 
     @classmethod
     def of(cls, core: MemoryCore, start: Path) -> Self:
@@ -446,7 +446,7 @@ class ProjectMemories(Closing):
 
     def close(self) -> None:
         """Close the memories."""
-        self._core.close()
+        self.core.close()
 
     @property
     def problems(self) -> tuple[MemoryFileProblem, ...]:
@@ -484,7 +484,7 @@ class ProjectMemories(Closing):
     def nearest(self, query: str, memory_type: str | None = None) -> list[RecalledMemory]:
         """Return the most similar memories, even below the relevance threshold, without reading changed files."""
         wanted = self._wanted(memory_type, (self._sync.namespace, *GLOBAL_NAMESPACES))
-        return self._of_this_checkout(self._core.nearest(query, wanted))
+        return self._of_this_checkout(self.core.nearest(query, wanted))
 
     def update(self, query: str, content: str, memory_type: str | None = None) -> UpdatedFile:
         """Replace the content of the best match. A new type moves the file.
@@ -525,17 +525,13 @@ class ProjectMemories(Closing):
         """Forget exactly the previewed memories. Memories that changed since the preview are kept and reported."""
         self._sync.sync()
         result = ForgetResult()
-        with self._core.store.leases.hold(LEASE, PATIENCE):
+        with self.core.store.leases.hold(LEASE, PATIENCE):
             for match, digest in zip(preview.matches, preview.digests, strict=True):
                 try:
                     result.forgotten.append(self._forget(match.stored, digest))
                 except PalaverError as error:
                     result.kept[match.stored.memory.path or match.stored.id] = str(error)
         return result
-
-    def superseding(self, memories: Sequence[StoredMemory]) -> list[Edge]:
-        """Return the edges that supersede one of these memories, including proposed edges."""
-        return self._core.superseding(memories)
 
     def _best(self, query: str) -> StoredMemory | None:
         """Return the best match if it is good enough to be updated."""
@@ -549,7 +545,7 @@ class ProjectMemories(Closing):
     ) -> list[RecalledMemory]:
         wanted, asked = self._wanted(memory_type, namespaces), limit
         while True:
-            found = self._core.recall(query, wanted, limit=asked)
+            found = self.core.recall(query, wanted, limit=asked)
             here = self._of_this_checkout(found)
             if len(here) >= limit or len(found) < asked:
                 return here[:limit]
@@ -569,15 +565,15 @@ class ProjectMemories(Closing):
         return Memory(self._sync.redacted(readable(content)).strip()).checked().content
 
     def _write(self, title: str, content: str, memory_type: str, tags: tuple[str, ...]) -> RememberedFile:
-        with self._core.store.leases.hold(LEASE, PATIENCE):
+        with self.core.store.leases.hold(LEASE, PATIENCE):
             self._sync.sync_leased()
             file = MemoryFile.new(content, memory_type, tags, show_millisecond(now()))
             relative, known = self._create(memory_type, slug(title), file)
-            if known is not None and (stored := self._core.at_path(known.path)) is not None:
+            if known is not None and (stored := self.core.at_path(known.path)) is not None:
                 return RememberedFile(stored, existed=True)
             path = self._folder.absolute(relative)
             memory = Memory(content, memory_type, title, self._sync.namespace, tags=tags, source=SOURCE, path=path)
-            remembered = self._core.remember(memory)
+            remembered = self.core.remember(memory)
             self._sync.record(relative, remembered.stored)
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
@@ -595,10 +591,10 @@ class ProjectMemories(Closing):
     def _revise(self, stored: StoredMemory, content: str, memory_type: str | None) -> StoredMemory:
         if stored.protected:
             raise MemoryProtected(stored.id)
-        with self._core.store.leases.hold(LEASE, PATIENCE):
+        with self.core.store.leases.hold(LEASE, PATIENCE):
             relative = self._rewrite_file(stored, content, memory_type)
             revision = MemoryRevision(content, memory_type, path=self._folder.absolute(relative))
-            after = self._core.revise(stored.id, revision)
+            after = self.core.revise(stored.id, revision)
             self._sync.record(relative, after)
         return after
 
@@ -619,7 +615,7 @@ class ProjectMemories(Closing):
             return parsed.relative
         relative = self._create(memory_type or parsed.folder, PurePosixPath(parsed.relative).stem, file)[0]
         self._folder.remove(parsed.relative, parsed.digest)
-        self._core.store.mnemonics.drop(parsed.path)
+        self.core.store.mnemonics.drop(parsed.path)
         return relative
 
     def _digest(self, stored: StoredMemory) -> str:
@@ -628,7 +624,7 @@ class ProjectMemories(Closing):
         return parsed.digest if parsed is not None else stored.memory.content_hash
 
     def _forget(self, shown: StoredMemory, digest: str) -> StoredMemory:
-        stored = self._core.get(shown.id)
+        stored = self.core.get(shown.id)
         if stored.protected:
             raise MemoryProtected(stored.id)
         moved = stored.memory.path != shown.memory.path
@@ -638,7 +634,7 @@ class ProjectMemories(Closing):
             )
         if stored.memory.path:
             self._folder.remove(stored.memory.path.removeprefix(f"{self._folder.path}/"), digest)
-        self._core.forget([stored.id], reason="memory_forget")
+        self.core.forget([stored.id], reason="memory_forget")
         if stored.memory.path:
             self._sync.record_deleted(stored.memory.path)
         return stored

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.reading.parsing import kinds_of, secrets_in
-from palaver.archiver.redaction import VERSION, Redactor
+from palaver.archiver.reading.parsing import secrets_in
+from palaver.archiver.redaction import VERSION, Redactor, kinds_of
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidNamespace
 from palaver.core.home import Home
