@@ -6,9 +6,10 @@ The text of a JSON reply contains the whole object, for clients that read only t
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 import orjson
@@ -17,13 +18,21 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
+from ..core.conversation import Milliseconds, now
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ..core.home import Home
+from ..core.memory import PROJECT
 from ..core.tokens import count
 from ..observe.archive import Archive
 from ..templates.quote import brief, inert, line
 from ..templates.render import Renderer
 from ..templates.truncation import fit_json, json_cost
+
+if TYPE_CHECKING:
+    from ..core.document import DocumentStats, IndexedDirectory
+    from ..observe.background.index_worker import BackgroundIndexer
+    from ..observe.memory import MemoryCore
+    from ..search.document_library import DocumentLibrary
 
 TOOLSETS: Final = {
     "conversation": ".conversation_tools",
@@ -35,6 +44,7 @@ TOOLSETS: Final = {
 """Module that defines each toolset as a constant. The modules are imported on demand."""
 
 Opened = TypeVar("Opened")
+Name = TypeVar("Name", str, str | None)
 
 
 class ServerConfig(Struct, frozen=True):
@@ -266,6 +276,59 @@ def open_component(opener: Callable[[], Opened]) -> Opened:
         raise
     except PalaverError as error:
         raise ServerNotReady(error) from error
+
+
+class MemoryContext:
+    """Base class of the contexts of toolsets that use memories and documents, which are opened on first use."""
+
+    def __init__(self, config: ServerConfig, clock: Callable[[], Milliseconds] = now) -> None:
+        self.config, self.archive = config, config.archive.another(clock)
+
+    @property
+    def core(self) -> "MemoryCore":
+        """Memories of the home. Raises `ServerNotReady`."""
+        return open_component(lambda: self.archive.memories)
+
+    def namespace(self, name: Name, *, claim: bool = False) -> Name:
+        """Return the namespace in the database for the namespace that a tool call names, if it names one.
+
+        `project:NAME` with the name of the agent's project selects this project, even if other projects have the same
+        name.
+        """
+        if name is None or not name.startswith(PROJECT):
+            return name
+        from ..archiver.store.session_table import plain_namespace  # loads the store
+
+        return self.own_namespace(claim=claim) if name == plain_namespace(self.config.project) else name
+
+    def own_namespace(self, *, claim: bool = False) -> str:
+        """Return the namespace of the agent's project. With `claim`, reserve it for this project."""
+        projects, folder = self.core.projects, self.config.project
+        return projects.claim(folder) if claim else projects.namespace(folder)
+
+    @cached_property
+    def documents(self) -> "DocumentLibrary":
+        """Indexed documents. The first access starts embedding chunks without vectors. Raises `ServerNotReady`."""
+        documents = open_component(lambda: self.archive.documents(self.config.roots))
+        self.embed_waiting(documents.stats())
+        return documents
+
+    def embed_waiting(self, waiting: "DocumentStats | IndexedDirectory") -> None:
+        """Start a background process that indexes queued files and embeds chunks, if the server may start one."""
+        if self.config.background and (waiting.queued or waiting.unembedded):
+            self._background_indexer.wake()
+
+    def close(self) -> None:
+        """Close the components that were opened."""
+        self.archive.close()
+        if "documents" in self.__dict__:
+            self.__dict__.pop("documents").close()
+
+    @cached_property
+    def _background_indexer(self) -> "BackgroundIndexer":
+        from ..observe.background.index_worker import BackgroundIndexer  # loads the ingest pipeline
+
+        return BackgroundIndexer(self.archive.home, self.archive.config.model)
 
 
 class _LeanSchema(GenerateJsonSchema):

@@ -13,9 +13,8 @@ from ...core.home import identity_of, root_of
 from ...core.memory import MemoryFilter, StoredMemory, project_namespace, session_namespace
 from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.archive_search import ArchiveSearch
-from ..memory_context import MemoryContext
 from ..memory_rows import find_by_uuid
-from ..toolset import BUDGET, WHOLE, ServerConfig, ToolReply, WholeNumber, data_reply, open_component
+from ..toolset import BUDGET, WHOLE, MemoryContext, ServerConfig, ToolReply, WholeNumber, data_reply, open_component
 from .fabric_replies import FabricReply
 
 TTL: Final = 3_600_000

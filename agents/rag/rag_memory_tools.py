@@ -21,9 +21,8 @@ from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import CacheStats
 from ...templates.environment import undo_command
 from ..call_progress import forget_question
-from ..memory_context import MemoryContext
 from ..memory_rows import find_by_uuid, uuid_of
-from ..toolset import BUDGET, NOTICE, WHOLE, ServerConfig, ToolReply, json_reply, truncated
+from ..toolset import BUDGET, NOTICE, WHOLE, MemoryContext, ServerConfig, ToolReply, json_reply, truncated
 from .level_classifier import classify, refuse_injection, risks
 from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, listed_rows
 

@@ -14,9 +14,9 @@ from ...observe.memory import MemoryCore, MemoryNeighborhood, is_proven, parse_r
 from ...observe.traces import CodeTraces
 from ...templates.quote import clean
 from ..call_progress import delete_question
-from ..memory_context import MemoryContext
 from ..memory_rows import instant, rounded
 from ..toolset import (
+    MemoryContext,
     ServerConfig,
     ToolReply,
     WholeNumber,

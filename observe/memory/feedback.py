@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...archiver.redaction import MemoryRedactor
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds, Origin, Trust
 from ...core.errors import InvalidInput
@@ -26,7 +27,6 @@ from ...core.memory import (
 )
 from ...core.reports import many
 from ...search.rank.item_finder import MemoryFinder
-from .memory_redactor import MemoryRedactor
 from .supersession import find_memory, snapshot_of
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05

@@ -1,17 +1,19 @@
 """Entry point to memories: store, recall, edit, forget, restore and list the memories of a home.
 
-A recall does not change the confidence of a memory. No edit deletes a memory permanently.
+A recall does not change the confidence of a memory. No edit deletes a memory permanently. Stored memories are redacted
+again when newer rules detect more secrets.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import islice
-from typing import Self
+from typing import Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.redaction import VERSION, Redactor
+from ...archiver.redaction import VERSION, MemoryRedactor, Redactor
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds, Origin, now
 from ...core.errors import InvalidInput, MemoryProtected, NothingToUndo
@@ -36,6 +38,7 @@ from ...core.memory import (
 )
 from ...core.query import Mode
 from ...core.resources import Closing
+from ...core.runtime import Progress, silent
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder
@@ -52,7 +55,6 @@ from .contradictions import (
 )
 from .feedback import Feedback, MemoryHealthCheck
 from .memory_graph import MemoryGraph
-from .memory_redactor import MemoryRedactor
 from .session_context import SessionContexts
 from .supersession import (
     archive,
@@ -61,6 +63,7 @@ from .supersession import (
     parse_snapshot,
     reinstate,
     restore,
+    snapshot,
     snapshot_of,
     supersede,
     superseding,
@@ -619,3 +622,70 @@ def _without_supersession(compared: Comparison) -> Comparison:
     if compared.judgement.verdict is not Verdict.SUPERSEDES:
         return compared
     return replace(compared, judgement=replace(compared.judgement, verdict=Verdict.CONTRADICTS))
+
+
+_SECONDS_MAX: Final = 20.0
+"""Maximum seconds that one ingest run spends on stored memories. The next run continues."""
+_BATCH: Final = 200
+
+
+def redact_stored_memories(store: Store, redactor: Redactor, progress: Progress = silent) -> int:
+    """Redact memories that were last checked with older rules. Return the number of memories with a secret.
+
+    A redaction is not an edit: `updated` stays unchanged and no event is added, because the event would contain the
+    secret. The user's own file in `.mnemonics` stays unchanged.
+    """
+    memory_redactor, end, redacted, done = MemoryRedactor(redactor), time.monotonic() + _SECONDS_MAX, 0, 0
+    while time.monotonic() < end and (keys := store.memories.to_redact(VERSION, _BATCH)):
+        with store.transaction():
+            redacted += sum(_redact(store, memory_redactor, stored) for stored in store.memories.load(keys).values())
+            store.memories.mark_redacted(keys, VERSION)
+        done += len(keys)
+        progress(done, done + len(store.memories.to_redact(VERSION, _BATCH)))
+    return redacted
+
+
+def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> bool:
+    """Redact a memory, its events and its edges inside a transaction. Return whether they contained a secret."""
+    memory = redactor.memory(stored.memory)
+    has_secret = memory != stored.memory
+    if has_secret:
+        store.memories.rewrite(replace(stored, memory=memory, state=_state(store, stored, memory)))
+        store.mnemonics.rehash(stored.key, stored.memory.content_hash, memory.content_hash)
+    for event in store.memory_events.of(stored.key):
+        clean = replace(
+            event,
+            context=redactor.text(event.context),
+            session_id=redactor.text(event.session_id),
+            before=_redacted_snapshot(redactor, event.before) if event.before else "",
+        )
+        if clean != event:
+            store.memory_events.redact(clean)
+            has_secret = True
+    for edge in store.memory_edges.outgoing([stored.key]):
+        if (reason := redactor.text(edge.reason)) != edge.reason:
+            store.memory_edges.put(replace(edge, reason=reason))
+            has_secret = True
+    return has_secret
+
+
+def _redacted_snapshot(redactor: MemoryRedactor, text: str) -> str:
+    """Return a snapshot of a memory without secrets."""
+    memory, confidence = parse_snapshot(text)
+    clean = redactor.memory(memory)
+    return text if clean == memory else snapshot(clean, confidence)
+
+
+def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
+    """Return the state that a memory gets after redaction.
+
+    If redaction makes its content equal to the content of another memory, one of them is forgotten. This is the other
+    memory if the redacted memory is protected, and otherwise the redacted memory.
+    """
+    same = store.memories.find_same(memory, stored.stats.promoted_from)
+    if stored.state is not MemoryState.ACTIVE or same is None or same == stored.key:
+        return stored.state
+    if not stored.protected:
+        return MemoryState.ARCHIVED
+    store.memories.rewrite(replace(store.memories.load([same])[same], state=MemoryState.ARCHIVED))
+    return MemoryState.ACTIVE

@@ -12,13 +12,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...archiver.redaction import MemoryRedactor
 from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, MemoryFilter, MemoryState, Relation, StoredMemory
 from .contradictions import Contradictions
-from .memory_redactor import MemoryRedactor
 from .supersession import edges_at, find_memory, reinstate_targets, supersede
 
 DEPTH_MAX: Final = 10
