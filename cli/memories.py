@@ -9,12 +9,12 @@
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..archiver.redaction import kinds_of
@@ -38,9 +38,9 @@ from ..core.reports import many
 from ..core.text import similar_names
 from ..core.tokens import count
 from ..observe.archive import Archive
-from ..observe.extraction.preferences import EXCHANGE, PreferenceCandidate, keep, preference_candidates
-from ..observe.extraction.preferences import decline as decline_preference
+from ..observe.extraction.preferences import EXCHANGE, PreferenceCandidate
 from ..observe.memory import MemoryCore, RecalledMemory, RememberResult, SessionContext, UndoneChange, contradicting
+from ..observe.memory_review import MemoryReview, Proposal
 from ..search.query.query_analysis import redacted
 from ..search.query.tokenizer import check_projects
 from ..templates.environment import changes, undo_command
@@ -197,28 +197,6 @@ _KEYS: Final = {
 """Keys that the user can press, each with the name and the description of its action."""
 
 
-class ReviewItem(Struct, frozen=True):
-    """Proposal to review: its JSON fields, and functions that approve or decline it. `approve` returns a memory ID."""
-
-    fields: dict[str, Any]
-    approve: Callable[[], str]
-    decline: Callable[[], object]
-
-    def as_text(self) -> str:
-        """Return the proposal as terminal text."""
-        shown = {name: line(str(value)) for name, value in self.fields.items()}
-        if self.fields["kind"] == "preference":
-            typed = self.fields["origin"] == Origin.HUMAN
-            label, author = ("Preference", "your words") if typed else ("Note", "a note")
-            source = f"{author} in session {shown['session_id']}, {shown['path']} line {shown['line']}"
-            source += f" ({shown['exchange']})\n  Trust: {shown['trust']}"
-            source += f"{', because you typed it' if typed else ''}. It {shown['reason']}."
-        else:
-            label = "Golden rule"
-            source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
-        return f"{shown['id']}  {label} for {shown['namespace']}: {shown['content']}\n  Source: {source}"
-
-
 @click.command()
 @click.option("--approve", multiple=True, metavar="ID", help="Approve this proposal without asking (can be repeated).")
 @click.option("--decline", multiple=True, metavar="ID", help="Decline this proposal without asking (can be repeated).")
@@ -232,20 +210,20 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     """
     archive = Archive.find()
     archive.home.check()
-    with archive.memories as core:
-        proposals = _proposals(core)
+    with archive:
+        proposals = archive.review.proposals()
         if approve or decline:
-            _decide(proposals, approve, decline, as_json=as_json)
+            _decide(archive.review, approve, decline, as_json=as_json)
         elif as_json:
-            print_json({"waiting": [each.fields for each in proposals.values()]})
+            print_json({"waiting": list(map(_fields, proposals))})
         elif not proposals:
             click.echo(
                 "No proposals to review. Run `palaver archive` to find preferences that you stated since the last run."
             )
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            _ask(list(proposals.values()))
+            _ask(archive.review)
         else:
-            click.echo("\n".join(each.as_text() for each in proposals.values()))
+            click.echo("\n".join(map(_as_text, proposals)))
             click.echo("To decide, run `palaver memories review` with --approve ID or --decline ID.")
 
 
@@ -268,35 +246,40 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
     }
 
 
-def _proposals(core: MemoryCore) -> dict[str, ReviewItem]:
-    """Return the proposals by ID, preferences first."""
-    found = [_preference(core, each) for each in preference_candidates(core.store)]
-    found += [_proven(core, stored) for stored in core.feedback.approvable()]
-    return {each.fields["id"]: each for each in found}
-
-
-def _preference(core: MemoryCore, candidate: PreferenceCandidate) -> ReviewItem:
-    return ReviewItem(
-        preference_fields(candidate),
-        lambda: keep(core, candidate).id,
-        lambda: decline_preference(core.store, candidate),
-    )
-
-
-def _proven(core: MemoryCore, stored: StoredMemory) -> ReviewItem:
-    fields = {
-        "id": stored.id,
+def _fields(proposal: Proposal) -> dict[str, Any]:
+    """Return the JSON fields of a proposal."""
+    if proposal.candidate is not None:
+        return preference_fields(proposal.candidate)
+    stored = proposal.proven
+    assert stored is not None
+    return {
+        "id": proposal.id,
         "kind": "golden_rule",
-        "content": stored.memory.content,
-        "namespace": stored.memory.namespace,
+        "content": proposal.content,
+        "namespace": proposal.namespace,
         "confidence": stored.stats.confidence,
         "successes": stored.stats.successes,
         "stored_by": stored.memory.source or stored.memory.origin,
     }
-    return ReviewItem(fields, lambda: core.feedback.approve(stored.id).id, lambda: core.feedback.decline(stored.id))
 
 
-def _decide(proposals: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
+def _as_text(proposal: Proposal) -> str:
+    """Return a proposal as terminal text."""
+    fields = _fields(proposal)
+    shown = {name: line(str(value)) for name, value in fields.items()}
+    if proposal.candidate is not None:
+        typed = fields["origin"] == Origin.HUMAN
+        label, author = ("Preference", "your words") if typed else ("Note", "a note")
+        source = f"{author} in session {shown['session_id']}, {shown['path']} line {shown['line']}"
+        source += f" ({shown['exchange']})\n  Trust: {shown['trust']}"
+        source += f"{', because you typed it' if typed else ''}. It {shown['reason']}."
+    else:
+        label = "Golden rule"
+        source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
+    return f"{shown['id']}  {label} for {shown['namespace']}: {shown['content']}\n  Source: {source}"
+
+
+def _decide(review: MemoryReview, approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
     """Approve and decline proposals by ID.
 
     Raises:
@@ -304,14 +287,15 @@ def _decide(proposals: dict[str, ReviewItem], approve: Sequence[str], decline: S
     """
     if both := sorted({*approve} & {*decline}):
         raise click.UsageError(f"The same ID cannot be approved and declined: {', '.join(both)}.")
+    proposed = {proposal.id for proposal in review.proposals()}
     for name in (*approve, *decline):
-        if name not in proposals:
+        if name not in proposed:
             raise InvalidInput(
                 f"{name} is not a proposal to review", hint="Run `palaver memories review` to list proposals."
             )
-    approved = {name: proposals[name].approve() for name in approve}
-    for name in decline:
-        proposals[name].decline()
+    approved = {name: review.approve(name).id for name in dict.fromkeys(approve)}
+    for name in dict.fromkeys(decline):
+        review.decline(name)
     if as_json:
         print_json({"approved": approved, "declined": list(decline)})
         return
@@ -325,15 +309,16 @@ def _approved(name: str, memory: str) -> str:
     return f"Approved: {memory} is a golden rule." if name == memory else f"Approved: {name} is stored as {memory}."
 
 
-def _ask(proposals: Sequence[ReviewItem]) -> None:
+def _ask(review: MemoryReview) -> None:
     """Show each proposal and ask for a decision, until all are decided or the user quits."""
-    for number, each in enumerate(proposals, 1):
-        click.echo(f"\n{number} of {len(proposals)}  {each.as_text()}")
+    proposals = list(review.proposals())
+    for number, proposal in enumerate(proposals, 1):
+        click.echo(f"\n{number} of {len(proposals)}  {_as_text(proposal)}")
         match _decision():
             case "a":
-                click.echo(_approved(each.fields["id"], each.approve()))
+                click.echo(_approved(proposal.id, review.approve(proposal.id).id))
             case "d":
-                each.decline()
+                review.decline(proposal.id)
                 click.echo("Declined. It will not be proposed again.")
             case "q":
                 left = len(proposals) - number + 1
