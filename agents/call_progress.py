@@ -46,12 +46,14 @@ def delete_question(action: str, items: Sequence[str], note: str = "") -> str:
     """Return a question such as `Forget 3 memories?` that lists the items. Without items, return an empty text."""
     if not items:
         return ""
-    rows = [f"- {brief(each, _TOKENS)}" for each in items[:_LISTED]]
-    more = [f"- and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
-    return "\n".join([f"{action}?", *rows, *more, *([note] if note else [])])
+    rows = [f"- {brief(item, _TOKENS)}" for item in items[:_LISTED]]
+    unlisted = [f"- and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
+    return "\n".join([f"{action}?", *rows, *unlisted, *([note] if note else [])])
 
 
 def forget_question(memories: Sequence[StoredMemory], note: str = "You can undo it.") -> str:
     """Return a question that lists the memories to forget."""
-    items = [f"{each.id} [{each.memory.namespace}] {each.memory.title or each.memory.content}" for each in memories]
+    items = [
+        f"{stored.id} [{stored.memory.namespace}] {stored.memory.title or stored.memory.content}" for stored in memories
+    ]
     return delete_question("Forget this memory" if len(items) == 1 else f"Forget {len(items):,} memories", items, note)

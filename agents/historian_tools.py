@@ -131,7 +131,7 @@ class HistorianContext:
 
     def reply(self, fields: HistorianReply) -> ToolReply:
         """Return a reply that also lists the memory files that could not be read."""
-        problems = [{"path": clean(each.path), "problem": line(each.reason)} for each in self.memories.problems]
+        problems = [{"path": clean(unread.path), "problem": line(unread.reason)} for unread in self.memories.problems]
         return json_reply(to_builtins(replace(fields, problems=problems)))
 
 
@@ -181,16 +181,16 @@ def memory_recall(
         raise InvalidInput(f"Invalid limit: {limit}", hint=f"Ask for 1 to {_RESULTS_MAX}.")
     memories = historian.memories
     try:
-        found = memories.recall(query, memoryType, limit)
-        weak = [] if found else memories.nearest(query, memoryType)
+        matches = memories.recall(query, memoryType, limit)
+        weak = [] if matches else memories.nearest(query, memoryType)
     except PalaverError as error:
         return historian.reply(replace(HistorianRecallReply(memories=[]), **error_fields(error)))
     rows = [
         {**row, "content": _content(match.stored), "origin": match.stored.memory.origin}
-        for row, match in zip(_rows(historian, found), found, strict=True)
+        for row, match in zip(_rows(historian, matches), matches, strict=True)
     ]
-    notice, message = NOTICE["notice"] if found else "", ""
-    untrusted = [match.stored for match in [*found, *weak] if _is_untrusted(match.stored)]
+    notice, message = NOTICE["notice"] if matches else "", ""
+    untrusted = [match.stored for match in [*matches, *weak] if _is_untrusted(match.stored)]
     if any(stored.memory.path for stored in untrusted):
         notice = (
             "Results marked untrusted are from files that Palaver did not write and may have come with the repository. "
@@ -199,10 +199,10 @@ def memory_recall(
         )
     elif untrusted:
         notice = f"{notice} Results marked untrusted quote tools or other people.".strip()
-    if not found:
+    if not matches:
         nearest = "`weak` has the nearest, which may be irrelevant. " if weak else ""
-        other = ", or leave memoryType out" if memoryType else ""
-        message = f"No memories found. {nearest}Try other words{other}."
+        widen = ", or leave memoryType out" if memoryType else ""
+        message = f"No memories found. {nearest}Try other words{widen}."
     return historian.reply(
         HistorianRecallReply(memories=rows, notice=notice, message=message, weak=_rows(historian, weak))
     )
@@ -234,8 +234,8 @@ def memory_compound(
 
 def memory_compound_question(historian: HistorianContext, *, query: str, **_others: object) -> str:
     """Return the question before `memory_compound` replaces a memory's content, or an empty text without a match."""
-    found = historian.memories.preview_update(query)
-    items = [] if found is None else [clean(found.memory.path or found.id)]
+    stored = historian.memories.preview_update(query)
+    items = [] if stored is None else [clean(stored.memory.path or stored.id)]
     return delete_question("Replace the content of this memory", items, "You can undo it.")
 
 
@@ -250,13 +250,13 @@ def memory_forget(
     preview = historian.previews.pop(key, None) if confirm else None
     if preview is not None:
         return historian.reply(_forgotten(historian.memories.forget(preview)))
-    shown = historian.memories.preview_forget(query, memoryType)
-    historian.previews[key] = shown
+    listed = historian.memories.preview_forget(query, memoryType)
+    historian.previews[key] = listed
     return historian.reply(
         ForgetReply(
             confirm_required=True,
-            candidates=_rows(historian, shown.matches),
-            protected=_rows(historian, shown.protected),
+            candidates=_rows(historian, listed.matches),
+            protected=_rows(historian, listed.protected),
             message=_NOT_LISTED if confirm else "",
         )
     )
@@ -265,8 +265,8 @@ def memory_forget(
 def memory_forget_question(historian: HistorianContext, *, query: str, memoryType: str | None, confirm: bool) -> str:  # noqa: N803
     """Return the question before a confirmed `memory_forget`, which lists the memories of the first call."""
     preview = historian.previews.get((query, memoryType)) if confirm else None
-    found = [match.stored for match in preview.matches] if preview else []
-    return forget_question(found, "This deletes their files. You can undo it.")
+    memories = [match.stored for match in preview.matches] if preview else []
+    return forget_question(memories, "This deletes their files. You can undo it.")
 
 
 def _forgotten(result: ForgetResult) -> ForgetReply:

@@ -189,12 +189,12 @@ class Tool(Struct, frozen=True):
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
-            given = self.arguments.model_validate(present)
+            values = self.arguments.model_validate(present)
         except ValidationError as error:
             faults = dict.fromkeys(_fault(detail) for detail in error.errors(include_url=False))
-            known = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
-            raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {known}.") from None
-        return {name: getattr(given, name) for name in self.arguments.model_fields}
+            names = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
+            raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {names}.") from None
+        return {name: getattr(values, name) for name in self.arguments.model_fields}
 
 
 class Toolset(Struct, frozen=True):
@@ -255,7 +255,9 @@ class ServedTools(Struct, frozen=True):
     def instructions_for(self, config: ServerConfig) -> str:
         """Return the instructions, and the notes of the toolsets about this archive, such as its projects."""
         toolsets = {toolset.name: toolset for toolset, _ in self.tools.values()}
-        notes = [each.describe_archive(config) for each in toolsets.values() if each.describe_archive is not None]
+        notes = [
+            toolset.describe_archive(config) for toolset in toolsets.values() if toolset.describe_archive is not None
+        ]
         return "\n\n".join(filter(None, (self.instructions, *notes)))
 
 
@@ -263,9 +265,9 @@ def find_toolset(name: str) -> Toolset:
     """Return the toolset with this name. Raises `InvalidInput` for an unknown name."""
     if name not in TOOLSETS:
         raise InvalidInput(f"Unknown toolset: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
-    found = getattr(import_module(TOOLSETS[name], __package__), name.upper())
-    assert isinstance(found, Toolset)
-    return found
+    toolset = getattr(import_module(TOOLSETS[name], __package__), name.upper())
+    assert isinstance(toolset, Toolset)
+    return toolset
 
 
 def open_component(opener: Callable[[], Opened]) -> Opened:
@@ -341,10 +343,10 @@ class _LeanSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        shown = super().default_schema(schema)
-        if shown.get("default", ...) is None:
-            del shown["default"]
-        return shown
+        default = super().default_schema(schema)
+        if default.get("default", ...) is None:
+            del default["default"]
+        return default
 
 
 _EXPECTED = {
@@ -370,19 +372,21 @@ the context of the error."""
 def _fault(detail: ErrorDetails) -> str:
     name, *index = detail["loc"]
     where = brief(str(name), 20) + "".join(f"[{position}]" for position in index)
-    known = detail.get("ctx", {})
-    expected = _EXPECTED.get(detail["type"], "").format(**known) or f"must be {known.get('expected', detail['msg'])}"
+    context = detail.get("ctx", {})
+    expected = (
+        _EXPECTED.get(detail["type"], "").format(**context) or f"must be {context.get('expected', detail['msg'])}"
+    )
     return f"Invalid parameter: {where} {expected}"
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     """Return a schema with every reference replaced by its definition, because some clients resolve no references."""
     if isinstance(schema, list):
-        return [_inlined(each, definitions) for each in cast("Sequence[Any]", schema)]
+        return [_inlined(entry, definitions) for entry in cast("Sequence[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    given = cast("dict[str, Any]", schema)
-    fields = {name: _inlined(each, definitions) for name, each in given.items() if not _is_title(name, each)}
+    members = cast("dict[str, Any]", schema)
+    fields = {name: _inlined(member, definitions) for name, member in members.items() if not _is_title(name, member)}
     reference = fields.pop("$ref", "")
     definition = definitions.get(reference.rpartition("/")[2]) if isinstance(reference, str) else None
     return fields if definition is None else {**_inlined(definition, definitions), **fields}
@@ -394,13 +398,13 @@ def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
     Descriptions and the fields of other objects are left out to save tokens.
     """
     if "anyOf" in schema:
-        kinds = [_outline(each, top=False) for each in schema["anyOf"]]
-        return {**kinds[0], "type": [each["type"] for each in kinds]}
+        kinds = [_outline(kind, top=False) for kind in schema["anyOf"]]
+        return {**kinds[0], "type": [kind["type"] for kind in kinds]}
     if schema["type"] == "array":
         return {"type": "array", "items": _outline(schema["items"], top=False)}
     if schema["type"] != "object" or not top:
         return {"type": schema["type"]}
-    fields = {name: _outline(each, top=name == "data") for name, each in schema["properties"].items()}
+    fields = {name: _outline(field, top=name == "data") for name, field in schema["properties"].items()}
     return {"type": "object", "properties": fields, "required": schema["required"]}
 
 
@@ -470,7 +474,7 @@ def _inert(value: Any) -> Any:
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, Mapping):
-        return {inert(name): _inert(each) for name, each in cast("Mapping[str, Any]", value).items()}
+        return {inert(name): _inert(entry) for name, entry in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_inert(each) for each in cast("Sequence[Any]", value)]
+        return [_inert(entry) for entry in cast("Sequence[Any]", value)]
     return value

@@ -91,8 +91,10 @@ def archive_unused(core: MemoryCore, at: Milliseconds) -> list[StoredMemory]:
         valid_at=at,
     )
     longest_unused = core.page(where, order=MemoryOrder.ACCESSED, descending=False, limit=_BATCH)
-    weak = [each for each in longest_unused if each.memory.source in _DECLARED and strength(each, at) < KEPT_FROM]
-    return list(core.forget([each.id for each in weak], reason="unused").forgotten) if weak else []
+    weak = [
+        stored for stored in longest_unused if stored.memory.source in _DECLARED and strength(stored, at) < KEPT_FROM
+    ]
+    return list(core.forget([stored.id for stored in weak], reason="unused").forgotten) if weak else []
 
 
 Layer: TypeAlias = Literal[1, 2, 3]
@@ -128,14 +130,14 @@ def route(memory_type: str, tags: Iterable[str], layer: Layer | None, ttl: float
     if layer is not None:
         return Route(layer, "requested layer", 1.0)
     lowered = {tag.strip().lower() for tag in tags}
-    for each, names in _TAGS:
-        if found := sorted(lowered & names):
-            return Route(each, f"tag {found[0]}", 0.95)
+    for tagged, names in _TAGS:
+        if matching := sorted(lowered & names):
+            return Route(tagged, f"tag {matching[0]}", 0.95)
     if ttl is not None:
         return Route(1, "time-to-live", 0.9)
     if memory_type in _TYPES:
-        each, confidence = _TYPES[memory_type]
-        return Route(each, f"type {memory_type}", confidence)
+        tagged, confidence = _TYPES[memory_type]
+        return Route(tagged, f"type {memory_type}", confidence)
     return Route(2, "default", 0.6)
 
 
@@ -213,10 +215,10 @@ def recall(
 
 def _nearest(fabric: FabricContext, query: str, where: MemoryFilter, threshold: float, mode: str) -> str:
     """Return a message with the highest similarity, for a recall without results."""
-    near = fabric.core.similar(query, where, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
-    if not near:
+    nearest = fabric.core.similar(query, where, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
+    if not nearest:
         return "No memory matches."
-    highest = f"the nearest has {near[0].similarity:.2f}"
+    highest = f"the nearest has {nearest[0].similarity:.2f}"
     return f"No memory reaches a similarity of {threshold:g}; {highest}. Lower the threshold to see it."
 
 
@@ -339,23 +341,23 @@ def _revision(
     weight: float | None,
     pinned: bool | None,
 ) -> MemoryRevision:
-    given = metadata or MetadataChange()
-    named, chosen = tags if tags is not None else given.tags, weight if weight is not None else given.weight
+    fields = metadata or MetadataChange()
+    named, chosen = tags if tags is not None else fields.tags, weight if weight is not None else fields.weight
     return MemoryRevision(
         content=content,
-        title=given.title,
-        project=given.project_path,
+        title=fields.title,
+        project=fields.project_path,
         tags=None if named is None else tuple(dict.fromkeys(named)),
         importance=None if chosen is None else (chosen - 1) / 4,
         pinned=pinned,
-        metadata=_other_fields(given) or None,
+        metadata=_other_fields(fields) or None,
     )
 
 
 def _other_fields(metadata: MetadataChange | NewMetadata) -> dict[str, Any]:
     """Return the metadata fields that are not stored in columns of the memory itself."""
-    given = metadata.model_dump(by_alias=True, exclude_none=True)
-    return {name: value for name, value in given.items() if name not in _OWN_FIELDS}
+    fields = metadata.model_dump(by_alias=True, exclude_none=True)
+    return {name: value for name, value in fields.items() if name not in _OWN_FIELDS}
 
 
 _MAX: Final = 1_000
@@ -391,16 +393,16 @@ def summarize(
         tags=("summary",),
         metadata={"summarized": len(old)},
         source="system_auto",
-        origin=least([each.memory.origin for each in old]),
+        origin=least([stored.memory.origin for stored in old]),
         pinned=True,
     )
     core = fabric.core
     # If the process stops here, the summary and its memories both exist, so nothing is lost.
     summary = core.remember(memory, replaces="").stored
-    for each in old:
-        core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
-    core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
-    undo = undo_command([each.id for each in old])
+    for stored in old:
+        core.graph.relate(summary.id, stored.id, Relation.RELATES_TO, reason="summarized")
+    core.forget([stored.id for stored in old], reason=f"summarized in {summary.id}")
+    undo = undo_command([stored.id for stored in old])
     reply = SummarizeReply(uuid_of(summary), len(old), summary.memory.content, layer, undo)
     return fabric.reply(reply, 20_000, quotes=True)
 
@@ -416,7 +418,9 @@ def summarize_question(
 ) -> str:
     """Return the question to the user before `summarize`. It lists the memories to archive."""
     old = _old(fabric, options, layer, older_than_days, fabric.folder(project_path))
-    items = [f"{each.id} [{each.memory.namespace}] {each.memory.title or each.memory.content}" for each in old]
+    items = [
+        f"{stored.id} [{stored.memory.namespace}] {stored.memory.title or stored.memory.content}" for stored in old
+    ]
     return delete_question(f"Replace {many(len(old), 'memory', 'memories')} with a summary", items, "You can undo it.")
 
 
@@ -434,7 +438,7 @@ def _old(
         created_before=at - int(older_than_days * _DAY),
         valid_at=at,
     )
-    return [each for each in fabric.core.page(where, descending=False, limit=_MAX) if _is_chosen(each, options)]
+    return [stored for stored in fabric.core.page(where, descending=False, limit=_MAX) if _is_chosen(stored, options)]
 
 
 def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
@@ -448,9 +452,9 @@ def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
 
 def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
     """Return a summary of at most `tokens`: numbers of memories by type, and the beginnings of the oldest memories."""
-    counts = Counter(each.memory.type for each in old)
+    counts = Counter(stored.memory.type for stored in old)
     numbers = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"
     first = f"{len(old)} memories of {span}, archived on {show_day(at)}: {numbers}."
-    snippets = [f"{each.memory.type}: {brief(each.memory.content, _SNIPPET)}" for each in old[:_SNIPPETS]]
+    snippets = [f"{stored.memory.type}: {brief(stored.memory.content, _SNIPPET)}" for stored in old[:_SNIPPETS]]
     return brief(f"{first} First ones: {'; '.join(snippets)}", tokens)

@@ -118,8 +118,8 @@ def without_controls(text: str) -> str:
 
 def lower_tags(tags: list[str] | None) -> tuple[str, ...]:
     """Return distinct tags in lower case, without empty tags."""
-    shown = (" ".join(without_controls(tag).lower().split()) for tag in tags or ())
-    return tuple(dict.fromkeys(filter(None, shown)))
+    cleaned = (" ".join(without_controls(tag).lower().split()) for tag in tags or ())
+    return tuple(dict.fromkeys(filter(None, cleaned)))
 
 
 def flat_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:

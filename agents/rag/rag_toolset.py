@@ -135,8 +135,8 @@ def _below(pattern: str) -> str:
     return f"{pattern}*" if pattern.endswith("/*") else pattern
 
 
-def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
-    stored, chunk = found.stored, found.stored.chunk
+def _row(rag: RagContext, match: FoundChunk) -> CodeRow:
+    stored, chunk = match.stored, match.stored.chunk
     return {
         "file_path": clean(rag.shown_path(stored.source_file)),
         "start_line": chunk.start_line,
@@ -145,7 +145,7 @@ def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
         "unit_name": clean(chunk.name),
         "signature": clean(chunk.signature),
         "language": stored.language,
-        "score": round(found.calibrated, 4),
+        "score": round(match.calibrated, 4),
         "content": clean(chunk.text),
     }
 

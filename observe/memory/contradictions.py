@@ -155,12 +155,14 @@ def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
 
 def _claims(text: str) -> set[tuple[tuple[str, ...], bool]]:
     """Return the statements of a text as stems, each with its negation flag."""
-    return {(tuple(word.stem for word in each.words), each.negated) for each in sentences(text)}
+    return {(tuple(word.stem for word in statement.words), statement.negated) for statement in sentences(text)}
 
 
 def _share_words(older: str, newer: str) -> bool:
     """Return whether the shorter text shares more than a third of its content words with the longer text."""
-    ours, theirs = ({stem for each in sentences(text) for stem in each.stems - PEOPLE} for text in (older, newer))
+    ours, theirs = (
+        {stem for statement in sentences(text) for stem in statement.stems - PEOPLE} for text in (older, newer)
+    )
     return 3 * len(ours & theirs) > min(len(ours), len(theirs))
 
 
@@ -196,30 +198,36 @@ def _conflicting_words(
     The result is also None if the statements differ in other words too.
     """
     conflicting = [
-        (one, other)
-        for one in [*only_old, *(word for word in old.words if word.light)]
-        for other in [*only_new, *(word for word in new.words if word.light)]
-        if one.stem != other.stem
-        and (are_opposites(one, other) or are_alternatives(one, other) or are_values(one, other))
+        (old_word, new_word)
+        for old_word in [*only_old, *(word for word in old.words if word.light)]
+        for new_word in [*only_new, *(word for word in new.words if word.light)]
+        if old_word.stem != new_word.stem
+        and (
+            are_opposites(old_word, new_word) or are_alternatives(old_word, new_word) or are_values(old_word, new_word)
+        )
     ]
     if not conflicting:
         return _conflicting_holders(old, new, only_old, only_new)
-    opposites = any(are_opposites(one, other) for one, other in conflicting)
+    opposites = any(are_opposites(old_word, new_word) for old_word, new_word in conflicting)
     if not opposites and (old.negated != new.negated or _can_coexist(old, new, conflicting)):
         return None
     stems = {word.stem for pair in conflicting for word in pair}
-    ignored = stems | (CATEGORIES if any(are_alternatives(one, other) for one, other in conflicting) else set[str]())
-    rest = ([word for word in words if word.stem not in ignored and not word.number] for words in (only_old, only_new))
-    if not _is_one_subject(*rest):
+    ignored = stems | (
+        CATEGORIES if any(are_alternatives(old_word, new_word) for old_word, new_word in conflicting) else set[str]()
+    )
+    differing = (
+        [word for word in words if word.stem not in ignored and not word.number] for words in (only_old, only_new)
+    )
+    if not _is_one_subject(*differing):
         return None
-    one, other = conflicting[0]
-    return f"{one.text!r} conflicts with {other.text!r}"
+    old_word, new_word = conflicting[0]
+    return f"{old_word.text!r} conflicts with {new_word.text!r}"
 
 
 def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
     """Return whether both statements can be true, because they have different subjects or compatible properties."""
-    names = {one.stem for one, _ in conflicting if not one.number}
-    numbers = {one.stem for one, _ in conflicting if one.number}
+    names = {word.stem for word, _ in conflicting if not word.number}
+    numbers = {word.stem for word, _ in conflicting if word.number}
     if len(numbers) > 1 or (names and numbers):
         return True
     person = old.words[0].stem in PEOPLE and new.words[0].stem in PEOPLE
@@ -242,9 +250,9 @@ def _conflicting_holders(
     )
     if len(only_old) != 1 or len(only_new) != 1 or not exclusive:
         return None
-    one, other = only_old[0], only_new[0]
-    are_names = one.text[:1].isupper() and other.text[:1].isupper()
-    return f"{one.text!r} conflicts with {other.text!r}" if are_names else None
+    old_word, new_word = only_old[0], only_new[0]
+    are_names = old_word.text[:1].isupper() and new_word.text[:1].isupper()
+    return f"{old_word.text!r} conflicts with {new_word.text!r}" if are_names else None
 
 
 _GONE = "dropped|removed|replaced|deprecated|retired|gone|not used anymore"
@@ -289,7 +297,9 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
     if SCOPES.intersection(old.tokens) != SCOPES.intersection(new.tokens):
         return False
     stems = {word.stem for word in old.words}
-    if any(stems == {word.stem for word in each.words} and each.negated != old.negated for each in clauses(newer)):
+    if any(
+        stems == {word.stem for word in clause.words} and clause.negated != old.negated for clause in clauses(newer)
+    ):
         return True
     removed, added = _unshared(old, new)
     verbs = [{word.stem for word in statement.words if word.light} for statement in (old, new)]
@@ -299,7 +309,9 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
     if named:
         return not removed and _follows_verb(added, newer, anywhere=True)
     # Measures and alternatives of one class are values wherever they occur in the predicate.
-    anywhere = added[0].number or any(are_alternatives(one, other) for one in removed for other in added)
+    anywhere = added[0].number or any(
+        are_alternatives(old_word, new_word) for old_word in removed for new_word in added
+    )
     one_phrase = len(_phrases(removed, old)) == 1
     return one_phrase and _are_values_of_one_thing(removed, added) and _follows_verb(added, newer, anywhere=anywhere)
 
@@ -330,7 +342,11 @@ def _are_values_of_one_thing(removed: Sequence[Word], added: Sequence[Word]) -> 
         one_unit = len(removed) == len(added) == 1 and removed[0].unit == added[0].unit
         return one_unit and are_values(removed[0], added[0])
     named = all(word.value for word in (*removed, *added))
-    return named or any(are_alternatives(one, other) or are_opposites(one, other) for one in removed for other in added)
+    return named or any(
+        are_alternatives(old_word, new_word) or are_opposites(old_word, new_word)
+        for old_word in removed
+        for new_word in added
+    )
 
 
 def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
@@ -348,10 +364,10 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
     if added[-1].number and after and after[0] in UNITS:
         after = after[1:]
     verbs = [position for position, word in enumerate(before) if _is_verb(word)]
-    rest = after[: after.index("instead")] if "instead" in after else after
-    while rest and rest[-1] in FUNCTION_WORDS | CHANGE_WORDS:
-        rest = rest[:-1]
-    if not verbs or any(map(_is_verb, rest)):
+    tail = after[: after.index("instead")] if "instead" in after else after
+    while tail and tail[-1] in FUNCTION_WORDS | CHANGE_WORDS:
+        tail = tail[:-1]
+    if not verbs or any(map(_is_verb, tail)):
         return False
     between = before[verbs[-1] + 1 :]
     if added[0].number:
@@ -387,14 +403,14 @@ class Comparison(Struct, frozen=True):
 
         Return None if the memories do not conflict and are not similar enough to be linked.
         """
-        verdict, other = self.judgement.verdict, self.stored.key
+        verdict, target = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
-            return Edge(key, other, Relation.SUPERSEDES, 1.0, self.reason, inferred=True, proposed=proposed)
+            return Edge(key, target, Relation.SUPERSEDES, 1.0, self.reason, inferred=True, proposed=proposed)
         if verdict is Verdict.CONTRADICTS:
-            return Edge(key, other, Relation.CONTRADICTS, 1.0, self.reason, inferred=True)
+            return Edge(key, target, Relation.CONTRADICTS, 1.0, self.reason, inferred=True)
         if self.similarity >= RELATED_FROM:
-            return Edge(key, other, Relation.RELATES_TO, round(self.similarity, 4), "similar", inferred=True)
+            return Edge(key, target, Relation.RELATES_TO, round(self.similarity, 4), "similar", inferred=True)
         return None
 
     @property
@@ -432,13 +448,13 @@ class Contradictions:
         result then excludes it, and creation times determine which memory of a pair is older. Otherwise, `memory`
         counts as the newer one.
         """
-        wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
-        near = self._finder.near(memory, vectors, wanted, limit + 1, min_similarity)
-        others = [each for each in near if stored is None or each.key != stored.key][:limit]
-        judgements = self._judge.judge_all([_in_order(each.stored, memory, stored) for each in others])
+        where = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
+        similar = self._finder.near(memory, vectors, where, limit + 1, min_similarity)
+        others = [neighbour for neighbour in similar if stored is None or neighbour.key != stored.key][:limit]
+        judgements = self._judge.judge_all([_in_order(neighbour.stored, memory, stored) for neighbour in others])
         return [
-            Comparison(each.stored, each.similarity, judgement)
-            for each, judgement in zip(others, judgements, strict=True)
+            Comparison(neighbour.stored, neighbour.similarity, judgement)
+            for neighbour, judgement in zip(others, judgements, strict=True)
         ]
 
     def detect(
@@ -455,21 +471,23 @@ class Contradictions:
         if not 0 <= min_similarity <= 1:
             raise InvalidInput(f"Invalid similarity threshold: {min_similarity}", hint="Give a number from 0.0 to 1.0.")
         stored, least = find_memory(self._store, memory_id), min(min_similarity, JUDGED_FROM)
-        near = self.compare(stored.memory, stored=stored, limit=_DETECT_COMPARED, min_similarity=least)
-        found: list[DetectedConflict] = []
+        comparisons = self.compare(stored.memory, stored=stored, limit=_DETECT_COMPARED, min_similarity=least)
+        conflicts: list[DetectedConflict] = []
         with self._store.transaction():
             edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees]
             linked = {key for edge in edges for key in (edge.source, edge.target)}
-            for each in near:
-                known = each.stored.key in linked
-                if not each.judgement.conflict or (each.similarity < min_similarity and not known):
+            for comparison in comparisons:
+                is_linked = comparison.stored.key in linked
+                if not comparison.judgement.conflict or (comparison.similarity < min_similarity and not is_linked):
                     continue
-                new = link and not known
+                new = link and not is_linked
                 if new:
-                    edge = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
+                    edge = Edge(
+                        stored.key, comparison.stored.key, Relation.CONTRADICTS, 1.0, comparison.reason, inferred=True
+                    )
                     self._store.memory_edges.put(edge)
-                found.append(DetectedConflict(each, new))
-        return found
+                conflicts.append(DetectedConflict(comparison, new))
+        return conflicts
 
     def update(self, stored: StoredMemory) -> None:
         """Judge an edited memory again, and replace the contradictions that this judge found earlier."""
@@ -491,29 +509,29 @@ class Contradictions:
         stored = find_memory(self._store, memory_id)
         if stored.stats.successes < _SUCCESSES_NEEDED or stored.state is not MemoryState.ACTIVE:
             return None
-        for each in self.compare(stored.memory, stored=stored, limit=_OUTCOME_COMPARED):
-            compatible = not each.judgement.conflict and each.judgement.verdict is not Verdict.SAME
-            if compatible or each.stored.protected or not _is_worse(each.stored, stored):
+        for comparison in self.compare(stored.memory, stored=stored, limit=_OUTCOME_COMPARED):
+            compatible = not comparison.judgement.conflict and comparison.judgement.verdict is not Verdict.SAME
+            if compatible or comparison.stored.protected or not _is_worse(comparison.stored, stored):
                 continue
             if not link:
-                return DetectedConflict(each, new=False)
-            edge = Edge(stored.key, each.stored.key, Relation.SUPERSEDES, 1.0, each.reason, inferred=True)
+                return DetectedConflict(comparison, new=False)
+            edge = Edge(stored.key, comparison.stored.key, Relation.SUPERSEDES, 1.0, comparison.reason, inferred=True)
             with self._store.transaction():
-                older = find_memory(self._store, each.stored.id)
+                older = find_memory(self._store, comparison.stored.id)
                 supersede(self._store, stored, older, edge, self._clock())
-            return DetectedConflict(each, new=True)
+            return DetectedConflict(comparison, new=True)
         return None
 
 
-def _in_order(other: StoredMemory, memory: Memory, stored: StoredMemory | None) -> MemoryPair:
-    is_newer = stored is not None and other.created > stored.created
-    return (memory, other.memory) if is_newer else (other.memory, memory)
+def _in_order(neighbour: StoredMemory, memory: Memory, stored: StoredMemory | None) -> MemoryPair:
+    is_newer = stored is not None and neighbour.created > stored.created
+    return (memory, neighbour.memory) if is_newer else (neighbour.memory, memory)
 
 
-def _is_worse(other: StoredMemory, stored: StoredMemory) -> bool:
-    older = (other.created, other.key) < (stored.created, stored.key)
-    less_trusted = other.stats.confidence < stored.stats.confidence
-    return older and less_trusted and other.stats.failures > stored.stats.failures
+def _is_worse(neighbour: StoredMemory, stored: StoredMemory) -> bool:
+    older = (neighbour.created, neighbour.key) < (stored.created, stored.key)
+    less_trusted = neighbour.stats.confidence < stored.stats.confidence
+    return older and less_trusted and neighbour.stats.failures > stored.stats.failures
 
 
 def _judged_by(judge: str) -> str:

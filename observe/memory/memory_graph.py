@@ -63,7 +63,9 @@ class MemoryPath(Struct, frozen=True):
         """Path as a sentence, such as `mem_3 is related to mem_7`."""
         verbs = [_VERBS[edge.relation][edge.target != key] for edge, key in self.steps]
         first, *others = self.ids
-        return f"{first} {', which '.join(f'{verb} {each}' for verb, each in zip(verbs, others, strict=True))}."
+        return (
+            f"{first} {', which '.join(f'{verb} {memory_id}' for verb, memory_id in zip(verbs, others, strict=True))}."
+        )
 
 
 class ExpandedMemory(Struct, frozen=True):
@@ -150,12 +152,12 @@ class MemoryGraph:
         if not 0 <= weight <= 1:
             raise InvalidInput(f"Invalid weight: {weight}", hint="Give a number from 0.0 to 1.0.")
         with self._store.transaction():
-            one, other = find_memory(self._store, source), find_memory(self._store, target)
-            if one.key == other.key:
+            start, end = find_memory(self._store, source), find_memory(self._store, target)
+            if start.key == end.key:
                 raise InvalidInput(f"A memory cannot be related to itself: {source}", hint="Give two different IDs.")
-            edge = Edge(one.key, other.key, relation, weight, self._redactor.text(reason))
+            edge = Edge(start.key, end.key, relation, weight, self._redactor.text(reason))
             if relation is Relation.SUPERSEDES:
-                return supersede(self._store, one, other, edge, self._clock())
+                return supersede(self._store, start, end, edge, self._clock())
             return self._store.memory_edges.put(edge)
 
     def find(self, number: int) -> list[Edge]:
@@ -213,9 +215,9 @@ class MemoryGraph:
         depths = {origin.key: 0}
 
         def follow(keys: Sequence[int]) -> list[Edge]:
-            found = self._visible(self._edges(keys, _checked(direction), relations))
-            edges.update((edge.id, edge) for edge in found)
-            return found
+            visible = self._visible(self._edges(keys, _checked(direction), relations))
+            edges.update((edge.id, edge) for edge in visible)
+            return visible
 
         paths = {origin.key: MemoryPath(origin.key)}
         frontier = [origin.key]
@@ -277,8 +279,8 @@ class MemoryGraph:
             if edge.relation is Relation.SUPERSEDES
             else edge
             for stored in orphans
-            for each in self._contradictions.compare(stored.memory, stored=stored)
-            if (edge := each.edge_from(stored.key)) is not None
+            for comparison in self._contradictions.compare(stored.memory, stored=stored)
+            if (edge := comparison.edge_from(stored.key)) is not None
         ]
         new = {(frozenset((edge.source, edge.target)), edge.relation): edge for edge in edges}
         if not dry_run:
@@ -313,11 +315,11 @@ class MemoryGraph:
             if key in previews
         ]
         between = sorted(
-            (each for each in edges if {each.source, each.target} <= depths.keys()), key=lambda each: each.id
+            (edge for edge in edges if {edge.source, edge.target} <= depths.keys()), key=lambda edge: edge.id
         )
         best = sorted((path for key, path in paths.items() if key != origin), key=lambda path: -path.relevance)
-        shown = tuple(replace(path, relevance=round(path.relevance, 4)) for path in best)
-        return MemoryNeighborhood(ids.show("memory", origin), tuple(nodes), tuple(between), shown)
+        rounded = tuple(replace(path, relevance=round(path.relevance, 4)) for path in best)
+        return MemoryNeighborhood(ids.show("memory", origin), tuple(nodes), tuple(between), rounded)
 
 
 def parse_relation(name: str) -> Relation:

@@ -95,9 +95,9 @@ NUMBERS = (
     {word: str(number) for number, word in enumerate((*_ONES, *_TEENS))}
     | {word: str(number) for number, word in zip(range(20, 100, 10), _TENS, strict=True)}
     | {
-        f"{ten}-{one}": str(number + digit)
+        f"{ten}-{word}": str(number + digit)
         for number, ten in zip(range(20, 100, 10), _TENS, strict=True)
-        for digit, one in enumerate(_ONES[1:], 1)
+        for digit, word in enumerate(_ONES[1:], 1)
     }
     | {"once": "1", "twice": "2", "dozen": "12", "hundred": "100", "thousand": "1000"}
 )
@@ -264,23 +264,25 @@ def normalized(text: str) -> str:
     return plain
 
 
-def are_opposites(one: Word, other: Word) -> bool:
+def are_opposites(first: Word, second: Word) -> bool:
     """Return whether two words are opposites, according to the word list or a prefix such as `un`."""
-    if one.stem != other.stem and _share_group(one, other, _OPPOSITES):
+    if first.stem != second.stem and _share_group(first, second, _OPPOSITES):
         return True
-    short, long = sorted((one.stem, other.stem), key=len)
+    short, long = sorted((first.stem, second.stem), key=len)
     return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
 
 
-def are_alternatives(one: Word, other: Word) -> bool:
+def are_alternatives(first: Word, second: Word) -> bool:
     """Return whether two words are alternatives of one kind, such as two databases."""
-    return _share_group(one, other, _ALTERNATIVES)
+    return _share_group(first, second, _ALTERNATIVES)
 
 
-def are_values(one: Word, other: Word) -> bool:
+def are_values(first: Word, second: Word) -> bool:
     """Return whether two words are values of the same kind: two numbers without conflicting units, or two names."""
-    same_unit = one.unit == other.unit or not (one.unit and other.unit)
-    return one.value and other.value and same_unit and (one.number, one.product) == (other.number, other.product)
+    same_unit = first.unit == second.unit or not (first.unit and second.unit)
+    return (
+        first.value and second.value and same_unit and (first.number, first.product) == (second.number, second.product)
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -293,14 +295,14 @@ def stem_of(word: str) -> str:
 
 
 def _parse(text: str) -> ParsedStatement:
-    found = _WORD.findall(normalized(text))
-    tokens = tuple(word.lower().removesuffix("'s") for word in found)
+    words = _WORD.findall(normalized(text))
+    tokens = tuple(word.lower().removesuffix("'s") for word in words)
     negated = sum(word in NEGATORS for word in tokens) % 2 == 1
-    return ParsedStatement(tuple(_words(found, tokens)), tokens, negated, CHANGE_WORDS.intersection(tokens))
+    return ParsedStatement(tuple(_words(words, tokens)), tokens, negated, CHANGE_WORDS.intersection(tokens))
 
 
-def _words(found: list[str], tokens: tuple[str, ...]) -> Iterator[Word]:
-    for position, (text, token) in enumerate(zip(found, tokens, strict=True)):
+def _words(words: list[str], tokens: tuple[str, ...]) -> Iterator[Word]:
+    for position, (text, token) in enumerate(zip(words, tokens, strict=True)):
         if (
             token in NEGATORS
             or token in CHANGE_WORDS
@@ -333,17 +335,17 @@ def _is_capitalized(text: str, position: int) -> bool:
     return text.isupper() and text != "I" and (len(text) > 1 or position > 0)
 
 
-def _share_group(one: Word, other: Word, groups: Mapping[str, frozenset[int]]) -> bool:
-    return not groups.get(one.stem, frozenset()).isdisjoint(groups.get(other.stem, ()))
+def _share_group(first: Word, second: Word, groups: Mapping[str, frozenset[int]]) -> bool:
+    return not groups.get(first.stem, frozenset()).isdisjoint(groups.get(second.stem, ()))
 
 
 def _groups_of(groups: Sequence[str]) -> dict[str, frozenset[int]]:
     """Return, for each stem, the indices of the groups that contain it."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    groups_of: defaultdict[str, set[int]] = defaultdict(set)
     for number, group in enumerate(groups):
         for word in group.split():
-            found[stem_of(word)].add(number)
-    return {stem: frozenset(numbers) for stem, numbers in found.items()}
+            groups_of[stem_of(word)].add(number)
+    return {stem: frozenset(numbers) for stem, numbers in groups_of.items()}
 
 
 _OPPOSITES, _ALTERNATIVES = _groups_of(OPPOSITES), _groups_of(ALTERNATIVES)

@@ -42,10 +42,12 @@ def edges_at(store: Store, keys: Sequence[int]) -> list[Edge]:
 
 def contradicting(store: Store, memories: Iterable[StoredMemory]) -> tuple[tuple[str, str], ...]:
     """Return pairs of IDs of these memories that are linked as contradicting."""
-    known = {stored.key: stored.id for stored in memories}
-    edges = [edge for edge in store.memory_edges.outgoing(sorted(known)) if edge.disagrees and edge.target in known]
+    ids_by_key = {stored.key: stored.id for stored in memories}
+    edges = [
+        edge for edge in store.memory_edges.outgoing(sorted(ids_by_key)) if edge.disagrees and edge.target in ids_by_key
+    ]
     pairs = {(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in edges}
-    return tuple((known[one], known[other]) for one, other in sorted(pairs))
+    return tuple((ids_by_key[first], ids_by_key[second]) for first, second in sorted(pairs))
 
 
 def snapshot(memory: Memory, confidence: float) -> str:
@@ -166,9 +168,9 @@ def restore(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -
 def check_unique(store: Store, stored: StoredMemory) -> None:
     """Raise `InvalidInput` if another active memory has the same content or the same file."""
     memories = store.memories
-    other = memories.at_path(stored.memory.path) or memories.find_same(stored.memory, stored.stats.promoted_from)
-    if other is not None and other != stored.key:
-        taken = ids.show("memory", other)
+    twin = memories.at_path(stored.memory.path) or memories.find_same(stored.memory, stored.stats.promoted_from)
+    if twin is not None and twin != stored.key:
+        taken = ids.show("memory", twin)
         raise InvalidInput(f"{taken} already has this content or file", hint=f"Edit {taken}, or forget it first.")
 
 
