@@ -22,20 +22,8 @@ from ...search.rank.item_finder import FoundChunk
 from ...templates.quote import clean
 from ..call_progress import REPORTER
 from ..toolset import NOTICE, Effect, Tool, ToolReply, Toolset
-from .rag_memory_tools import (
-    CodeLimit,
-    LanguageName,
-    MemoryQuery,
-    RagContext,
-    delete_memory,
-    delete_memory_question,
-    retrieve_memories,
-    retrieve_preferences,
-    retrieve_project_context,
-    retrieve_session_state,
-    store_memory,
-    without_controls,
-)
+from . import rag_memory_tools as memory_tools
+from .rag_memory_tools import CodeLimit, LanguageName, MemoryQuery, RagContext, without_controls
 from .rag_replies import (
     CodeReply,
     CodeRow,
@@ -206,12 +194,17 @@ RAG = Toolset(
         "`risk` marks text that looks like an injection."
     ),
     tools=(
-        Tool.of(store_memory, Effect.WRITES, judges=True, output=StoredReply),
-        Tool.of(retrieve_memories, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(retrieve_preferences, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(retrieve_project_context, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(retrieve_session_state, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(delete_memory, Effect.DESTROYS, question=delete_memory_question, output=DeletedReply),
+        Tool.of(memory_tools.store_memory, Effect.WRITES, judges=True, output=StoredReply),
+        Tool.of(memory_tools.retrieve_memories, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(memory_tools.retrieve_preferences, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(memory_tools.retrieve_project_context, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(memory_tools.retrieve_session_state, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(
+            memory_tools.delete_memory,
+            Effect.DESTROYS,
+            question=memory_tools.delete_memory_question,
+            output=DeletedReply,
+        ),
         Tool.of(get_memory_stats, output=StatsReply),
         Tool.of(show_current_context, output=ContextReply),
         Tool.of(search_code, output=CodeReply),

@@ -6,7 +6,7 @@ have this value.
 
 from typing import Any
 
-from msgspec import Struct, defstruct
+from msgspec import Struct
 
 from ..toolset import Rows
 
@@ -286,8 +286,3 @@ class TraceListData(Struct, frozen=True):
 
     traces: Rows
     total: int
-
-
-def success_of(data: type[Struct]) -> type[Struct]:
-    """Return the type of a successful reply whose field `data` has the type `data`."""
-    return defstruct(f"{data.__name__}Success", [("success", bool), ("data", data)])

@@ -88,7 +88,9 @@ _DISTINCTIVE = frozenset(
         NEGATORS,
         CHANGE_WORDS,
         NUMBERS,
-        *(row.split() for row in (*OPPOSITES, *ALTERNATIVES, _COLOURS, _PLACES, _MEASURES)),
+        *OPPOSITES,
+        *ALTERNATIVES,
+        *(row.split() for row in (_COLOURS, _PLACES, _MEASURES)),
     )
 )
 """Stems of words that change the meaning of a statement when added."""

@@ -1,92 +1,63 @@
 """Parser of statements, which splits a text into sentences or clauses of classified words.
 
-Word lists name the negations, opposites, alternatives, units and function words for the contradiction rules.
+`statement_words.json` lists the negations, opposites, alternatives, units and function words for the contradiction
+rules.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
 
+import orjson
 from msgspec import Struct
 
 from ...search.query.tokenizer import stems
 
-NEGATORS = frozenset("not never no none nobody nothing without cannot neither nor avoid".split())
+_LISTS: Final[dict[str, Any]] = orjson.loads(files(__package__).joinpath("statement_words.json").read_bytes())
 
-SCOPES = frozenset(
-    """all any each every both some most only just more less except unless if when while where during until before after
-    outside inside""".split()
-)
+
+def _words_of(name: str) -> frozenset[str]:
+    return frozenset(_LISTS[name])
+
+
+NEGATORS = _words_of("negators")
+SCOPES = _words_of("scopes")
 """Words that limit a statement to some cases or to part of its subject, such as `unless` or `only`."""
-
-FUNCTION_WORDS = frozenset(
-    """a an the this that these those it its they them their we our us you your i my he she is are was were be been
-    being am to of in on at by for from with as and or but so than then there here who which what when where while
-    if into onto up out off over under about per via do does did done has have had having will would shall should must
-    may might can could through against via across within also just only very too all any each every both such own same
-    other some more most""".split()
-)
+FUNCTION_WORDS = _words_of("function_words")
 """Function words, which carry grammar and no content."""
-
-AUXILIARIES = frozenset(
-    """is are was were be been am do does did has have had will would shall should must may might can could""".split()
-)
-
-LIGHT_VERBS = frozenset(
-    """use work run need require keep get go goe make want wish like prefer put let hold store call start happen
-    write find take give help provide support allow always usually often please time everyth everi build made done
-    come serve own lead name handl generat return host log built kept held written stored called based""".split()
-)
+AUXILIARIES = _words_of("auxiliaries")
+LIGHT_VERBS = _words_of("light_verbs")
 """Stems of light verbs, such as `use`, and of other words that do not identify the subject of a statement."""
-
-GENERIC_VERBS = frozenset("use work run go goe happen".split())
+GENERIC_VERBS = _words_of("generic_verbs")
 """Stems of general verbs, such as `use`.
 
 A later statement with a verb of change can replace a statement with such a verb: `we use A`, then `we switched to B`.
 """
-
-CHANGE_WORDS = frozenset(
-    """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded
-    renamed rewritten rebuilt relocated removed dropped deprecated retired since anymore formerly previously longer
-    stopped updated converted instead gone split ported swapped bumped extended shortened meanwhile became grown grew
-    shrunk shrank rose risen fell fallen""".split()
-)
+CHANGE_WORDS = _words_of("change_words")
 """Words that announce a change."""
-
-PEOPLE = frozenset("user person team we customer everyon peopl compani develop".split())
+PEOPLE = _words_of("people")
 """Stems of subjects that can have many properties at the same time, such as `user`."""
-
-SINGLE_OBJECT_VERBS = frozenset("prefer use want need default".split())
+SINGLE_OBJECT_VERBS = _words_of("single_object_verbs")
 """Stems of verbs that take one object at a time. Other verbs, such as know or visit, take several objects."""
-
-EXCLUSIVE_VERBS = frozenset("owns leads maintains manages heads chairs".split())
+EXCLUSIVE_VERBS = _words_of("exclusive_verbs")
 """Verbs that can have only one subject at a time, such as `lead`."""
-
-VALUE_NOUNS = frozenset(
-    "port version limit timeout level size max min maximum minimum count python node java ttl year age".split()
-)
+VALUE_NOUNS = _words_of("value_nouns")
 """Nouns after which a number is a value. After any other noun, a number is part of a name, as in `bug 101`."""
-
-PRODUCTS = frozenset(
-    """php ruby rails django react angular vue kotlin swift postgresql postgres mysql mariadb mongodb redis
-    elasticsearch kubernetes debian ubuntu""".split()
-)
+PRODUCTS = _words_of("products")
 """Products. A number after a product is a version, which conflicts only with another version of this product."""
-
-_MEASURES = {
-    "time": """ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year
-        years milliseconds""",
-    "size": "kb mb gb tb kib mib gib bytes kilobytes megabytes gigabytes terabytes",
-    "share": "percent",
-    "times": "times once twice",
-    "text": "characters chars",
-    "money": "euros dollars cents",
-}
-UNITS = {unit: kind for kind, units in _MEASURES.items() for unit in units.split()} | {
-    unit: unit for unit in "lines pixels px requests files items entries rows users nodes connections replicas".split()
-}
+CATEGORIES = _words_of("categories")
+"""Stems of category nouns that add nothing to an alternative, as in `the SQLite database`."""
+UNITS: Final[Mapping[str, str]] = {unit: kind for kind, units in _LISTS["units"].items() for unit in units}
 """Kind of quantity of each unit. Numbers of different kinds never conflict."""
+PHRASES: Final[Sequence[tuple[str, str]]] = list(map(tuple, _LISTS["phrases"]))
+"""Regular expressions of phrases and their replacements, applied before the text is split into words."""
+OPPOSITES: Final[Sequence[Sequence[str]]] = _LISTS["opposites"]
+"""Pairs of words with opposite meanings."""
+ALTERNATIVES: Final[Sequence[Sequence[str]]] = _LISTS["alternatives"]
+"""Groups of alternatives. Two words of a group conflict if the statements agree in everything else."""
 
 _ONES = "zero one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
@@ -101,93 +72,6 @@ NUMBERS = (
     }
     | {"once": "1", "twice": "2", "dozen": "12", "hundred": "100", "thousand": "1000"}
 )
-
-PHRASES = (
-    ("no longer", "not longer"),
-    ("any more|any longer", "anymore"),
-    ("by hand", "manually"),
-    ("have to", "must"),
-    ("has to", "must"),
-    ("need not", "not need"),
-    ("as of", "since"),
-    ("stepped down", "stopped"),
-    ("rather than", "instead of"),
-    ("turned on", "enabled"),
-    ("turned off", "disabled"),
-    ("switched on", "enabled"),
-    ("switched off", "disabled"),
-    ("opt in", "optional"),
-    ("local time", "localtime"),
-    ("(?:is|are) (not )?(?:allowed|permitted|accepted)", r"may \1"),
-    ("(?:is|are) (?:forbidden|prohibited|disallowed)", "may not"),
-    ("(?:kept|retained|stored|held|saved) for", "retention"),
-    ("expires? after|(?:is|are) valid for", "lasts"),
-    ("up to|at most|no more than", "maximum"),
-)
-"""Regular expressions of phrases and their replacements, applied before the text is split into words."""
-
-OPPOSITES = tuple(
-    """
-    enabled disabled, enable disable, allow forbid, allowed forbidden, allow deny, allow prohibit, allow block,
-    permit forbid, required optional, mandatory optional, before after, first last, long short, verbose concise,
-    detailed brief, light dark, on off, public private, automatically manually, automatic manual, love hate,
-    like hate, prefer avoid, include exclude, accept reject, safe unsafe, open closed, strict lenient, mutable
-    immutable, stateful stateless, online offline, fast slow, small large, big small, true false, eager lazy,
-    push pull, upper lower, uppercase lowercase, static dynamic, relative absolute, show hide, keep delete, keep
-    remove, start stop, increase decrease, ascending descending, inside outside, above below, internal external,
-    with without, success failure, alive dead, paid free, optimistic pessimistic, pinned unpinned, serial
-    parallel, valid invalid
-    """.replace("\n", " ").split(",")
-)
-"""Pairs of words with opposite meanings."""
-
-ALTERNATIVES = (
-    "postgresql postgres mysql mariadb sqlite mongodb oracle dynamodb cassandra cockroachdb",
-    "tab space",
-    "single double",
-    "yaml toml json ini xml",
-    "utc localtime gmt",
-    "integer int float decimal string",
-    "cent euro dollar",
-    "second night hour day week month minute year nightly hourly daily weekly monthly yearly",
-    "snake_case camelcase pascalcase kebab-case",
-    "python go rust java kotlin typescript javascript ruby php c# swift scala elixir",
-    "pip poetry uv pipenv conda npm yarn pnpm bun",
-    "pytest unittest nose jest vitest mocha",
-    "flake8 ruff pylint eslint biome",
-    "black yapf prettier autopep8",
-    "vim neovim emacs vscode nano intellij pycharm helix",
-    "github gitlab bitbucket codeberg",
-    "jenkins circleci travis buildkite",
-    "aws gcp azure heroku fly.io vercel netlify",
-    "react vue angular svelte solid",
-    "redux zustand mobx pinia",
-    "flask fastapi django starlette",
-    "rest graphql grpc soap",
-    "docker podman",
-    "kubernetes nomad swarm",
-    "rabbitmq kafka sqs nats",
-    "redis memcached",
-    "merge rebase squash",
-    "mit apache gpl bsd",
-    "english german french spanish japanese chinese portuguese italian",
-    "bash zsh fish powershell",
-    "webpack vite rollup esbuild parcel",
-    "sphinx mkdocs docusaurus",
-    "sentry rollbar bugsnag",
-    "slack teams discord mattermost",
-    "notion confluence",
-    "css sass less tailwind",
-    "http https",
-    "debug info warning error critical",
-)
-"""Groups of alternatives. Two words of a group conflict if the statements agree in everything else."""
-
-CATEGORIES = frozenset(
-    "databas data store languag framework broker queue format licens system shell cloud provid editor tool".split()
-)
-"""Stems of category nouns that add nothing to an alternative, as in `the SQLite database`."""
-
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|[\n;]+")
 _CLAUSE = re.compile(r",\s+|\s+(?:and|but|so)\s+")
@@ -339,11 +223,11 @@ def _share_group(first: Word, second: Word, groups: Mapping[str, frozenset[int]]
     return not groups.get(first.stem, frozenset()).isdisjoint(groups.get(second.stem, ()))
 
 
-def _groups_of(groups: Sequence[str]) -> dict[str, frozenset[int]]:
+def _groups_of(groups: Sequence[Sequence[str]]) -> dict[str, frozenset[int]]:
     """Return, for each stem, the indices of the groups that contain it."""
     groups_of: defaultdict[str, set[int]] = defaultdict(set)
     for number, group in enumerate(groups):
-        for word in group.split():
+        for word in group:
             groups_of[stem_of(word)].add(number)
     return {stem: frozenset(numbers) for stem, numbers in groups_of.items()}
 
