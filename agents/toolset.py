@@ -297,11 +297,9 @@ class MemoryContext:
         `project:NAME` with the name of the agent's project selects this project, even if other projects have the same
         name.
         """
-        if name is None or not name.startswith(PROJECT):
-            return name
-        from ..archiver.store.session_table import plain_namespace  # loads the store
-
-        return self.own_namespace(claim=claim) if name == plain_namespace(self.config.project) else name
+        if name is not None and name.startswith(PROJECT) and self.core.projects.is_plain(name, self.config.project):
+            return self.own_namespace(claim=claim)
+        return name
 
     def own_namespace(self, *, claim: bool = False) -> str:
         """Return the namespace of the agent's project. With `claim`, reserve it for this project."""
