@@ -21,7 +21,7 @@ from .citation_check import FILE_NAME, Claim, is_statement, sentences_of
 from .question_plan import key_words
 
 if TYPE_CHECKING:
-    from ...observe.memory.statement_parser import ParsedStatement
+    from ...observe.memory.rule_judge import ParsedStatement
 
 
 class Relevance:
@@ -80,12 +80,11 @@ class StatementPair(NamedTuple):
 def compare(older: str, newer: str) -> StatementPair:
     """Compare two statements."""
     # Few answers compare statements, and loading the rules takes 40 ms.
-    from ...observe.memory import contradictions as rule_judge
-    from ...observe.memory import statement_parser
+    from ...observe.memory import rule_judge
 
     judgement = rule_judge.RuleJudge().judge(older, newer)
-    clauses = statement_parser.clauses
-    return StatementPair(judgement.verdict, judgement.conflict, clauses(older), clauses(newer))
+    clauses = rule_judge.clauses(older), rule_judge.clauses(newer)
+    return StatementPair(judgement.verdict, judgement.conflict, *clauses)
 
 
 _OTHERS: Final = 3

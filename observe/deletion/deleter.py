@@ -40,7 +40,7 @@ from ...search.query.tokenizer import unknown_project
 from .. import rules
 from ..extraction.observation_writer import summarise
 from ..extraction.preferences import EXCHANGE, OBSERVATION
-from ..memory.supersession import archive, reinstate_targets, restore, superseded_by
+from ..memory.contradictions import archive, reinstate_targets, restore, superseded_by
 from ..mnemonics import LEASE, PATIENCE, MnemonicsFolder, digest_of
 from . import erasure
 from .erasure import check, samples

@@ -1,11 +1,11 @@
 """Memories that users and agents store.
 
-`MemoryCore` is the entry point. It redacts a new memory, compares it with similar memories (`contradictions.py`) and
-links it to them (`supersession.py`). Feedback changes its confidence. `session_context.py` selects memories for a new
-session.
+`MemoryCore` is the entry point. It redacts a new memory, compares it with similar memories, and links it to
+those that it contradicts or supersedes (`contradictions.py`). Feedback changes its confidence. `session_context.py`
+selects memories for a new session.
 """
 
-from .contradictions import Judge, JudgeFactory, Judgement, MemoryPair, RuleJudge, Verdict
+from .contradictions import Judge, JudgeFactory, contradicting
 from .feedback import is_proven
 from .memory_core import (
     LIST_MAX,
@@ -17,8 +17,8 @@ from .memory_core import (
     near_the_best,
 )
 from .memory_graph import MemoryNeighborhood, parse_relation
+from .rule_judge import Judgement, MemoryPair, RuleJudge, Verdict
 from .session_context import GLOBAL_NAMESPACES, SessionContext
-from .supersession import contradicting
 
 __all__ = [
     "GLOBAL_NAMESPACES",

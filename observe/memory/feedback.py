@@ -27,7 +27,7 @@ from ...core.memory import (
 )
 from ...core.reports import many
 from ...search.rank.item_finder import MemoryFinder
-from .supersession import find_memory, snapshot_of
+from .contradictions import find_memory, snapshot_of
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
 """Changes of the confidence: after a success, after a failure, and after each 30 days without use."""

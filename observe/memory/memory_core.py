@@ -48,15 +48,6 @@ from .contradictions import (
     Contradictions,
     Judge,
     JudgeFactory,
-    Judgement,
-    RuleJudge,
-    Verdict,
-    differ_in_subject,
-)
-from .feedback import Feedback, MemoryHealthCheck
-from .memory_graph import MemoryGraph
-from .session_context import SessionContexts
-from .supersession import (
     archive,
     check_unique,
     find_memory,
@@ -68,6 +59,10 @@ from .supersession import (
     supersede,
     superseding,
 )
+from .feedback import Feedback, MemoryHealthCheck
+from .memory_graph import MemoryGraph
+from .rule_judge import Judgement, RuleJudge, Verdict, differ_in_subject
+from .session_context import SessionContexts
 
 LIST_MAX = 1_000
 _CANDIDATES = 4

@@ -18,8 +18,7 @@ from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, MemoryFilter, MemoryState, Relation, StoredMemory
-from .contradictions import Contradictions
-from .supersession import edges_at, find_memory, reinstate_targets, supersede
+from .contradictions import Contradictions, edges_at, find_memory, reinstate_targets, supersede
 
 DEPTH_MAX: Final = 10
 DIRECTIONS: Final = ("outgoing", "incoming", "both")

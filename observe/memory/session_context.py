@@ -41,7 +41,7 @@ from ...core.text import truncate
 from ...core.tokens import count
 from ..rules.prompt_parts import is_specific, read_request
 from ..rules.salience import QUESTION_WORDS
-from .supersession import contradicting
+from .contradictions import contradicting
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
 _DIGEST_SESSIONS = 60

@@ -19,8 +19,8 @@ from palaver.core.memory import (
     Relation,
     StoredMemory,
 )
+from palaver.observe.memory.contradictions import parse_snapshot, snapshot_of
 from palaver.observe.memory.memory_core import redact_stored_memories
-from palaver.observe.memory.supersession import parse_snapshot, snapshot_of
 from palaver.observe.pipeline import Pipeline
 
 from .memory_harness import KEY, Harness
