@@ -20,7 +20,6 @@ from ..observe.memory import RecalledMemory
 from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMemories
 from ..templates.environment import undo_command
 from ..templates.quote import clean, line
-from .call_progress import delete_question, forget_question
 from .memory_rows import HISTORIAN_ROW, memory_rows
 from .toolset import (
     NOTICE,
@@ -31,8 +30,10 @@ from .toolset import (
     ToolReply,
     Toolset,
     WholeNumber,
+    delete_question,
     error_fields,
     error_reply,
+    forget_question,
     json_reply,
     open_component,
 )

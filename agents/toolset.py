@@ -1,10 +1,12 @@
 """Toolsets of typed functions, whose signatures define the schemas, and the tools that a server offers.
 
-The text of a JSON reply contains the whole object, for clients that read only text.
+The text of a JSON reply contains the whole object, for clients that read only text. A tool reports the progress of a
+long call from its thread. Before a tool deletes something, the user answers a question.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
@@ -21,7 +23,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 from ..core.conversation import Milliseconds, now
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ..core.home import Home
-from ..core.memory import PROJECT
+from ..core.memory import PROJECT, StoredMemory
+from ..core.runtime import Reporter, silent
 from ..core.tokens import count
 from ..observe.archive import Archive
 from ..templates.quote import brief, inert, line
@@ -476,3 +479,50 @@ def _inert(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_inert(entry) for entry in cast("Sequence[Any]", value)]
     return value
+
+
+REPORTER: Final[ContextVar[Reporter]] = ContextVar("REPORTER", default=silent)
+"""Function to which a tool reports the progress of the current call. Outside a server, reports are ignored."""
+
+
+class CallProgress:
+    """Latest progress message of a call, such as `Reading: 12 of 340`. An instance is a `Reporter`."""
+
+    def __init__(self) -> None:
+        self.message = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Store the name of the stage, its number of finished steps and its total number of steps."""
+        self.message = f"{stage}: {done:,} of {total:,}"
+
+
+_LISTED: Final = 10
+"""Maximum number of items that a question lists."""
+_TOKENS: Final = 40
+"""Maximum tokens of an item in a question."""
+
+
+class DeletionDeclined(PalaverError):
+    """Error: the user declined a deletion. The operation changed nothing."""
+
+    hint = "Do not repeat the call unless the user asks for it."
+
+    def __init__(self) -> None:
+        super().__init__("The user declined. Nothing was deleted")
+
+
+def delete_question(action: str, items: Sequence[str], note: str = "") -> str:
+    """Return a question such as `Forget 3 memories?` that lists the items. Without items, return an empty text."""
+    if not items:
+        return ""
+    rows = [f"- {brief(item, _TOKENS)}" for item in items[:_LISTED]]
+    unlisted = [f"- and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
+    return "\n".join([f"{action}?", *rows, *unlisted, *([note] if note else [])])
+
+
+def forget_question(memories: Sequence[StoredMemory], note: str = "You can undo it.") -> str:
+    """Return a question that lists the memories to forget."""
+    items = [
+        f"{stored.id} [{stored.memory.namespace}] {stored.memory.title or stored.memory.content}" for stored in memories
+    ]
+    return delete_question("Forget this memory" if len(items) == 1 else f"Forget {len(items):,} memories", items, note)

@@ -26,9 +26,8 @@ from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import brief
 from ...templates.truncation import fit_items, json_cost
-from ..call_progress import delete_question, forget_question
 from ..memory_rows import FABRIC_DATED_ROW, FABRIC_ROW, memory_row, memory_rows, uuid_of
-from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply
+from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply, delete_question, forget_question
 from .fabric_context import (
     TTL,
     Days,

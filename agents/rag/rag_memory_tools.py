@@ -20,9 +20,18 @@ from ...observe.mnemonics import forget_with_files
 from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import CacheStats
 from ...templates.environment import undo_command
-from ..call_progress import forget_question
 from ..memory_rows import find_by_uuid, uuid_of
-from ..toolset import BUDGET, NOTICE, WHOLE, MemoryContext, ServerConfig, ToolReply, json_reply, truncated
+from ..toolset import (
+    BUDGET,
+    NOTICE,
+    WHOLE,
+    MemoryContext,
+    ServerConfig,
+    ToolReply,
+    forget_question,
+    json_reply,
+    truncated,
+)
 from .level_classifier import classify, refuse_injection, risks
 from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, listed_rows
 

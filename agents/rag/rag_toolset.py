@@ -20,8 +20,7 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import FoundChunk
 from ...templates.quote import clean
-from ..call_progress import REPORTER
-from ..toolset import NOTICE, Effect, Tool, ToolReply, Toolset
+from ..toolset import NOTICE, REPORTER, Effect, Tool, ToolReply, Toolset
 from . import rag_memory_tools as memory_tools
 from .rag_memory_tools import CodeLimit, LanguageName, MemoryQuery, RagContext, without_controls
 from .rag_replies import (

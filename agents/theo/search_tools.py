@@ -20,9 +20,8 @@ from ...core.reports import many
 from ...observe.traces import Attributed, Certainty, CommitShare
 from ...search.query.query_analysis import redacted
 from ...templates.quote import clean
-from ..call_progress import REPORTER, delete_question
 from ..memory_rows import THEO_METADATA, instant, memory_rows, rounded
-from ..toolset import Rows, ToolReply, WholeNumber, limited_reply, success_reply
+from ..toolset import REPORTER, Rows, ToolReply, WholeNumber, delete_question, limited_reply, success_reply
 from .theo_context import RESULTS_MAX, Count, Limit, Object, SearchQuery, TheoContext, checked_count
 from .theo_replies import (
     BudgetSearchData,

@@ -13,7 +13,6 @@ from ...core.memory import FAMILIES, GOLDEN_RULE, VALIDATION, Edge, EventKind, M
 from ...observe.memory import MemoryCore, MemoryNeighborhood, is_proven, parse_relation
 from ...observe.traces import CodeTraces
 from ...templates.quote import clean
-from ..call_progress import delete_question
 from ..memory_rows import instant, rounded
 from ..toolset import (
     MemoryContext,
@@ -21,6 +20,7 @@ from ..toolset import (
     ToolReply,
     WholeNumber,
     data_reply,
+    delete_question,
     limited_reply,
     open_component,
     success_reply,

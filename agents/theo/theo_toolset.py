@@ -27,7 +27,6 @@ from ...observe.mnemonics import forget_with_files
 from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import clean
-from ..call_progress import forget_question
 from ..memory_rows import SUPERSEDED, THEO_LIST_ROW, THEO_ROW, instant, memory_row, memory_rows, rounded
 from ..toolset import (
     Effect,
@@ -37,6 +36,7 @@ from ..toolset import (
     Toolset,
     WholeNumber,
     error_reply,
+    forget_question,
     limited_reply,
     success_reply,
 )

@@ -141,7 +141,8 @@ class ProjectDigests:
         places = {
             location
             for location in self._store.sessions.projects()
-            if (namesakes and project_namespace(location[0]) == namespace) or self._is_within(namespace, *location)
+            if (namesakes and project_namespace(location[0]) == namespace)
+            or _contains(self._store, namespace, *location)
         }
         sessions = self._store.sessions.latest(places, _DIGEST_SESSIONS)
         by_session = self._store.observations.of_sessions(list(sessions))
@@ -169,9 +170,6 @@ class ProjectDigests:
                     ids.show("exchange", stored.key), request.title, stored.exchange.started, Origin.HUMAN
                 )
         return None
-
-    def _is_within(self, namespace: str, project: str, cwd: str) -> bool:
-        return self._store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
 
     def _decisions(
         self, past: Sequence[_Past], root: str, changes: "_FileChanges"
