@@ -177,7 +177,7 @@ FABRIC_ROW: Final[Names] = {
 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory], names: Names) -> Rows:
     """Return a row for each memory, with the fields of a toolset under its names."""
-    rows = {stored.key: _Row(stored, [], []) for stored in memories}
+    rows = {stored.key: _Row(stored) for stored in memories}
     if memories and not _OF_EDGES.isdisjoint(names.values()):
         edges = core.superseding(memories)
         newer = core.store.memories.load([edge.source for edge in edges])
