@@ -11,7 +11,7 @@ from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 import orjson
@@ -47,7 +47,6 @@ TOOLSETS: Final = {
 """Module that defines each toolset as a constant. The modules are imported on demand."""
 
 Opened = TypeVar("Opened")
-Name = TypeVar("Name", str, str | None)
 
 
 class ServerConfig(Struct, frozen=True):
@@ -294,7 +293,13 @@ class MemoryContext:
         """Memories of the home. Raises `ServerNotReady`."""
         return open_component(lambda: self.archive.memories)
 
-    def namespace(self, name: Name, *, claim: bool = False) -> Name:
+    @overload
+    def namespace(self, name: str, *, claim: bool = False) -> str: ...
+
+    @overload
+    def namespace(self, name: None, *, claim: bool = False) -> None: ...
+
+    def namespace(self, name: str | None, *, claim: bool = False) -> str | None:
         """Return the namespace in the database for the namespace that a tool call names, if it names one.
 
         `project:NAME` with the name of the agent's project selects this project, even if other projects have the same
