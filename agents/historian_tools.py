@@ -12,15 +12,15 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from pydantic import Field
 
-from ..archiver.reading.parsing import kinds_of
+from ..archiver.redaction import kinds_of
 from ..core.conversation import Trust
 from ..core.errors import InvalidInput, PalaverError
 from ..core.memory import StoredMemory
 from ..observe.memory import RecalledMemory
 from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMemories
-from ..templates.environment import supersession_fields, undo_command
+from ..templates.environment import undo_command
 from ..templates.quote import clean, line
-from .call_progress import delete_question, forget_question
+from .memory_rows import HISTORIAN_ROW, memory_rows
 from .toolset import (
     NOTICE,
     Effect,
@@ -30,8 +30,10 @@ from .toolset import (
     ToolReply,
     Toolset,
     WholeNumber,
+    delete_question,
     error_fields,
     error_reply,
+    forget_question,
     json_reply,
     open_component,
 )
@@ -130,7 +132,7 @@ class HistorianContext:
 
     def reply(self, fields: HistorianReply) -> ToolReply:
         """Return a reply that also lists the memory files that could not be read."""
-        problems = [{"path": clean(each.path), "problem": line(each.reason)} for each in self.memories.problems]
+        problems = [{"path": clean(unread.path), "problem": line(unread.reason)} for unread in self.memories.problems]
         return json_reply(to_builtins(replace(fields, problems=problems)))
 
 
@@ -180,16 +182,16 @@ def memory_recall(
         raise InvalidInput(f"Invalid limit: {limit}", hint=f"Ask for 1 to {_RESULTS_MAX}.")
     memories = historian.memories
     try:
-        found = memories.recall(query, memoryType, limit)
-        weak = [] if found else memories.nearest(query, memoryType)
+        matches = memories.recall(query, memoryType, limit)
+        weak = [] if matches else memories.nearest(query, memoryType)
     except PalaverError as error:
         return historian.reply(replace(HistorianRecallReply(memories=[]), **error_fields(error)))
     rows = [
         {**row, "content": _content(match.stored), "origin": match.stored.memory.origin}
-        for row, match in zip(_rows(historian, found), found, strict=True)
+        for row, match in zip(_rows(historian, matches), matches, strict=True)
     ]
-    notice, message = NOTICE["notice"] if found else "", ""
-    untrusted = [match.stored for match in [*found, *weak] if _is_untrusted(match.stored)]
+    notice, message = NOTICE["notice"] if matches else "", ""
+    untrusted = [match.stored for match in [*matches, *weak] if _is_untrusted(match.stored)]
     if any(stored.memory.path for stored in untrusted):
         notice = (
             "Results marked untrusted are from files that Palaver did not write and may have come with the repository. "
@@ -198,10 +200,10 @@ def memory_recall(
         )
     elif untrusted:
         notice = f"{notice} Results marked untrusted quote tools or other people.".strip()
-    if not found:
+    if not matches:
         nearest = "`weak` has the nearest, which may be irrelevant. " if weak else ""
-        other = ", or leave memoryType out" if memoryType else ""
-        message = f"No memories found. {nearest}Try other words{other}."
+        widen = ", or leave memoryType out" if memoryType else ""
+        message = f"No memories found. {nearest}Try other words{widen}."
     return historian.reply(
         HistorianRecallReply(memories=rows, notice=notice, message=message, weak=_rows(historian, weak))
     )
@@ -233,8 +235,8 @@ def memory_compound(
 
 def memory_compound_question(historian: HistorianContext, *, query: str, **_others: object) -> str:
     """Return the question before `memory_compound` replaces a memory's content, or an empty text without a match."""
-    found = historian.memories.preview_update(query)
-    items = [] if found is None else [clean(found.memory.path or found.id)]
+    stored = historian.memories.preview_update(query)
+    items = [] if stored is None else [clean(stored.memory.path or stored.id)]
     return delete_question("Replace the content of this memory", items, "You can undo it.")
 
 
@@ -249,13 +251,13 @@ def memory_forget(
     preview = historian.previews.pop(key, None) if confirm else None
     if preview is not None:
         return historian.reply(_forgotten(historian.memories.forget(preview)))
-    shown = historian.memories.preview_forget(query, memoryType)
-    historian.previews[key] = shown
+    listed = historian.memories.preview_forget(query, memoryType)
+    historian.previews[key] = listed
     return historian.reply(
         ForgetReply(
             confirm_required=True,
-            candidates=_rows(historian, shown.matches),
-            protected=_rows(historian, shown.protected),
+            candidates=_rows(historian, listed.matches),
+            protected=_rows(historian, listed.protected),
             message=_NOT_LISTED if confirm else "",
         )
     )
@@ -264,8 +266,8 @@ def memory_forget(
 def memory_forget_question(historian: HistorianContext, *, query: str, memoryType: str | None, confirm: bool) -> str:  # noqa: N803
     """Return the question before a confirmed `memory_forget`, which lists the memories of the first call."""
     preview = historian.previews.get((query, memoryType)) if confirm else None
-    found = [match.stored for match in preview.matches] if preview else []
-    return forget_question(found, "This deletes their files. You can undo it.")
+    memories = [match.stored for match in preview.matches] if preview else []
+    return forget_question(memories, "This deletes their files. You can undo it.")
 
 
 def _forgotten(result: ForgetResult) -> ForgetReply:
@@ -281,17 +283,11 @@ def _forgotten(result: ForgetResult) -> ForgetReply:
     )
 
 
-def _rows(historian: HistorianContext, found: Sequence[RecalledMemory]) -> Rows:
-    memories = [match.stored for match in found]
-    superseded = supersession_fields(memories, historian.memories.superseding(memories))
+def _rows(historian: HistorianContext, matches: Sequence[RecalledMemory]) -> Rows:
+    rows = memory_rows(historian.memories.core, [match.stored for match in matches], HISTORIAN_ROW)
     return [
-        {
-            "path": clean(match.stored.memory.path or match.stored.id),
-            "score": round(match.score, 4),
-            **fields,
-            **({"untrusted": True} if _is_untrusted(match.stored) else {}),
-        }
-        for match, fields in zip(found, superseded, strict=True)
+        {"path": clean(match.stored.memory.path or match.stored.id), "score": round(match.score, 4), **row}
+        for match, row in zip(matches, rows, strict=True)
     ]
 
 

@@ -157,8 +157,8 @@ def session_address(session: Hit) -> str:
 def list_resources(sessions: Iterable[Hit]) -> list[Resource]:
     """Return one resource for each session, in the given order. Sessions that share an ID are left out."""
     resources = [*map(_resource, sessions)]
-    uses = Counter(each.uri for each in resources)
-    return [each for each in resources if uses[each.uri] == 1]
+    uses = Counter(resource.uri for resource in resources)
+    return [resource for resource in resources if uses[resource.uri] == 1]
 
 
 def read_resource(conversation: ConversationContext, address: str) -> str:
@@ -211,35 +211,37 @@ class WorkflowPrompt(Struct, frozen=True):
     listed: Prompt
     fill: Callable[..., str]
 
-    def text(self, conversation: ConversationContext, given: Mapping[str, str]) -> str:
+    def text(self, conversation: ConversationContext, values: Mapping[str, str]) -> str:
         """Return the text of the prompt.
 
         Raises:
             InvalidInput: An argument is missing, unknown or invalid.
         """
         arguments = self.listed.arguments or []
-        known = [each.name for each in arguments]
-        missing = [each.name for each in arguments if each.required and not given.get(each.name, "").strip()]
-        if unknown := [name for name in given if name not in known]:
-            raise InvalidInput(f"Unknown argument: {brief(unknown[0], _SHOWN_NAME)}", hint=f"Use: {', '.join(known)}.")
+        names = [argument.name for argument in arguments]
+        missing = [
+            argument.name for argument in arguments if argument.required and not values.get(argument.name, "").strip()
+        ]
+        if unknown := [name for name in values if name not in names]:
+            raise InvalidInput(f"Unknown argument: {brief(unknown[0], _SHOWN_NAME)}", hint=f"Use: {', '.join(names)}.")
         if missing:
             raise InvalidInput(f"Missing argument: {missing[0]}", hint=f"The prompt needs {missing[0]}.")
-        return self.fill(conversation, *(given.get(name, "").strip() for name in known))
+        return self.fill(conversation, *(values.get(name, "").strip() for name in names))
 
 
 def _recall(conversation: ConversationContext, topic: str, project: str) -> str:
     query = Query.parse(topic, limit=_HITS, projects=[project] if project else ())
     asked = replace(query, here=conversation.here) if query.prefers_project else query
     try:
-        found = conversation.index.find(asked, snippets=False)
+        results = conversation.index.find(asked, snippets=False)
     except UnknownProject as error:
         # An error is not marked as quoted text, so it contains only names that cannot be sentences.
-        latest = [each.project for each in latest_sessions(conversation)]
+        latest = [session.project for session in latest_sessions(conversation)]
         names = [name for name in dict.fromkeys([*error.near, *latest]) if is_one_word(name)][:_PROJECTS]
         hint = f"Projects: {', '.join(names)}." if names else "Leave out the project."
         raise InvalidInput(f"Unknown project: {brief(project, _SHOWN_NAME)}", hint=hint) from None
-    results = conversation.renderer.search(found)
-    return conversation.renderer.fill("recall_prompt", topic=topic, project=project, results=results)
+    page = conversation.renderer.search(results)
+    return conversation.renderer.fill("recall_prompt", topic=topic, project=project, results=page)
 
 
 def _review(conversation: ConversationContext, session: str) -> str:
@@ -252,8 +254,8 @@ def _review(conversation: ConversationContext, session: str) -> str:
 
 
 PROMPTS: Final = {
-    each.listed.name: each
-    for each in (
+    prompt.listed.name: prompt
+    for prompt in (
         WorkflowPrompt(
             Prompt(
                 name="recall",
@@ -289,12 +291,12 @@ def completions(conversation: ConversationContext, argument: str, typed: str) ->
     """
     match argument:
         case "project":
-            known = conversation.project_names()
+            choices = conversation.project_names()
         case "session":
-            known = [each.session_id for each in latest_sessions(conversation)]
+            choices = [session.session_id for session in latest_sessions(conversation)]
         case _:
-            known = []
-    names = map(inert, dict.fromkeys(known))
+            choices = []
+    names = map(inert, dict.fromkeys(choices))
     return [name for name in names if name and name.casefold().startswith(typed.casefold())]
 
 
@@ -324,7 +326,7 @@ class ArchiveHandlers:
         except PalaverError:
             resources = []  # tools report the problem with its remedy
         notify = not is_version_at_least(context.protocol_version, _SUBSCRIPTIONS_SINCE)
-        self.watch.listed(frozenset(each.uri for each in resources), context, notify=notify)
+        self.watch.listed(frozenset(resource.uri for resource in resources), context, notify=notify)
         return ListResourcesResult(resources=resources)
 
     async def list_templates(
@@ -347,7 +349,7 @@ class ArchiveHandlers:
     async def list_prompts(self, _context: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
         """Return the name, description and arguments of every prompt."""
         refuse_cursor(params)
-        return ListPromptsResult(prompts=[each.listed for each in PROMPTS.values()])
+        return ListPromptsResult(prompts=[prompt.listed for prompt in PROMPTS.values()])
 
     async def get_prompt(self, _context: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Return the text of a prompt, which contains the archived entries that match its arguments."""
@@ -368,15 +370,15 @@ class ArchiveHandlers:
             values = await self._run(lambda conversation: completions(conversation, argument, params.argument.value))
         except PalaverError as error:
             raise _mcp_error(error, INVALID_PARAMS) from None
-        shown = values[:_COMPLETIONS_MAX]
-        return CompleteResult(completion=Completion(values=shown, total=len(values), has_more=shown != values))
+        first = values[:_COMPLETIONS_MAX]
+        return CompleteResult(completion=Completion(values=first, total=len(values), has_more=first != values))
 
     async def listen(self, context: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         """Serve a subscription to changes of the list of resources."""
         return await self.watch.listen(context, params)
 
     async def _addresses(self) -> frozenset[str]:
-        return frozenset(each.uri for each in list_resources(await self._run(latest_sessions)))
+        return frozenset(resource.uri for resource in list_resources(await self._run(latest_sessions)))
 
     async def _run(self, function: Callable[[ConversationContext], Result]) -> Result:
         return await self._contexts.run(self._toolset, function)
@@ -393,7 +395,7 @@ def _argument(params: CompleteRequestParams) -> str:
     name = params.argument.name
     if isinstance(params.ref, PromptReference):
         prompt = PROMPTS.get(params.ref.name)
-        if prompt is not None and name in [each.name for each in prompt.listed.arguments or []]:
+        if prompt is not None and name in [argument.name for argument in prompt.listed.arguments or []]:
             return name
     elif name == "id" and params.ref.uri in {OBSERVATION, SESSION}:
         return "session" if params.ref.uri == SESSION else ""

@@ -85,8 +85,8 @@ def reread(error: ValidationError) -> SessionMessage:
 
 def _refusal(value: object, code: int, message: str) -> SessionMessage:
     """Return an error reply to the request `value`. The ID is null if the request has no ID."""
-    found = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
-    request: RequestId | None = found if isinstance(found, int | str) else None
+    request_id = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
+    request: RequestId | None = request_id if isinstance(request_id, int | str) else None
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message)))
 
 

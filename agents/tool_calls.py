@@ -5,9 +5,7 @@ shows). Since protocol version 2026-07-28, a server cannot send requests. It ret
 call, and the client repeats the call with the answer. The key of the question is its digest, so an answer is valid
 only for the same question. If the items to delete have changed in the meantime, the user is asked again.
 
-A tool reports its progress from its thread, and the server sends it to the client. Contexts open memories and
-documents on first use. The toolsets rag and fabric show UUIDs of memories instead of IDs such as `mem_7`, which they
-also accept.
+A tool reports its progress from its thread, and the server sends it to the client.
 """
 
 import logging
@@ -38,8 +36,17 @@ from mcp_types import Tool as ListedTool
 from mcp_types.version import is_version_at_least
 
 from ..core.errors import ChangedMeanwhile, PalaverError
-from .call_progress import REPORTER, CallProgress, DeletionDeclined
-from .toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
+from .toolset import (
+    REPORTER,
+    CallProgress,
+    DeletionDeclined,
+    Effect,
+    ServedTools,
+    ServerConfig,
+    Tool,
+    ToolReply,
+    Toolset,
+)
 
 _REPEATS_CALLS_SINCE: Final = "2026-07-28"
 """First protocol version in which the client repeats a call with the answers."""
@@ -78,12 +85,6 @@ async def ask(
     if answer.action != "accept":
         raise DeletionDeclined
     return None
-
-
-def check_unchanged(before: str, after: str) -> None:
-    """Raise `ChangedMeanwhile` if the question that the user answered differs from the current question."""
-    if before != after:
-        raise ChangedMeanwhile
 
 
 STRUCTURED_SINCE: Final = "2025-06-18"
@@ -155,8 +156,8 @@ class ToolCalls:
         if not question:
             return None
         asked = await ask(context, params, question)
-        if asked is None:
-            check_unchanged(question, await prepare())
+        if asked is None and question != await prepare():
+            raise ChangedMeanwhile
         return asked
 
     async def _reply(

@@ -1,14 +1,17 @@
 """Toolsets of typed functions, whose signatures define the schemas, and the tools that a server offers.
 
-The text of a JSON reply contains the whole object, for clients that read only text.
+The text of a JSON reply contains the whole object, for clients that read only text. A tool reports the progress of a
+long call from its thread. Before a tool deletes something, the user answers a question.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from enum import Enum, auto
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, overload
 
 import msgspec
 import orjson
@@ -17,13 +20,22 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
+from ..core.conversation import Milliseconds, now
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
 from ..core.home import Home
+from ..core.memory import PROJECT, StoredMemory
+from ..core.runtime import Reporter, silent
 from ..core.tokens import count
 from ..observe.archive import Archive
 from ..templates.quote import brief, inert, line
 from ..templates.render import Renderer
 from ..templates.truncation import fit_json, json_cost
+
+if TYPE_CHECKING:
+    from ..core.document import DocumentStats, IndexedDirectory
+    from ..observe.background.index_worker import BackgroundIndexer
+    from ..observe.memory import MemoryCore
+    from ..search.document_library import DocumentLibrary
 
 TOOLSETS: Final = {
     "conversation": ".conversation_tools",
@@ -197,14 +209,14 @@ class Tool(Struct, frozen=True):
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
-            given = self.arguments.model_validate(present)
+            values = self.arguments.model_validate(present)
         except ValidationError as error:
             faults = dict.fromkeys(_fault(detail) for detail in error.errors(include_url=False))
-            known = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
-            raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {known}.") from None
-        values = {name: getattr(given, name) for name in self.arguments.model_fields}
-        grouped = {name: {member: values.pop(member) for member in members} for name, members in self.groups.items()}
-        return values | grouped
+            names = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
+            raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {names}.") from None
+        checked = {name: getattr(values, name) for name in self.arguments.model_fields}
+        grouped = {name: {member: checked.pop(member) for member in members} for name, members in self.groups.items()}
+        return checked | grouped
 
 
 class Toolset(Struct, frozen=True):
@@ -265,7 +277,9 @@ class ServedTools(Struct, frozen=True):
     def instructions_for(self, config: ServerConfig) -> str:
         """Return the instructions, and the notes of the toolsets about this archive, such as its projects."""
         toolsets = {toolset.name: toolset for toolset, _ in self.tools.values()}
-        notes = [each.describe_archive(config) for each in toolsets.values() if each.describe_archive is not None]
+        notes = [
+            toolset.describe_archive(config) for toolset in toolsets.values() if toolset.describe_archive is not None
+        ]
         return "\n\n".join(filter(None, (self.instructions, *notes)))
 
 
@@ -273,9 +287,9 @@ def find_toolset(name: str) -> Toolset:
     """Return the toolset with this name. Raises `InvalidInput` for an unknown name."""
     if name not in TOOLSETS:
         raise InvalidInput(f"Unknown toolset: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
-    found = getattr(import_module(TOOLSETS[name], __package__), name.upper())
-    assert isinstance(found, Toolset)
-    return found
+    toolset = getattr(import_module(TOOLSETS[name], __package__), name.upper())
+    assert isinstance(toolset, Toolset)
+    return toolset
 
 
 def open_component(opener: Callable[[], Opened]) -> Opened:
@@ -288,6 +302,63 @@ def open_component(opener: Callable[[], Opened]) -> Opened:
         raise ServerNotReady(error) from error
 
 
+class MemoryContext:
+    """Base class of the contexts of toolsets that use memories and documents, which are opened on first use."""
+
+    def __init__(self, config: ServerConfig, clock: Callable[[], Milliseconds] = now) -> None:
+        self.config, self.archive = config, config.archive.another(clock)
+
+    @property
+    def core(self) -> "MemoryCore":
+        """Memories of the home. Raises `ServerNotReady`."""
+        return open_component(lambda: self.archive.memories)
+
+    @overload
+    def namespace(self, name: str, *, claim: bool = False) -> str: ...
+
+    @overload
+    def namespace(self, name: None, *, claim: bool = False) -> None: ...
+
+    def namespace(self, name: str | None, *, claim: bool = False) -> str | None:
+        """Return the namespace in the database for the namespace that a tool call names, if it names one.
+
+        `project:NAME` with the name of the agent's project selects this project, even if other projects have the same
+        name.
+        """
+        if name is not None and name.startswith(PROJECT) and self.core.projects.is_plain(name, self.config.project):
+            return self.own_namespace(claim=claim)
+        return name
+
+    def own_namespace(self, *, claim: bool = False) -> str:
+        """Return the namespace of the agent's project. With `claim`, reserve it for this project."""
+        projects, folder = self.core.projects, self.config.project
+        return projects.claim(folder) if claim else projects.namespace(folder)
+
+    @cached_property
+    def documents(self) -> "DocumentLibrary":
+        """Indexed documents. The first access starts embedding chunks without vectors. Raises `ServerNotReady`."""
+        documents = open_component(lambda: self.archive.documents(self.config.roots))
+        self.embed_waiting(documents.stats())
+        return documents
+
+    def embed_waiting(self, waiting: "DocumentStats | IndexedDirectory") -> None:
+        """Start a background process that indexes queued files and embeds chunks, if the server may start one."""
+        if self.config.background and (waiting.queued or waiting.unembedded):
+            self._background_indexer.wake()
+
+    def close(self) -> None:
+        """Close the components that were opened."""
+        self.archive.close()
+        if "documents" in self.__dict__:
+            self.__dict__.pop("documents").close()
+
+    @cached_property
+    def _background_indexer(self) -> "BackgroundIndexer":
+        from ..observe.background.index_worker import BackgroundIndexer  # loads the ingest pipeline
+
+        return BackgroundIndexer(self.archive.home, self.archive.config.model)
+
+
 class _LeanSchema(GenerateJsonSchema):
     """Generator of schemas without titles, with optional parameters shown as non-null."""
 
@@ -298,10 +369,10 @@ class _LeanSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        shown = super().default_schema(schema)
-        if shown.get("default", ...) is None:
-            del shown["default"]
-        return shown
+        default = super().default_schema(schema)
+        if default.get("default", ...) is None:
+            del default["default"]
+        return default
 
 
 _EXPECTED = {
@@ -327,19 +398,21 @@ the context of the error."""
 def _fault(detail: ErrorDetails) -> str:
     name, *index = detail["loc"]
     where = brief(str(name), 20) + "".join(f"[{position}]" for position in index)
-    known = detail.get("ctx", {})
-    expected = _EXPECTED.get(detail["type"], "").format(**known) or f"must be {known.get('expected', detail['msg'])}"
+    context = detail.get("ctx", {})
+    expected = (
+        _EXPECTED.get(detail["type"], "").format(**context) or f"must be {context.get('expected', detail['msg'])}"
+    )
     return f"Invalid parameter: {where} {expected}"
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     """Return a schema with every reference replaced by its definition, because some clients resolve no references."""
     if isinstance(schema, list):
-        return [_inlined(each, definitions) for each in cast("Sequence[Any]", schema)]
+        return [_inlined(entry, definitions) for entry in cast("Sequence[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    given = cast("dict[str, Any]", schema)
-    fields = {name: _inlined(each, definitions) for name, each in given.items() if not _is_title(name, each)}
+    members = cast("dict[str, Any]", schema)
+    fields = {name: _inlined(member, definitions) for name, member in members.items() if not _is_title(name, member)}
     reference = fields.pop("$ref", "")
     definition = definitions.get(reference.rpartition("/")[2]) if isinstance(reference, str) else None
     return fields if definition is None else {**_inlined(definition, definitions), **fields}
@@ -351,13 +424,13 @@ def _outline(schema: Mapping[str, Any], *, top: bool = True) -> dict[str, Any]:
     Descriptions and the fields of other objects are left out to save tokens.
     """
     if "anyOf" in schema:
-        kinds = [_outline(each, top=False) for each in schema["anyOf"]]
-        return {**kinds[0], "type": [each["type"] for each in kinds]}
+        kinds = [_outline(kind, top=False) for kind in schema["anyOf"]]
+        return {**kinds[0], "type": [kind["type"] for kind in kinds]}
     if schema["type"] == "array":
         return {"type": "array", "items": _outline(schema["items"], top=False)}
     if schema["type"] != "object" or not top:
         return {"type": schema["type"]}
-    fields = {name: _outline(each, top=name == "data") for name, each in schema["properties"].items()}
+    fields = {name: _outline(field, top=name == "data") for name, field in schema["properties"].items()}
     return {"type": "object", "properties": fields, "required": schema["required"]}
 
 
@@ -401,6 +474,16 @@ def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
     return fit_json({**reply, **data}, budget)
 
 
+def success_reply(data: Struct, *, quotes: bool = False) -> ToolReply:
+    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens. With `quotes`, add the notice."""
+    return data_reply({"success": True, "data": data}, quotes=quotes)
+
+
+def limited_reply(data: Struct) -> ToolReply:
+    """Return a success reply with the notice about quoted text. It is not truncated: the caller limits its length."""
+    return json_reply({"success": True, "data": to_builtins(data), **NOTICE})
+
+
 def error_fields(error: PalaverError) -> dict[str, str]:
     """Return the message of an error as `error`, and its remedy, if any, as `hint`."""
     hint = {"hint": line(error.hint)} if error.hint else {}
@@ -417,7 +500,54 @@ def _inert(value: Any) -> Any:
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, Mapping):
-        return {inert(name): _inert(each) for name, each in cast("Mapping[str, Any]", value).items()}
+        return {inert(name): _inert(entry) for name, entry in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_inert(each) for each in cast("Sequence[Any]", value)]
+        return [_inert(entry) for entry in cast("Sequence[Any]", value)]
     return value
+
+
+REPORTER: Final[ContextVar[Reporter]] = ContextVar("REPORTER", default=silent)
+"""Function to which a tool reports the progress of the current call. Outside a server, reports are ignored."""
+
+
+class CallProgress:
+    """Latest progress message of a call, such as `Reading: 12 of 340`. An instance is a `Reporter`."""
+
+    def __init__(self) -> None:
+        self.message = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Store the name of the stage, its number of finished steps and its total number of steps."""
+        self.message = f"{stage}: {done:,} of {total:,}"
+
+
+_LISTED: Final = 10
+"""Maximum number of items that a question lists."""
+_TOKENS: Final = 40
+"""Maximum tokens of an item in a question."""
+
+
+class DeletionDeclined(PalaverError):
+    """Error: the user declined a deletion. The operation changed nothing."""
+
+    hint = "Do not repeat the call unless the user asks for it."
+
+    def __init__(self) -> None:
+        super().__init__("The user declined. Nothing was deleted")
+
+
+def delete_question(action: str, items: Sequence[str], note: str = "") -> str:
+    """Return a question such as `Forget 3 memories?` that lists the items. Without items, return an empty text."""
+    if not items:
+        return ""
+    rows = [f"- {brief(item, _TOKENS)}" for item in items[:_LISTED]]
+    unlisted = [f"- and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
+    return "\n".join([f"{action}?", *rows, *unlisted, *([note] if note else [])])
+
+
+def forget_question(memories: Sequence[StoredMemory], note: str = "You can undo it.") -> str:
+    """Return a question that lists the memories to forget."""
+    items = [
+        f"{stored.id} [{stored.memory.namespace}] {stored.memory.title or stored.memory.content}" for stored in memories
+    ]
+    return delete_question("Forget this memory" if len(items) == 1 else f"Forget {len(items):,} memories", items, note)

@@ -9,15 +9,15 @@
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from ..archiver.reading.parsing import kinds_of
+from ..archiver.redaction import kinds_of
 from ..core.conversation import Origin, now
 from ..core.errors import InvalidInput, PalaverError, StoreMissing, UnknownProject
 from ..core.home import Home
@@ -38,9 +38,9 @@ from ..core.reports import many
 from ..core.text import similar_names
 from ..core.tokens import count
 from ..observe.archive import Archive
-from ..observe.extraction.preferences import EXCHANGE, PreferenceCandidate, keep, preference_candidates
-from ..observe.extraction.preferences import decline as decline_preference
+from ..observe.extraction.preferences import EXCHANGE, PreferenceCandidate
 from ..observe.memory import MemoryCore, RecalledMemory, RememberResult, SessionContext, UndoneChange, contradicting
+from ..observe.memory_review import MemoryReview, Proposal
 from ..search.query.query_analysis import redacted
 from ..search.query.tokenizer import check_projects
 from ..templates.environment import changes, undo_command
@@ -72,17 +72,17 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidMemoryType: A type is unknown.
     """
-    known = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
-    return tuple(known_type(name, known) for name in names)
+    stored_types = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
+    return tuple(known_type(name, stored_types) for name in names)
 
 
-def print_memory(stored: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
-    """Print a message about a memory, or the memory as JSON with the additional fields `more`.
+def print_memory(stored: StoredMemory, message: str, *, as_json: bool, redacted: bool, **fields: str) -> None:
+    """Print a message about a memory, or the memory as JSON with additional fields.
 
     With `redacted`, also report the kinds of redacted secrets.
     """
     if as_json:
-        print_json({**to_json(stored), **more, **(redacted_kinds(stored) if redacted else {})})
+        print_json({**to_json(stored), **fields, **(redacted_kinds(stored) if redacted else {})})
     else:
         click.echo(line(message))
         if redacted:
@@ -132,7 +132,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             is_name = bool(project) and not is_folder(project or "")
             namespace = namespaces[0]
             chosen = core.contexts.select(cost, namespace, query, budget, namesakes=is_name)
-            known = core.count_by("namespace", MemoryFilter())
+            by_namespace = core.count_by("namespace", MemoryFilter())
     except StoreMissing as missing:
         if as_json:
             raise
@@ -153,14 +153,18 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_page(text)
     elif chosen.left_out or chosen.omitted_lines:
         print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
-    elif not known.keys().isdisjoint(namespaces):
+    elif not by_namespace.keys().isdisjoint(namespaces):
         _hint(
             f"No memory in {_shown(namespace)} is both trusted and relevant for a new session.",
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
             "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         )
     else:
-        others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."
+        others = (
+            f"Namespaces with memories: {', '.join(list(by_namespace)[:5])}."
+            if by_namespace
+            else "No memories stored yet."
+        )
         _hint(
             f"No memories or trusted observations for {_shown(namespace)}.",
             f"{others} To store one, run `palaver remember TEXT`.",
@@ -197,28 +201,6 @@ _KEYS: Final = {
 """Keys that the user can press, each with the name and the description of its action."""
 
 
-class ReviewItem(Struct, frozen=True):
-    """Proposal to review: its JSON fields, and functions that approve or decline it. `approve` returns a memory ID."""
-
-    fields: dict[str, Any]
-    approve: Callable[[], str]
-    decline: Callable[[], object]
-
-    def as_text(self) -> str:
-        """Return the proposal as terminal text."""
-        shown = {name: line(str(value)) for name, value in self.fields.items()}
-        if self.fields["kind"] == "preference":
-            typed = self.fields["origin"] == Origin.HUMAN
-            label, author = ("Preference", "your words") if typed else ("Note", "a note")
-            source = f"{author} in session {shown['session_id']}, {shown['path']} line {shown['line']}"
-            source += f" ({shown['exchange']})\n  Trust: {shown['trust']}"
-            source += f"{', because you typed it' if typed else ''}. It {shown['reason']}."
-        else:
-            label = "Golden rule"
-            source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
-        return f"{shown['id']}  {label} for {shown['namespace']}: {shown['content']}\n  Source: {source}"
-
-
 @click.command()
 @click.option("--approve", multiple=True, metavar="ID", help="Approve this proposal without asking (can be repeated).")
 @click.option("--decline", multiple=True, metavar="ID", help="Decline this proposal without asking (can be repeated).")
@@ -232,20 +214,20 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     """
     archive = Archive.find()
     archive.home.check()
-    with archive.memories as core:
-        proposals = _proposals(core)
+    with archive:
+        proposals = archive.review.proposals()
         if approve or decline:
-            _decide(proposals, approve, decline, as_json=as_json)
+            _decide(archive.review, approve, decline, as_json=as_json)
         elif as_json:
-            print_json({"waiting": [each.fields for each in proposals.values()]})
+            print_json({"waiting": list(map(_fields, proposals))})
         elif not proposals:
             click.echo(
                 "No proposals to review. Run `palaver archive` to find preferences that you stated since the last run."
             )
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            _ask(list(proposals.values()))
+            _ask(archive.review)
         else:
-            click.echo("\n".join(each.as_text() for each in proposals.values()))
+            click.echo("\n".join(map(_as_text, proposals)))
             click.echo("To decide, run `palaver memories review` with --approve ID or --decline ID.")
 
 
@@ -268,35 +250,40 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
     }
 
 
-def _proposals(core: MemoryCore) -> dict[str, ReviewItem]:
-    """Return the proposals by ID, preferences first."""
-    found = [_preference(core, each) for each in preference_candidates(core.store)]
-    found += [_proven(core, stored) for stored in core.feedback.approvable()]
-    return {each.fields["id"]: each for each in found}
-
-
-def _preference(core: MemoryCore, candidate: PreferenceCandidate) -> ReviewItem:
-    return ReviewItem(
-        preference_fields(candidate),
-        lambda: keep(core, candidate).id,
-        lambda: decline_preference(core.store, candidate),
-    )
-
-
-def _proven(core: MemoryCore, stored: StoredMemory) -> ReviewItem:
-    fields = {
-        "id": stored.id,
+def _fields(proposal: Proposal) -> dict[str, Any]:
+    """Return the JSON fields of a proposal."""
+    if proposal.candidate is not None:
+        return preference_fields(proposal.candidate)
+    stored = proposal.proven
+    assert stored is not None
+    return {
+        "id": proposal.id,
         "kind": "golden_rule",
-        "content": stored.memory.content,
-        "namespace": stored.memory.namespace,
+        "content": proposal.content,
+        "namespace": proposal.namespace,
         "confidence": stored.stats.confidence,
         "successes": stored.stats.successes,
         "stored_by": stored.memory.source or stored.memory.origin,
     }
-    return ReviewItem(fields, lambda: core.feedback.approve(stored.id).id, lambda: core.feedback.decline(stored.id))
 
 
-def _decide(proposals: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
+def _as_text(proposal: Proposal) -> str:
+    """Return a proposal as terminal text."""
+    fields = _fields(proposal)
+    texts = {name: line(str(value)) for name, value in fields.items()}
+    if proposal.candidate is not None:
+        typed = fields["origin"] == Origin.HUMAN
+        label, author = ("Preference", "your words") if typed else ("Note", "a note")
+        source = f"{author} in session {texts['session_id']}, {texts['path']} line {texts['line']}"
+        source += f" ({texts['exchange']})\n  Trust: {texts['trust']}"
+        source += f"{', because you typed it' if typed else ''}. It {texts['reason']}."
+    else:
+        label = "Golden rule"
+        source = f"confidence {texts['confidence']}, {texts['successes']} successes, stored by {texts['stored_by']}"
+    return f"{texts['id']}  {label} for {texts['namespace']}: {texts['content']}\n  Source: {source}"
+
+
+def _decide(review: MemoryReview, approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
     """Approve and decline proposals by ID.
 
     Raises:
@@ -304,14 +291,15 @@ def _decide(proposals: dict[str, ReviewItem], approve: Sequence[str], decline: S
     """
     if both := sorted({*approve} & {*decline}):
         raise click.UsageError(f"The same ID cannot be approved and declined: {', '.join(both)}.")
+    proposed = {proposal.id for proposal in review.proposals()}
     for name in (*approve, *decline):
-        if name not in proposals:
+        if name not in proposed:
             raise InvalidInput(
                 f"{name} is not a proposal to review", hint="Run `palaver memories review` to list proposals."
             )
-    approved = {name: proposals[name].approve() for name in approve}
-    for name in decline:
-        proposals[name].decline()
+    approved = {name: review.approve(name).id for name in dict.fromkeys(approve)}
+    for name in dict.fromkeys(decline):
+        review.decline(name)
     if as_json:
         print_json({"approved": approved, "declined": list(decline)})
         return
@@ -325,15 +313,16 @@ def _approved(name: str, memory: str) -> str:
     return f"Approved: {memory} is a golden rule." if name == memory else f"Approved: {name} is stored as {memory}."
 
 
-def _ask(proposals: Sequence[ReviewItem]) -> None:
+def _ask(review: MemoryReview) -> None:
     """Show each proposal and ask for a decision, until all are decided or the user quits."""
-    for number, each in enumerate(proposals, 1):
-        click.echo(f"\n{number} of {len(proposals)}  {each.as_text()}")
+    proposals = list(review.proposals())
+    for number, proposal in enumerate(proposals, 1):
+        click.echo(f"\n{number} of {len(proposals)}  {_as_text(proposal)}")
         match _decision():
             case "a":
-                click.echo(_approved(each.fields["id"], each.approve()))
+                click.echo(_approved(proposal.id, review.approve(proposal.id).id))
             case "d":
-                each.decline()
+                review.decline(proposal.id)
                 click.echo("Declined. It will not be proposed again.")
             case "q":
                 left = len(proposals) - number + 1
@@ -377,17 +366,17 @@ def recall(
     """Search memories, best first. `palaver search` also searches conversations and documents."""
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
-        wanted = _filter(core, project, types, tags)
-        found = core.recall(words, wanted, limit=limit)
-        weak = [] if found else core.nearest(words, wanted)
-        admitted, total = core.count(wanted), core.count()
-        contradictions = contradicting(core.store, [each.stored for each in found or weak])
+        where = _filter(core, project, types, tags)
+        matches = core.recall(words, where, limit=limit)
+        weak = [] if matches else core.nearest(words, where)
+        admitted, total = core.count(where), core.count()
+        contradictions = contradicting(core.store, [match.stored for match in matches or weak])
     if as_json:
-        shown = {"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)}
-        print_json({**shown, "contradictions": contradictions})
+        values = {"memories": _rows(matches), "total": len(matches), "query": words, "weak": _rows(weak)}
+        print_json({**values, "contradictions": contradictions})
     else:
-        answers, near = ([(each.stored, each.score) for each in some] for some in (found, weak))
-        values = {"found": answers, "weak": near, "admitted": admitted, "total": total}
+        answers, nearest = ([(match.stored, match.score) for match in some] for some in (matches, weak))
+        values = {"found": answers, "weak": nearest, "admitted": admitted, "total": total}
         print_page(renderer().render("recalled", contradictions=contradictions, **values))
 
 
@@ -429,15 +418,15 @@ def list_memories(
 ) -> None:
     """List memories, newest first."""
     with memory_core() as core:
-        wanted = _filter(core, project, types, tags, tuple(MemoryState) if every else STORED)
-        found = core.page(
-            wanted, order=order_of(order), limit=limit, offset=min(offset, 2**63 - 1)
+        where = _filter(core, project, types, tags, tuple(MemoryState) if every else STORED)
+        rows = core.page(
+            where, order=order_of(order), limit=limit, offset=min(offset, 2**63 - 1)
         )  # This is SQLite's largest integer.
-        admitted, total = core.count(wanted), core.count()
+        admitted, total = core.count(where), core.count()
     if as_json:
-        print_json({"memories": found, "total": admitted, "limit": limit, "offset": offset})
+        print_json({"memories": rows, "total": admitted, "limit": limit, "offset": offset})
     else:
-        print_page(renderer().render("memories", memories=found, admitted=admitted, total=total))
+        print_page(renderer().render("memories", memories=rows, admitted=admitted, total=total))
 
 
 @memories.command("show")
@@ -504,7 +493,7 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     Run the command again to undo the previous edit. With several IDs, an error on one leaves all memories unchanged.
     """
     with memory_core() as core:
-        undone = [(each.stored, *_undo_message(each)) for each in core.undo(memory_ids)]
+        undone = [(change.stored, *_undo_message(change)) for change in core.undo(memory_ids)]
     if as_json and len(undone) > 1:
         print_json({"memories": [{**to_json(stored), "undone": what} for stored, what, _ in undone]})
         return
@@ -566,8 +555,8 @@ def _filter(
     return MemoryFilter(namespaces=namespaces, types=types_of(core, types), tags=tuple(tags), states=states)
 
 
-def _rows(found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
-    return [{**to_json(each.stored), "score": each.score, "similarity": each.similarity} for each in found]
+def _rows(matches: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+    return [{**to_json(match.stored), "score": match.score, "similarity": match.similarity} for match in matches]
 
 
 @click.command()
@@ -621,16 +610,16 @@ def remember(
         valid_until=None if days is None else now() + days * 86_400_000,
     )
     with memory_core(make=True) as core:
-        [known] = types_of(core, [kind])
+        [stored_type] = types_of(core, [kind])
         typo = _similar_projects(core, project)
         namespace = namespace_of(core, project, claim=True)
-        result = core.remember(replace(memory, type=known, namespace=namespace))
+        result = core.remember(replace(memory, type=stored_type, namespace=namespace))
     if as_json:
         fields: dict[str, Any] = {
             "superseded_ids": [old.id for old in result.superseded],
             "proposed_superseded_ids": [old.id for old in result.proposed],
             "edges": list(result.edges),
-            "conflicts": [each.stored.id for each in result.conflicts],
+            "conflicts": [conflict.stored.id for conflict in result.conflicts],
         }
         print_json({"memory": result.stored, "duplicate": result.duplicate, **fields, **redacted_kinds(result.stored)})
     else:
@@ -665,10 +654,10 @@ def _print_result(result: RememberResult) -> None:
     for old in result.superseded:
         click.echo(f"The new memory replaces {old.id}: {line(old.memory.content)}")
     proposed = {old.id for old in result.proposed}
-    for each in result.conflicts:
-        relation = "may replace" if each.stored.id in proposed else "contradicts"
-        reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
-        click.echo(f"The new memory {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
+    for conflict in result.conflicts:
+        relation = "may replace" if conflict.stored.id in proposed else "contradicts"
+        reason = f" ({line(conflict.judgement.reason)}, judged by {conflict.judgement.judge})"
+        click.echo(f"The new memory {relation} {conflict.stored.id}: {line(conflict.stored.memory.content)}{reason}")
     if result.superseded:
         click.echo(f"To restore the old memory: {undo_command([result.superseded[0].id])}")
     if result.conflicts:

@@ -268,6 +268,11 @@ class Memory(Struct, frozen=True):
         """Importance as a weight of 1 to 5."""
         return round(1 + 4 * self.importance)
 
+    def is_current_at(self, at: Milliseconds) -> bool:
+        """Return whether an instant is within the period in which the memory is valid."""
+        begun = self.valid_from is None or self.valid_from <= at
+        return begun and (self.valid_until is None or self.valid_until > at)
+
     def expiring(self, at: Milliseconds) -> "Memory":
         """Return the memory. If it is an unpinned session memory without an expiry time, set the expiry time."""
         if self.layer == 1:
@@ -352,9 +357,7 @@ class StoredMemory(Struct, frozen=True):
 
     def is_valid_at(self, at: Milliseconds) -> bool:
         """Return whether the memory is valid at an instant and not forgotten."""
-        begun = self.memory.valid_from is None or self.memory.valid_from <= at
-        ended = self.memory.valid_until is not None and self.memory.valid_until <= at
-        return self.state is not MemoryState.ARCHIVED and begun and not ended
+        return self.state is not MemoryState.ARCHIVED and self.memory.is_current_at(at)
 
 
 class MemoryRevision(Struct, frozen=True):
@@ -381,12 +384,12 @@ class MemoryRevision(Struct, frozen=True):
 
     def applied_to(self, stored: StoredMemory) -> Memory:
         """Return the memory after the revision. Raises `InvalidInput` if the result cannot be stored."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        del given["origin"]
+        changed_fields = {name: value for name, value in asdict(self).items() if value is not None}
+        del changed_fields["origin"]
         if self.metadata is not None:
             merged = {**stored.memory.metadata, **self.metadata}
-            given["metadata"] = {name: value for name, value in merged.items() if value is not None}
-        changed = replace(stored.memory, **given)
+            changed_fields["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        changed = replace(stored.memory, **changed_fields)
         if changed.content != stored.memory.content:
             changed = replace(changed, origin=least([stored.memory.origin, self.origin]))
         if changed.type != GOLDEN_RULE or stored.memory.type != GOLDEN_RULE:
@@ -518,8 +521,6 @@ class MemoryFilter(Struct, frozen=True):
     def admits(self, stored: StoredMemory) -> bool:
         """Return whether a memory satisfies the filter."""
         memory, at = stored.memory, self.valid_at
-        begun = at is None or memory.valid_from is None or memory.valid_from <= at
-        ended = at is not None and memory.valid_until is not None and memory.valid_until <= at
         conditions = (
             not self.namespaces or memory.namespace in self.namespaces,
             not self.projects or memory.namespace.startswith(PROJECT) or memory.project in self.projects,
@@ -534,7 +535,7 @@ class MemoryFilter(Struct, frozen=True):
             self.protected is None or stored.protected is self.protected,
             self.created_before is None or stored.created < self.created_before,
             self.created_from is None or stored.created >= self.created_from,
-            begun and not ended,
+            at is None or memory.is_current_at(at),
         )
         return all(conditions)
 

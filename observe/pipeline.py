@@ -20,7 +20,7 @@ from ..archiver.ingest.ingest import Ingest
 from ..archiver.ingest.parser_pool import ParserPool
 from ..archiver.ingest.transcripts import Transcript
 from ..archiver.reading.parsing import Exclusion
-from ..archiver.redaction import VERSION, Redactor
+from ..archiver.redaction import VERSION, MemoryRedactor, Redactor
 from ..archiver.store import ARCHIVER, LEARNER, Entity, Store, StoredExchange
 from ..archiver.store.backups import LOSS_HINT
 from ..archiver.store.exchange_table import FileState
@@ -38,7 +38,7 @@ from . import rules
 from .deletion.erasure import erase_expired, finish, is_unfinished
 from .extraction.observation_writer import file_states, is_live, keep, summarise
 from .memory.feedback import Feedback
-from .memory.memory_writer import MemoryRedactor, redact_stored_memories
+from .memory.memory_core import redact_stored_memories
 from .rules import rule_extractor
 from .rules.exchange_analysis import VerifiedObservations
 

@@ -21,7 +21,7 @@ from msgspec.structs import asdict, replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn, show_day, show_minute
 from ..core.errors import TemplateInvalid
-from ..core.memory import Edge, MemoryEvent, StoredMemory, state_label
+from ..core.memory import MemoryEvent, StoredMemory, state_label
 from ..core.query import HitKind
 from ..core.reports import dollars, grouped, many, size
 from ..core.results import ASIDE_MAX, Detail, Hit, StartedSubagent
@@ -437,21 +437,6 @@ def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tup
 def undo_command(memory_ids: Sequence[str]) -> str:
     """Return the command that restores these memories or undoes their last edits."""
     return f"palaver memories undo {' '.join(memory_ids)}"
-
-
-def supersession_fields(memories: Sequence[StoredMemory], edges: Sequence[Edge]) -> list[dict[str, list[str]]]:
-    """Return, for each memory, the IDs of memories that superseded it or are proposed to supersede it.
-
-    Fields without IDs are omitted. `edges` are the `supersedes` edges that end at these memories.
-    """
-    fields: list[dict[str, list[str]]] = []
-    for stored in memories:
-        own = [edge for edge in edges if edge.target == stored.key]
-        applied = [edge.source_id for edge in own if not edge.proposed]
-        proposed = [edge.source_id for edge in own if edge.proposed]
-        named = {"superseded_by": applied, "proposed_superseded_by": proposed}
-        fields.append({name: ids for name, ids in named.items() if ids})
-    return fields
 
 
 NAME = "palaver"

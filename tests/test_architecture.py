@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "templates": {"core"},
     "archiver": {"core"},
     "search": {"core", "archiver"},
-    "observe": {"core", "archiver", "search"},
+    "observe": {"core", "archiver", "search", "templates"},
     "agents": {"core", "archiver", "search", "observe", "templates"},
     "viewer": {"core", "archiver", "search", "observe", "agents", "templates"},
     "cli": {"core", "archiver", "search", "observe", "templates", "agents", "viewer"},

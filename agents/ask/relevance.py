@@ -21,7 +21,7 @@ from ...search.query.tokenizer import terms
 from .citation_check import FILE_NAME, Claim
 
 if TYPE_CHECKING:
-    from ...observe.memory.statement_parser import ParsedStatement
+    from ...observe.memory.rule_judge import ParsedStatement
 
 
 _WORD: Final = re.compile(r"[\w./#@-]*\w")
@@ -95,12 +95,11 @@ class StatementPair(NamedTuple):
 def compare(older: str, newer: str) -> StatementPair:
     """Compare two statements."""
     # Few answers compare statements, and loading the rules takes 40 ms.
-    from ...observe.memory import contradictions as rule_judge
-    from ...observe.memory import statement_parser
+    from ...observe.memory import rule_judge
 
     judgement = rule_judge.RuleJudge().judge(older, newer)
-    clauses = statement_parser.clauses
-    return StatementPair(judgement.verdict, judgement.conflict, clauses(older), clauses(newer))
+    clauses = rule_judge.clauses(older), rule_judge.clauses(newer)
+    return StatementPair(judgement.verdict, judgement.conflict, *clauses)
 
 
 _OTHERS: Final = 3

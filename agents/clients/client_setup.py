@@ -175,18 +175,18 @@ def plan(client: Client, server: ServerEntry) -> ConfigChange:
         return ConfigChange(
             client, client.path, "keep" if _has_yaml_entry(before) else "paste", before, before, snippet=text
         )
-    path, place, form = client.path, (client.section, NAME), _FORMATS[client.format]
+    path, address, form = client.path, (client.section, NAME), _FORMATS[client.format]
     before = read_config(path)
     try:
         text = (before or b"").decode()
-        known = form.read(text)
-        entry = _entry(known, client)
-        wanted = client.shape.fields(server) if entry is None else client.shape.updated(entry, server)
-        if wanted == entry:
+        table = form.read(text)
+        entry = _entry(table, client)
+        fields = client.shape.fields(server) if entry is None else client.shape.updated(entry, server)
+        if fields == entry:
             return ConfigChange(client, path, "keep", before, before)
-        after = form.put(text, place, wanted) if entry is None else _updated(form, text, place, entry, wanted)
-        others = as_table(known.get(client.section) or {}, client.section)
-        expected = {**known, client.section: {**others, NAME: wanted}}
+        after = form.put(text, address, fields) if entry is None else _updated(form, text, address, entry, fields)
+        others = as_table(table.get(client.section) or {}, client.section)
+        expected = {**table, client.section: {**others, NAME: fields}}
         _check(form, after, expected, client.section)
         return ConfigChange(client, path, "add" if entry is None else "update", before, after.encode())
     except ValueError as error:
@@ -205,28 +205,28 @@ def plan_removal(client: Client) -> ConfigChange:
     """
     if client.format not in _FORMATS:
         return _yaml_removal(client)
-    path, place, form = client.path, (client.section, NAME), _FORMATS[client.format]
+    path, address, form = client.path, (client.section, NAME), _FORMATS[client.format]
     before = read_config(path)
     try:
         text = (before or b"").decode()
-        known = form.read(text)
-        entry = _entry(known, client)
+        table = form.read(text)
+        entry = _entry(table, client)
         if before is None or entry is None:
             return ConfigChange(client, path, "absent", before, before)
-        _refuse_uneditable(form, text, client, known, entry)
+        _refuse_uneditable(form, text, client, table, entry)
         backup = read_backup(backup_of(path))
         if _with_entry(form, backup, client, entry) == before:
             return ConfigChange(client, path, "remove", before, backup)
         if earlier := _replaced_entry(form, backup, client):
-            after = _updated(form, text, place, entry, earlier)
-            expected = {**known, client.section: {**known[client.section], NAME: earlier}}
+            after = _updated(form, text, address, entry, earlier)
+            expected = {**table, client.section: {**table[client.section], NAME: earlier}}
             _check(form, after, expected, client.section)
             return ConfigChange(client, path, "remove", before, after.encode())
-        rest = {name: value for name, value in known[client.section].items() if name != NAME}
-        after = form.drop(text, place)
-        if not rest and client.section in form.read(after) and _lacks(form, backup, client.section):
+        kept = {name: value for name, value in table[client.section].items() if name != NAME}
+        after = form.drop(text, address)
+        if not kept and client.section in form.read(after) and _lacks(form, backup, client.section):
             after = form.drop(after, (client.section,))
-        _check(form, after, {**known, client.section: rest}, client.section)
+        _check(form, after, {**table, client.section: kept}, client.section)
         return ConfigChange(client, path, "remove", before, after.encode())
     except ValueError as error:
         raise ClientConfigUnusable(path, problem_of(error)) from None
@@ -293,31 +293,31 @@ def same_start(old: Sequence[str], new: Sequence[str]) -> int:
     `diff` skips these rows, because difflib is slow for large files.
     """
     rows = enumerate(zip(old, new, strict=False))
-    return next((index for index, (one, other) in rows if one != other), min(len(old), len(new)))
+    return next((index for index, (first, second) in rows if first != second), min(len(old), len(new)))
 
 
-def _entry(known: Mapping[str, Any], client: Client) -> dict[str, Any] | None:
+def _entry(table: Mapping[str, Any], client: Client) -> dict[str, Any] | None:
     """Return the entry of the server in a parsed file, or None.
 
     Raises:
         UnusableText: The section or the entry is not a table.
     """
-    section = known.get(client.section)
-    if section is None and client.section not in known:
+    section = table.get(client.section)
+    if section is None and client.section not in table:
         return None
     entry = as_table(section, client.section).get(NAME)
     return None if entry is None else as_table(entry, f"{client.section}.{NAME}")
 
 
 def _updated(
-    form: ConfigFormat, text: str, place: tuple[str, ...], entry: Mapping[str, Any], wanted: Mapping[str, Any]
+    form: ConfigFormat, text: str, address: tuple[str, ...], entry: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> str:
     """Return the text with the wanted entry. Only the fields that differ are edited."""
-    for name in entry.keys() - wanted.keys():
-        text = form.drop(text, (*place, name))
-    for name, value in wanted.items():
+    for name in entry.keys() - fields.keys():
+        text = form.drop(text, (*address, name))
+    for name, value in fields.items():
         if name not in entry or entry[name] != value:
-            text = form.put(text, (*place, name), value)
+            text = form.put(text, (*address, name), value)
     return text
 
 
@@ -326,8 +326,8 @@ def _check(form: ConfigFormat, after: str, expected: Mapping[str, Any], section:
 
     A missing section counts as an empty one.
     """
-    found = form.read(after)
-    if {**found, section: found.get(section) or {}} != expected:
+    parsed = form.read(after)
+    if {**parsed, section: parsed.get(section) or {}} != expected:
         raise UnusableText("an automatic change would alter other settings")
 
 
@@ -345,12 +345,12 @@ def _with_entry(form: ConfigFormat, backup: bytes | None, client: Client, entry:
 
 
 def _refuse_uneditable(
-    form: ConfigFormat, text: str, client: Client, known: Mapping[str, Any], entry: Mapping[str, Any]
+    form: ConfigFormat, text: str, client: Client, table: Mapping[str, Any], entry: Mapping[str, Any]
 ) -> None:
     """Raise `UnusableText` if `plan` cannot edit the entry, so that it cannot be an entry of Palaver."""
     edited = client.shape.updated(entry, ServerEntry(NAME, ("mcp", NAME), {HOME_VARIABLE: NAME}))
     after = _updated(form, text, (client.section, NAME), entry, edited)
-    _check(form, after, {**known, client.section: {**known[client.section], NAME: edited}}, client.section)
+    _check(form, after, {**table, client.section: {**table[client.section], NAME: edited}}, client.section)
 
 
 def _replaced_entry(form: ConfigFormat, backup: bytes | None, client: Client) -> dict[str, Any] | None:

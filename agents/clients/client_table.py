@@ -62,10 +62,10 @@ class EntryShape(Struct, frozen=True):
         Raises:
             UnusableText: The environment of the entry is not a table.
         """
-        known = as_table(entry.get(self.env) or {}, f"{NAME}.{self.env}")
-        env = {name: value for name, value in known.items() if name != HOME_VARIABLE} | server.env
+        variables = as_table(entry.get(self.env) or {}, f"{NAME}.{self.env}")
+        env = {name: value for name, value in variables.items() if name != HOME_VARIABLE} | server.env
         changed = {**entry, **self._launch(server), self.env: env}
-        is_kept = env or (self.env in entry and not known)
+        is_kept = env or (self.env in entry and not variables)
         return changed if is_kept else {name: value for name, value in changed.items() if name != self.env}
 
     def _launch(self, server: ServerEntry) -> dict[str, Any]:
@@ -147,8 +147,8 @@ class Client(Struct, frozen=True):
         if self.variable and os.environ.get(self.variable):
             folder = Path(os.environ[self.variable]).expanduser()
         path = folder / self.file
-        other = path.with_name(self.alternative) if self.alternative else path
-        return other if other.exists() and not path.exists() else path
+        alternative = path.with_name(self.alternative) if self.alternative else path
+        return alternative if alternative.exists() and not path.exists() else path
 
     @property
     def is_installed(self) -> bool:
@@ -246,11 +246,11 @@ def find_client(name: str) -> Client:
     Raises:
         InvalidInput: No client has this name.
     """
-    found = next((client for client in CLIENTS if client.name == name), None)
-    if found is None:
+    match = next((client for client in CLIENTS if client.name == name), None)
+    if match is None:
         names = ", ".join(client.name for client in CLIENTS)
         raise InvalidInput(f"Unknown client: {name}", hint=f"Use one of: {names}.")
-    return found
+    return match
 
 
 def _expanded(path: str) -> Path:

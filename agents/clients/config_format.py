@@ -77,10 +77,10 @@ class _Object(NamedTuple):
         Raises:
             UnusableText: Several members have this key. Programs differ in which of them they use.
         """
-        found = [index for index, member in enumerate(self.members) if member.key == key]
-        if len(found) > 1:
-            raise UnusableText(f"the key `{key}` occurs {len(found)} times in one object")
-        return found[0] if found else -1
+        positions = [index for index, member in enumerate(self.members) if member.key == key]
+        if len(positions) > 1:
+            raise UnusableText(f"the key `{key}` occurs {len(positions)} times in one object")
+        return positions[0] if positions else -1
 
 
 def read(text: str) -> dict[str, Any]:
@@ -187,8 +187,8 @@ def _unit(text: str) -> str:
 
 def _base(text: str, position: int) -> str:
     """Return the indentation of the line at a position."""
-    found = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
-    return found[0] if found else ""
+    indent = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
+    return indent[0] if indent else ""
 
 
 def _object(plain: str, brace: int, path: Sequence[str]) -> _Object:

@@ -73,12 +73,14 @@ def plan_hooks(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) 
     before = read_config(path)
     try:
         text = (before or b"").decode()
-        known = _lists(text, groups)
-        is_new = not any(map(_own_groups, known.values()))
+        lists = _lists(text, groups)
+        is_new = not any(map(_own_groups, lists.values()))
         after = _with_groups(text, groups, hooks.events.values())
-        expected = {name: _others(known.get(name, [])) for name in {*known, *groups}}
-        wanted = {name: [*others, *([groups[name]] if name in groups else [])] for name, others in expected.items()}
-        _check(text, after, wanted)
+        expected = {name: _others(lists.get(name, [])) for name in {*lists, *groups}}
+        expected_lists = {
+            name: [*others, *([groups[name]] if name in groups else [])] for name, others in expected.items()
+        }
+        _check(text, after, expected_lists)
     except ValueError as error:
         raise ClientConfigUnusable(path, problem_of(error)) from None
     if after == text:
@@ -99,15 +101,15 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
     before = read_config(path)
     try:
         text = (before or b"").decode()
-        known = _lists(text)
-        own = {name: found[0] for name, groups in known.items() if (found := _own_groups(groups))}
+        lists = _lists(text)
+        own = {name: own_groups[0] for name, groups in lists.items() if (own_groups := _own_groups(groups))}
         if before is None or not own:
             return ConfigChange(hooks.client, path, "absent", before, before, BACKUP_SUFFIX)
         backup = read_config(backup_of(path, BACKUP_SUFFIX))
         after = _restored(backup, own, text)
         if after is None:
             after = _with_groups(text, {}, own)
-            _check(text, after, {name: _others(groups) for name, groups in known.items()})
+            _check(text, after, {name: _others(groups) for name, groups in lists.items()})
             left = None if after.strip() == "{}" and not _is_previous(backup) else after.encode()
             return ConfigChange(hooks.client, path, "remove", before, left, BACKUP_SUFFIX)
     except ValueError as error:
@@ -117,15 +119,15 @@ def plan_hooks_removal(hooks: HookClient) -> ConfigChange:
 
 def hooked_agents() -> list[str]:
     """Return the names of the agents in which the hooks are installed. Agents with unreadable files are omitted."""
-    found = ["Claude Code"] if has_claude_plugin() else []
+    installed = ["Claude Code"] if has_claude_plugin() else []
     for hooks in HOOK_CLIENTS:
         with suppress(ClientConfigUnusable):
             if plan_hooks_removal(hooks).is_needed:
-                found.append(hooks.client.title.removesuffix(" hooks"))
+                installed.append(hooks.client.title.removesuffix(" hooks"))
     with suppress(ClientConfigUnusable):
         if has_hook_file():
-            found.append("OpenCode")
-    return found
+            installed.append("OpenCode")
+    return installed
 
 
 def hooks_text(hooks: HookClient, server: ServerEntry, chosen: Collection[str]) -> str:
@@ -190,12 +192,14 @@ def _lists(text: str, needed: Collection[str] = ()) -> dict[str, list[Any]]:
 def _with_groups(text: str, groups: Mapping[str, Any], events: Collection[str]) -> str:
     """Return the text of a file with these groups, and without Palaver's other groups for these events."""
     for name in dict.fromkeys([*groups, *events]):
-        known = _lists(text).get(name)
-        wanted = [*_others(known or []), *([groups[name]] if name in groups else [])]
-        if wanted == (known or []):
+        current = _lists(text).get(name)
+        changed = [*_others(current or []), *([groups[name]] if name in groups else [])]
+        if changed == (current or []):
             continue
         text = (
-            config_format.put(text, (_SECTION, name), wanted) if wanted else config_format.drop(text, (_SECTION, name))
+            config_format.put(text, (_SECTION, name), changed)
+            if changed
+            else config_format.drop(text, (_SECTION, name))
         )
     if not groups and config_format.read(text).get(_SECTION) == {}:
         text = config_format.drop(text, (_SECTION,))
@@ -223,13 +227,13 @@ def _restored(backup: bytes | None, own: Mapping[str, Any], text: str) -> str | 
         return None
 
 
-def _check(text: str, after: str, wanted: Mapping[str, Sequence[Any]]) -> None:
-    """Raise `UnusableText` unless the new text parses to the old values with the wanted groups."""
+def _check(text: str, after: str, changed: Mapping[str, Sequence[Any]]) -> None:
+    """Raise `UnusableText` unless the new text parses to the old values with the changed groups."""
     old, new = config_format.read(text), config_format.read(after)
-    section = {**old.pop(_SECTION, {}), **wanted}
+    section = {**old.pop(_SECTION, {}), **changed}
     expected = {name: value for name, value in section.items() if value != []}
-    found = {name: value for name, value in as_table(new.pop(_SECTION, {}), _SECTION).items() if value != []}
-    if (old, expected) != (new, found):
+    lists = {name: value for name, value in as_table(new.pop(_SECTION, {}), _SECTION).items() if value != []}
+    if (old, expected) != (new, lists):
         raise UnusableText("an automatic change would alter other settings")
 
 
@@ -246,4 +250,4 @@ def _is_own(group: object) -> bool:
     listed = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
     hooks = cast("list[object]", listed) if isinstance(listed, list) else []
     commands = [cast("dict[str, Any]", hook).get("command") if isinstance(hook, dict) else None for hook in hooks]
-    return bool(commands) and all(isinstance(each, str) and _OWN.search(each) for each in commands)
+    return bool(commands) and all(isinstance(command, str) and _OWN.search(command) for command in commands)

@@ -46,10 +46,10 @@ def drop(text: str, path: Sequence[str]) -> str:
     """Remove the value or table at a path, which must exist."""
     document, table = _tables(text, path)
     del table[path[-1]]
-    rest: str = document.as_string()
+    remaining: str = document.as_string()
     # tomlkit also removes the comments between a table and the next one.
     without_lines = _without_table(text, path)
-    return without_lines if _is_valid(without_lines) and read(without_lines) == read(rest) else rest
+    return without_lines if _is_valid(without_lines) and read(without_lines) == read(remaining) else remaining
 
 
 def _without_table(text: str, path: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from ...observe.memory import RememberResult, SimilarMemory
 from ...observe.rules.shell_commands import ErrorSignature
 from ...search.query.query_analysis import redacted
 from ...templates.quote import brief, clean
-from ..memory_context import uuid_of
+from ..memory_rows import uuid_of
 from ..toolset import Rows, ToolReply
 from .fabric_context import Event, FabricContext
 from .fabric_replies import EventReply, stored_fields
@@ -78,31 +78,31 @@ def captures(event: Event) -> list[Capture]:
     Raises:
         InvalidInput: The payload is empty, and the event is not the start or the end of a session.
     """
-    given = event.payload
-    if event.type not in _WITHOUT_PAYLOAD and not _has_content(given):
+    payload = event.payload
+    if event.type not in _WITHOUT_PAYLOAD and not _has_content(payload):
         hint = f"Name what happened, as in {orjson.dumps(_EXAMPLES[event.type]).decode()}."
         raise InvalidInput(f"The payload of {event.type} is empty", hint=hint)
     match event.type:
         case "file_opened":
-            file = _first(given, "file", "path", "filePath") or _whole(given)
+            file = _first(payload, "file", "path", "filePath") or _whole(payload)
             return [Capture("scratchpad", 1, f"Opened {file}", "stored_scratchpad", _HOUR, metadata={"file": file})]
         case "command_executed":
-            return _of_command(given)
+            return _of_command(payload)
         case "error_occurred":
-            return [_of_error(given, "stored_bug_fix")]
+            return [_of_error(payload, "stored_bug_fix")]
         case "decision_made":
             return [
-                Capture("decision", 2, _joined(given, "decision", "title", "rationale", "reason"), "stored_decision")
+                Capture("decision", 2, _joined(payload, "decision", "title", "rationale", "reason"), "stored_decision")
             ]
         case "session_start":
             return [Capture("scratchpad", 1, f"Session {event.session_id} started", "initialized_session", 24 * _HOUR)]
         case "session_end":
-            ended = f"Session {event.session_id} ended. {_first(given, 'summary', 'reason')}".rstrip()
+            ended = f"Session {event.session_id} ended. {_first(payload, 'summary', 'reason')}".rstrip()
             return [Capture("scratchpad", 1, ended, "session_closed", _HOUR)]
         case "pattern_detected":
-            return [_of_pattern(given)]
+            return [_of_pattern(payload)]
         case "user_feedback":
-            return [Capture("relationship", 3, _feedback(given), "stored_feedback")]
+            return [Capture("relationship", 3, _feedback(payload), "stored_feedback")]
 
 
 def error_of(memory: Memory) -> str:
@@ -111,21 +111,21 @@ def error_of(memory: Memory) -> str:
     return error.partition(_PLACE)[0].partition(_FIX)[0]
 
 
-def looks_failed(given: Mapping[str, Any]) -> bool:
+def looks_failed(payload: Mapping[str, Any]) -> bool:
     """Return whether a command failed, by its exit code or, without one, by words such as `error` in its output."""
-    code = given.get("exitCode", given.get("exit_code"))
+    code = payload.get("exitCode", payload.get("exit_code"))
     if isinstance(code, int):
         return code != 0
-    rows = _first(given, "output", "stderr", "stdout").splitlines()
+    rows = _first(payload, "output", "stderr", "stdout").splitlines()
     return any(_FAILURE.search(_NO_FAILURE.sub("", row)) for row in rows)
 
 
-def _of_command(given: Mapping[str, Any]) -> list[Capture]:
-    command = _first(given, "command") or _whole(given)
-    output = _first(given, "output", "stderr", "stdout")
+def _of_command(payload: Mapping[str, Any]) -> list[Capture]:
+    command = _first(payload, "command") or _whole(payload)
+    output = _first(payload, "output", "stderr", "stdout")
     text = f"Ran {command}\n{output[:_OUTPUT]}".rstrip()
     ran = Capture("scratchpad", 1, text, "stored_command", 2 * _HOUR)
-    if not looks_failed(given):
+    if not looks_failed(payload):
         return [ran]
     rows = [row.strip() for row in output.splitlines() if _FAILURE.search(_NO_FAILURE.sub("", row))]
     error = "\n".join(rows or [output.strip() or "no output"])[:_OUTPUT]
@@ -133,28 +133,28 @@ def _of_command(given: Mapping[str, Any]) -> list[Capture]:
     return [ran, Capture("bug_fix", 2, content, "stored_error", error=error, metadata={"command": command})]
 
 
-def _of_error(given: Mapping[str, Any], action: str) -> Capture:
-    error = (_first(given, "error", "message") or _whole(given))[:_ERROR]
-    file, line = _first(given, "file", "path"), given.get("line")
-    place = f"{_PLACE}{file}" + (f":{line}" if isinstance(line, int) else "") if file else ""
-    fix = _first(given, "fix", "solution", "resolution")
-    content = f"{error}{place}" + (f"{_FIX}{fix}" if fix else "")
+def _of_error(payload: Mapping[str, Any], action: str) -> Capture:
+    error = (_first(payload, "error", "message") or _whole(payload))[:_ERROR]
+    file, line = _first(payload, "file", "path"), payload.get("line")
+    position = f"{_PLACE}{file}" + (f":{line}" if isinstance(line, int) else "") if file else ""
+    fix = _first(payload, "fix", "solution", "resolution")
+    content = f"{error}{position}" + (f"{_FIX}{fix}" if fix else "")
     context = {"fileContext": {"path": file, **({"lineStart": line} if isinstance(line, int) else {})}} if file else {}
     return Capture("bug_fix", 2, content, action, error=error, metadata=context | ({"fix": fix} if fix else {}))
 
 
-def _of_pattern(given: Mapping[str, Any]) -> Capture:
-    content = _joined(given, "pattern", "name", "description")
-    code, language = _first(given, "code"), _first(given, "language")
+def _of_pattern(payload: Mapping[str, Any]) -> Capture:
+    content = _joined(payload, "pattern", "name", "description")
+    code, language = _first(payload, "code"), _first(payload, "language")
     block = {"codeBlock": {"code": code, "language": language}} if code or language else {}
     return Capture("code_pattern", 3, content, "stored_pattern", metadata=block)
 
 
-def _feedback(given: Mapping[str, Any]) -> str:
-    rating = given.get("rating")
+def _feedback(payload: Mapping[str, Any]) -> str:
+    rating = payload.get("rating")
     head = f"Feedback (rating {rating:g}/5)" if isinstance(rating, int | float) else "Feedback"
-    text = _first(given, "feedback", "comment", "message", "text")
-    return f"{head}: {text}" if text or "rating" in given else f"{head}: {_whole(given)}"
+    text = _first(payload, "feedback", "comment", "message", "text")
+    return f"{head}: {text}" if text or "rating" in payload else f"{head}: {_whole(payload)}"
 
 
 def _has_content(value: object) -> bool:
@@ -166,20 +166,20 @@ def _has_content(value: object) -> bool:
     return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
-def _joined(given: Mapping[str, Any], *names: str) -> str:
+def _joined(payload: Mapping[str, Any], *names: str) -> str:
     """Return the texts of these fields as sentences, or the whole payload as JSON if all of them are missing."""
-    texts = [text for name in (*names, "content") if (text := _first(given, name))]
-    return ". ".join(text.removesuffix(".") for text in dict.fromkeys(texts)) or _whole(given)
+    texts = [text for name in (*names, "content") if (text := _first(payload, name))]
+    return ". ".join(text.removesuffix(".") for text in dict.fromkeys(texts)) or _whole(payload)
 
 
-def _first(given: Mapping[str, Any], *names: str) -> str:
-    values = (given.get(name) for name in names)
+def _first(payload: Mapping[str, Any], *names: str) -> str:
+    values = (payload.get(name) for name in names)
     return next((value.strip() for value in values if isinstance(value, str) and value.strip()), "")
 
 
-def _whole(given: Mapping[str, Any]) -> str:
+def _whole(payload: Mapping[str, Any]) -> str:
     """Return the whole payload as JSON, truncated to `_ERROR` characters."""
-    return orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode()[:_ERROR]
+    return orjson.dumps(payload, option=orjson.OPT_SORT_KEYS).decode()[:_ERROR]
 
 
 _MEMORIES, _FIXES = 5, 3
@@ -211,25 +211,25 @@ class EarlierErrors(Struct, frozen=True):
             return "Found no similar error."
         times = [stored.updated for stored in self.memories] + [fix.at for fix in self.fixes if fix.at is not None]
         latest = f", the latest {_largest_unit(at - max(times))} ago" if times else ""
-        found = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
+        sentence = f"Found {self.total} similar error{'s'[: self.total != 1]}{latest}."
         remedies = [(fix.error, _remedy(fix)) for fix in self.fixes]
         remedies += [(stored.memory.content, _noted_fix(stored)) for stored in self.memories]
         # The error is named, because a similar error can have another cause.
         fixed = (f"“{brief(error, _NAMED)}” was fixed by {remedy}." for error, remedy in remedies if remedy)
-        return " ".join([found, *islice(fixed, 1)])
+        return " ".join([sentence, *islice(fixed, 1)])
 
     @property
     def memory_rows(self) -> Rows:
         """Rows for the field `similarErrors` of a reply."""
         return [
             {
-                "id": uuid_of(each),
-                "content": brief(each.memory.content, _TEXT),
-                "times": _reported(each),
-                "lastSeen": show_day(each.updated),
+                "id": uuid_of(stored),
+                "content": brief(stored.memory.content, _TEXT),
+                "times": _reported(stored),
+                "lastSeen": show_day(stored.updated),
                 "reason": "memory of an error",
             }
-            for each in self.memories
+            for stored in self.memories
         ]
 
     @property
@@ -237,15 +237,15 @@ class EarlierErrors(Struct, frozen=True):
         """Rows for the field `knownFixes` of a reply."""
         return [
             {
-                "id": each.id,
-                "error": brief(each.error, _TEXT),
-                "command": brief(each.command, _TEXT),
-                "fix": _remedy(each),
-                "sessions": each.sessions,
-                "lastSeen": show_day(each.at),
+                "id": fix.id,
+                "error": brief(fix.error, _TEXT),
+                "command": brief(fix.command, _TEXT),
+                "fix": _remedy(fix),
+                "sessions": fix.sessions,
+                "lastSeen": show_day(fix.at),
                 "reason": "archived conversation",
             }
-            for each in self.fixes
+            for fix in self.fixes
         ]
 
 
@@ -260,7 +260,7 @@ def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
     candidates = fabric.core.similar(
         query, MemoryFilter(types=types), min_similarity=0, limit=_CANDIDATES, count_access=False
     )
-    memories = [each.stored for each in candidates if _is_similar(this, each)]
+    memories = [candidate.stored for candidate in candidates if _is_similar(this, candidate)]
     try:
         fixes = known_fixes(fabric.search, fabric.core.store, query)
     except InvalidInput:  # The error is too short to search for.
@@ -269,15 +269,15 @@ def earlier_errors(fabric: FabricContext, error: str) -> EarlierErrors:
     return EarlierErrors(tuple(memories[:_MEMORIES]), tuple(fixes[:_FIXES]))
 
 
-def _is_similar(this: ErrorSignature, found: SimilarMemory) -> bool:
+def _is_similar(this: ErrorSignature, candidate: SimilarMemory) -> bool:
     """Return whether a memory describes an error like this one."""
-    other = ErrorSignature.of(error_of(found.stored.memory))
-    return this.has_message_of(other) or (found.similarity >= _SIMILAR and this.has_type_of(other))
+    signature = ErrorSignature.of(error_of(candidate.stored.memory))
+    return this.has_message_of(signature) or (candidate.similarity >= _SIMILAR and this.has_type_of(signature))
 
 
-def _resembles(this: ErrorSignature, other: ErrorSignature) -> bool:
+def _resembles(this: ErrorSignature, signature: ErrorSignature) -> bool:
     """Return whether the error of a known fix, whose words are similar, can have the same cause."""
-    return not (this.types and other.types) or this.has_type_of(other) or this.has_message_of(other)
+    return not (this.types and signature.types) or this.has_type_of(signature) or this.has_message_of(signature)
 
 
 def _largest_unit(milliseconds: int) -> str:
@@ -322,24 +322,24 @@ def report_event(fabric: FabricContext, event: Annotated[Event, Field(descriptio
     if (happened := parse_instant(event.timestamp)) is None:
         raise InvalidInput(f"Invalid timestamp: {event.timestamp!r}", hint="Use ISO 8601, as in 2026-02-25T09:00:00Z.")
     fabric.enter(event.session_id)
-    folder, found = fabric.folder(event.project_path), captures(event)
-    error = next((each.error for each in found if each.error), "")
+    folder, captured = fabric.folder(event.project_path), captures(event)
+    error = next((capture.error for capture in captured if capture.error), "")
     earlier = earlier_errors(fabric, error) if error else None
-    results = [_stored(fabric, event, each, folder, show_millisecond(happened)) for each in found]
-    actions = [each.action for each in found]
+    results = [_stored(fabric, event, capture, folder, show_millisecond(happened)) for capture in captured]
+    actions = [capture.action for capture in captured]
     if event.type == "session_start":
         actions.append("ghost_ready")
-    known = earlier is not None and earlier.total > 0
+    has_earlier = earlier is not None and earlier.total > 0
     reply = EventReply(
         processed=True,
         memory_id=uuid_of(results[-1].stored),
         triggered_actions=[*actions, *(["searched_similar_errors"] if earlier else [])],
         message=_message(event, earlier, fabric),
         **stored_fields(results[-1]),
-        similar_errors=earlier.memory_rows if earlier and known else None,
-        known_fixes=earlier.fix_rows if earlier and known else None,
+        similar_errors=earlier.memory_rows if earlier and has_earlier else None,
+        known_fixes=earlier.fix_rows if earlier and has_earlier else None,
     )
-    return fabric.reply(reply, quotes=known)
+    return fabric.reply(reply, quotes=has_earlier)
 
 
 def _message(event: Event, earlier: EarlierErrors | None, fabric: FabricContext) -> str:
@@ -347,24 +347,24 @@ def _message(event: Event, earlier: EarlierErrors | None, fabric: FabricContext)
     return recorded if earlier is None else f"{recorded} {earlier.summary(fabric.clock())}"
 
 
-def _stored(fabric: FabricContext, event: Event, each: Capture, folder: Path, happened: str) -> RememberResult:
+def _stored(fabric: FabricContext, event: Event, capture: Capture, folder: Path, happened: str) -> RememberResult:
     """Store the memory of an event. A repeated error is stored once, with the number of its reports."""
     memory = Memory(
-        each.content,
-        each.type,
-        namespace=fabric.target(each.layer, folder),
+        capture.content,
+        capture.type,
+        namespace=fabric.target(capture.layer, folder),
         project=event.project_path or "",
         tags=(_TAG, event.type),
-        metadata={**each.metadata, "event": event.type, "cliType": event.cli_type, "eventTime": happened},
+        metadata={**capture.metadata, "event": event.type, "cliType": event.cli_type, "eventTime": happened},
         source="system_auto",
         origin=Origin.TOOL if event.type in _FROM_TOOLS else Origin.ASSISTANT,
         session_id=event.session_id,
-        valid_until=None if each.ttl is None else fabric.clock() + each.ttl,
+        valid_until=None if capture.ttl is None else fabric.clock() + capture.ttl,
     )
     remembered = fabric.core.remember(memory, replaces="")
-    if each.layer == 1:
+    if capture.layer == 1:
         fabric.evict(remembered.stored)
-    elif remembered.duplicate and each.error:
+    elif remembered.duplicate and capture.error:
         times = remembered.stored.memory.metadata.get("times", 1)
         repeated = {"times": times + 1 if isinstance(times, int) else 2, "eventTime": happened}
         fabric.core.revise(remembered.stored.id, MemoryRevision(metadata=repeated))

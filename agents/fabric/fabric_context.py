@@ -13,8 +13,8 @@ from ...core.home import identity_of, root_of
 from ...core.memory import MemoryFilter, StoredMemory, project_namespace, session_namespace
 from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.archive_search import ArchiveSearch
-from ..memory_context import MemoryContext, find_by_uuid
-from ..toolset import BUDGET, WHOLE, ServerConfig, ToolReply, WholeNumber, data_reply, open_component
+from ..memory_rows import find_by_uuid
+from ..toolset import BUDGET, WHOLE, MemoryContext, ServerConfig, ToolReply, WholeNumber, data_reply, open_component
 from .fabric_replies import FabricReply
 
 TTL: Final = 3_600_000
@@ -95,14 +95,14 @@ class FabricContext(MemoryContext):
 
         Pinned memories and `newest` are kept.
         """
-        wanted = MemoryFilter(namespaces=(newest.memory.namespace,), valid_at=self.clock())
-        excess = self.core.count(wanted) - SESSION_MAX
+        where = MemoryFilter(namespaces=(newest.memory.namespace,), valid_at=self.clock())
+        excess = self.core.count(where) - SESSION_MAX
         if excess <= 0:
             return
-        stored = [each for each in self.core.page(wanted, limit=SESSION_MAX) if each.key != newest.key]
-        unpinned = [each for each in stored if not each.memory.pinned]
-        unpinned.sort(key=lambda each: (max(each.accessed or 0, each.created), each.key))
-        self.core.forget([each.id for each in unpinned[:excess]], reason="session is full")
+        memories = self.core.page(where, limit=SESSION_MAX)
+        unpinned = [stored for stored in memories if stored.key != newest.key and not stored.memory.pinned]
+        unpinned.sort(key=lambda stored: (max(stored.accessed or 0, stored.created), stored.key))
+        self.core.forget([stored.id for stored in unpinned[:excess]], reason="session is full")
 
     def reply(self, fields: FabricReply, budget: int = BUDGET, *, quotes: bool = False) -> ToolReply:
         """Return a JSON reply within the budget. With `quotes`, add the notice about quoted text."""
@@ -116,8 +116,8 @@ class FabricContext(MemoryContext):
 
 def in_layers(fabric: FabricContext, layers: Sequence[int], folder: Path) -> tuple[str, ...]:
     """Return the namespaces of several layers, or of all layers if none is given."""
-    found = [name for layer in layers or (1, 2, 3) for name in fabric.namespaces(layer, folder)]
-    return tuple(dict.fromkeys(found))
+    namespaces = [name for layer in layers or (1, 2, 3) for name in fabric.namespaces(layer, folder)]
+    return tuple(dict.fromkeys(namespaces))
 
 
 TypeName: TypeAlias = Literal["code_pattern", "bug_fix", "decision", "convention", "scratchpad", "relationship"]

@@ -26,9 +26,8 @@ from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import brief
 from ...templates.truncation import fit_items, json_cost
-from ..call_progress import delete_question, forget_question
-from ..memory_context import uuid_of
-from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply
+from ..memory_rows import FABRIC_DATED_ROW, FABRIC_ROW, memory_row, memory_rows, uuid_of
+from ..toolset import BUDGET, NOTICE, WHOLE, ToolReply, delete_question, forget_question
 from .fabric_context import (
     TTL,
     Days,
@@ -58,8 +57,6 @@ from .fabric_replies import (
     StoreReply,
     SummarizeReply,
     UpdateReply,
-    dated_row,
-    memory_row,
     stored_fields,
 )
 
@@ -84,7 +81,7 @@ def strength(stored: StoredMemory, at: Milliseconds) -> float:
 
 def archive_unused(core: MemoryCore, at: Milliseconds) -> list[StoredMemory]:
     """Forget the memories that have become too weak, and return them. Pinned and protected memories are kept."""
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=GLOBAL_NAMESPACES,
         states=ACTIVE,
         pinned=False,
@@ -92,9 +89,11 @@ def archive_unused(core: MemoryCore, at: Milliseconds) -> list[StoredMemory]:
         created_before=at - _UNTOUCHED,
         valid_at=at,
     )
-    longest_unused = core.page(wanted, order=MemoryOrder.ACCESSED, descending=False, limit=_BATCH)
-    weak = [each for each in longest_unused if each.memory.source in _DECLARED and strength(each, at) < KEPT_FROM]
-    return list(core.forget([each.id for each in weak], reason="unused").forgotten) if weak else []
+    longest_unused = core.page(where, order=MemoryOrder.ACCESSED, descending=False, limit=_BATCH)
+    weak = [
+        stored for stored in longest_unused if stored.memory.source in _DECLARED and strength(stored, at) < KEPT_FROM
+    ]
+    return list(core.forget([stored.id for stored in weak], reason="unused").forgotten) if weak else []
 
 
 Layer: TypeAlias = Literal[1, 2, 3]
@@ -130,14 +129,14 @@ def route(memory_type: str, tags: Iterable[str], layer: Layer | None, ttl: float
     if layer is not None:
         return Route(layer, "requested layer", 1.0)
     lowered = {tag.strip().lower() for tag in tags}
-    for each, names in _TAGS:
-        if found := sorted(lowered & names):
-            return Route(each, f"tag {found[0]}", 0.95)
+    for tagged, names in _TAGS:
+        if matching := sorted(lowered & names):
+            return Route(tagged, f"tag {matching[0]}", 0.95)
     if ttl is not None:
         return Route(1, "time-to-live", 0.9)
     if memory_type in _TYPES:
-        each, confidence = _TYPES[memory_type]
-        return Route(each, f"type {memory_type}", confidence)
+        tagged, confidence = _TYPES[memory_type]
+        return Route(tagged, f"type {memory_type}", confidence)
     return Route(2, "default", 0.6)
 
 
@@ -197,31 +196,28 @@ def recall(
     fabric.enter(session_id)
     chosen = filter or RecallFilter()
     folder = fabric.folder(chosen.project_path)
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=in_layers(fabric, chosen.layers or (), folder),
         types=tuple(chosen.types or ()),
         tags=tuple(chosen.tags or ()),
     )
     query = redacted(query, fabric.config.home)
-    found = fabric.core.similar(query, wanted, min_similarity=threshold, limit=limit, mode=_MODES[mode])
+    matches = fabric.core.similar(query, where, min_similarity=threshold, limit=limit, mode=_MODES[mode])
+    memories = memory_rows(fabric.core, [match.stored for match in matches], FABRIC_DATED_ROW)
     rows = [
-        {
-            "memory": dated_row(each.stored),
-            "similarity": round(each.similarity, 4),
-            "layer": each.stored.memory.layer,
-        }
-        for each in found
+        {"memory": row, "similarity": round(match.similarity, 4), "layer": match.stored.memory.layer}
+        for row, match in zip(memories, matches, strict=True)
     ]
-    message = "" if rows else _nearest(fabric, query, wanted, threshold, mode)
+    message = "" if rows else _nearest(fabric, query, where, threshold, mode)
     return fabric.reply(FabricRecallReply(rows, len(rows), message), quotes=bool(rows))
 
 
-def _nearest(fabric: FabricContext, query: str, wanted: MemoryFilter, threshold: float, mode: str) -> str:
+def _nearest(fabric: FabricContext, query: str, where: MemoryFilter, threshold: float, mode: str) -> str:
     """Return a message with the highest similarity, for a recall without results."""
-    near = fabric.core.similar(query, wanted, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
-    if not near:
+    nearest = fabric.core.similar(query, where, min_similarity=0, limit=1, mode=_MODES[mode], count_access=False)
+    if not nearest:
         return "No memory matches."
-    highest = f"the nearest has {near[0].similarity:.2f}"
+    highest = f"the nearest has {nearest[0].similarity:.2f}"
     return f"No memory reaches a similarity of {threshold:g}; {highest}. Lower the threshold to see it."
 
 
@@ -234,7 +230,7 @@ def get(fabric: FabricContext, memory_id: MemoryId, project_path: ProjectPath = 
         with store.transaction():
             store.memories.touch([stored.key], fabric.clock())
         stored = fabric.core.get(stored.id)
-    return fabric.reply(GetReply(memory_row(stored), stored.memory.layer), quotes=True)
+    return fabric.reply(GetReply(memory_row(fabric.core, stored, FABRIC_ROW), stored.memory.layer), quotes=True)
 
 
 def update(
@@ -265,7 +261,7 @@ def update(
         raise InvalidInput("Nothing to update", hint="Give content, metadata, tags, weight, pinned or targetLayer.")
     stored = fabric.core.revise(stored.id, change)
     layer = stored.memory.layer
-    reply = UpdateReply(True, memory_row(stored), layer)
+    reply = UpdateReply(True, memory_row(fabric.core, stored, FABRIC_ROW), layer)
     if target_layer is not None:
         reply = replace(reply, memory_id=uuid_of(stored), new_layer=layer)
     return fabric.reply(reply, quotes=True)
@@ -303,11 +299,11 @@ def list_memories(
     folder = fabric.folder(project_path)
     if stats:
         return fabric.reply(_counts(fabric, {number: fabric.namespaces(number, folder) for number in (1, 2, 3)}))
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=fabric.namespaces(layer, folder), types=(type,) if type else (), tags=tuple(tags or ())
     )
-    rows = tuple(memory_row(each) for each in fabric.core.page(wanted, limit=limit, offset=offset))
-    total = fabric.core.count(wanted)
+    rows = tuple(memory_rows(fabric.core, fabric.core.page(where, limit=limit, offset=offset), FABRIC_ROW))
+    total = fabric.core.count(where)
 
     def page(some: Sequence[dict[str, Any]]) -> ListReply:
         end = offset + len(some)
@@ -344,23 +340,23 @@ def _revision(
     weight: float | None,
     pinned: bool | None,
 ) -> MemoryRevision:
-    given = metadata or MetadataChange()
-    named, chosen = tags if tags is not None else given.tags, weight if weight is not None else given.weight
+    fields = metadata or MetadataChange()
+    named, chosen = tags if tags is not None else fields.tags, weight if weight is not None else fields.weight
     return MemoryRevision(
         content=content,
-        title=given.title,
-        project=given.project_path,
+        title=fields.title,
+        project=fields.project_path,
         tags=None if named is None else tuple(dict.fromkeys(named)),
         importance=None if chosen is None else (chosen - 1) / 4,
         pinned=pinned,
-        metadata=_other_fields(given) or None,
+        metadata=_other_fields(fields) or None,
     )
 
 
 def _other_fields(metadata: MetadataChange | NewMetadata) -> dict[str, Any]:
     """Return the metadata fields that are not stored in columns of the memory itself."""
-    given = metadata.model_dump(by_alias=True, exclude_none=True)
-    return {name: value for name, value in given.items() if name not in _OWN_FIELDS}
+    fields = metadata.model_dump(by_alias=True, exclude_none=True)
+    return {name: value for name, value in fields.items() if name not in _OWN_FIELDS}
 
 
 _MAX: Final = 1_000
@@ -396,16 +392,16 @@ def summarize(
         tags=("summary",),
         metadata={"summarized": len(old)},
         source="system_auto",
-        origin=least([each.memory.origin for each in old]),
+        origin=least([stored.memory.origin for stored in old]),
         pinned=True,
     )
     core = fabric.core
     # If the process stops here, the summary and its memories both exist, so nothing is lost.
     summary = core.remember(memory, replaces="").stored
-    for each in old:
-        core.graph.relate(summary.id, each.id, Relation.RELATES_TO, reason="summarized")
-    core.forget([each.id for each in old], reason=f"summarized in {summary.id}")
-    undo = undo_command([each.id for each in old])
+    for stored in old:
+        core.graph.relate(summary.id, stored.id, Relation.RELATES_TO, reason="summarized")
+    core.forget([stored.id for stored in old], reason=f"summarized in {summary.id}")
+    undo = undo_command([stored.id for stored in old])
     reply = SummarizeReply(uuid_of(summary), len(old), summary.memory.content, layer, undo)
     return fabric.reply(reply, 20_000, quotes=True)
 
@@ -421,7 +417,9 @@ def summarize_question(
 ) -> str:
     """Return the question to the user before `summarize`. It lists the memories to archive."""
     old = _old(fabric, options, layer, older_than_days, fabric.folder(project_path))
-    items = [f"{each.id} [{each.memory.namespace}] {each.memory.title or each.memory.content}" for each in old]
+    items = [
+        f"{stored.id} [{stored.memory.namespace}] {stored.memory.title or stored.memory.content}" for stored in old
+    ]
     return delete_question(f"Replace {many(len(old), 'memory', 'memories')} with a summary", items, "You can undo it.")
 
 
@@ -430,7 +428,7 @@ def _old(
 ) -> list[StoredMemory]:
     """Return the memories to condense, oldest first."""
     at = fabric.clock()
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=fabric.namespaces(layer, folder),
         types=tuple(options.focus_types or ()),
         states=ACTIVE,
@@ -439,7 +437,7 @@ def _old(
         created_before=at - int(older_than_days * _DAY),
         valid_at=at,
     )
-    return [each for each in fabric.core.page(wanted, descending=False, limit=_MAX) if _is_chosen(each, options)]
+    return [stored for stored in fabric.core.page(where, descending=False, limit=_MAX) if _is_chosen(stored, options)]
 
 
 def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
@@ -453,9 +451,9 @@ def _is_chosen(stored: StoredMemory, options: SummaryOptions) -> bool:
 
 def _text(old: Sequence[StoredMemory], tokens: int, at: Milliseconds) -> str:
     """Return a summary of at most `tokens`: numbers of memories by type, and the beginnings of the oldest memories."""
-    counts = Counter(each.memory.type for each in old)
+    counts = Counter(stored.memory.type for stored in old)
     numbers = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     span = f"{show_day(old[0].created)} to {show_day(old[-1].created)}"
     first = f"{len(old)} memories of {span}, archived on {show_day(at)}: {numbers}."
-    snippets = [f"{each.memory.type}: {brief(each.memory.content, _SNIPPET)}" for each in old[:_SNIPPETS]]
+    snippets = [f"{stored.memory.type}: {brief(stored.memory.content, _SNIPPET)}" for stored in old[:_SNIPPETS]]
     return brief(f"{first} First ones: {'; '.join(snippets)}", tokens)

@@ -21,10 +21,10 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.query_analysis import redacted
 from ...templates.environment import undo_command
 from ...templates.quote import brief, clean
-from ..memory_context import uuid_of
+from ..memory_rows import FABRIC_DATED_ROW, memory_rows, uuid_of
 from ..toolset import Rows, ToolReply
 from .fabric_context import FabricContext, ProjectPath, SessionId, in_layers
-from .fabric_replies import CurrentReply, OrientReply, dated_row
+from .fabric_replies import CurrentReply, OrientReply
 from .layer_tools import archive_unused
 
 _WORKING, _RECENT, _HITS, _PATTERNS, _CANDIDATES = 10, 8, 5, 5, 50
@@ -58,43 +58,44 @@ def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
     current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())
     recent = fabric.core.page(replace(current, namespaces=project), limit=_RECENT)
     everywhere = replace(current, namespaces=tuple(dict.fromkeys((*project, *GLOBAL_NAMESPACES))))
-    found = _matching(fabric, now, everywhere)
+    matches = {stored.key: stored for stored in _matching(fabric, now, everywhere)}
     patterns = _patterns(fabric, now, everywhere)
-    reasons = {each.key: (each, "recent memory of this project") for each in recent}
-    reasons |= {each.key: (each, f"matches {brief(now.query, 20)}") for each in found}
-    relevant = [
-        *(reasons[each.key] for each in found),
-        *(reasons[each.key] for each in recent if reasons[each.key][0] is each),
-    ]
-    relevant.sort(key=lambda pair: -pair[0].memory.weight)
-    memories = [each for each, _ in relevant]
+    relevant = [*matches.values(), *(stored for stored in recent if stored.key not in matches)]
+    relevant.sort(key=lambda stored: -stored.memory.weight)
+    matched, unmatched = f"matches {brief(now.query, 20)}", "recent memory of this project"
+    reasons = [matched if stored.key in matches else unmatched for stored in relevant]
     return {
-        "working": [{**dated_row(each), "reason": "working memory of this session"} for each in working],
-        "relevant": [{**dated_row(each), "reason": reason} for each, reason in relevant],
-        "patterns": [_pattern_row(each, reason) for each, reason in patterns],
-        "suggestions": _suggestions(memories, [each for each, _ in patterns]),
-        "ghostMessages": _ghost_messages(working, memories),
+        "working": _rows(fabric, working, ["working memory of this session"] * len(working)),
+        "relevant": _rows(fabric, relevant, reasons),
+        "patterns": [_pattern_row(stored, reason) for stored, reason in patterns],
+        "suggestions": _suggestions(relevant, [stored for stored, _ in patterns]),
+        "ghostMessages": _ghost_messages(working, relevant),
     }
 
 
-def _matching(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[StoredMemory]:
+def _rows(fabric: FabricContext, memories: Sequence[StoredMemory], reasons: Sequence[str]) -> Rows:
+    rows = memory_rows(fabric.core, memories, FABRIC_DATED_ROW)
+    return [{**row, "reason": reason} for row, reason in zip(rows, reasons, strict=True)]
+
+
+def _matching(fabric: FabricContext, now: Situation, where: MemoryFilter) -> list[StoredMemory]:
     """Return project and global memories that match the running command and the open file."""
     query = redacted(now.query[:QUERY_MAX], fabric.config.home)
     if not query.strip():
         return []
-    found = fabric.core.similar(query, wanted, min_similarity=_RELEVANT, limit=_HITS, count_access=False)
-    return [each.stored for each in found]
+    matches = fabric.core.similar(query, where, min_similarity=_RELEVANT, limit=_HITS, count_access=False)
+    return [match.stored for match in matches]
 
 
-def _patterns(fabric: FabricContext, now: Situation, wanted: MemoryFilter) -> list[tuple[StoredMemory, str]]:
+def _patterns(fabric: FabricContext, now: Situation, where: MemoryFilter) -> list[tuple[StoredMemory, str]]:
     """Return the patterns that best fit the language and the path, best first, each with a reason."""
     types = tuple(name for name, family in FAMILIES.items() if family is Family.PATTERN)
     at = fabric.clock()
-    stored = fabric.core.page(replace(wanted, types=types), limit=_CANDIDATES)
+    stored = fabric.core.page(replace(where, types=types), limit=_CANDIDATES)
     language = now.language.lower()
-    fitting = [each for each in stored if not language or _language(each).lower() in {"", language}]
-    ranked = sorted(fitting, key=lambda each: (-_pattern_score(each, now, at), -each.key))
-    return [(each, _pattern_reason(each, now)) for each in ranked[:_PATTERNS]]
+    fitting = [pattern for pattern in stored if not language or _language(pattern).lower() in {"", language}]
+    ranked = sorted(fitting, key=lambda pattern: (-_pattern_score(pattern, now, at), -pattern.key))
+    return [(pattern, _pattern_reason(pattern, now)) for pattern in ranked[:_PATTERNS]]
 
 
 def _pattern_score(stored: StoredMemory, now: Situation, at: Milliseconds) -> float:
@@ -128,12 +129,12 @@ def _suggestions(memories: Sequence[StoredMemory], patterns: Sequence[StoredMemo
     """Return up to two decisions, two patterns and two errors, or one hint if there are no memories."""
     decisions, errors = _of(memories, Family.DECISION)[:2], _of(memories, Family.ISSUE)[:2]
     rows = [
-        *(_suggestion("decision", each, 0.8, f"decided on {show_day(each.created)}") for each in decisions),
+        *(_suggestion("decision", decision, 0.8, f"decided on {show_day(decision.created)}") for decision in decisions),
         *(
-            _suggestion("pattern", each, 0.9 if each.accesses > 5 else 0.7, "pattern to follow")
-            for each in patterns[:2]
+            _suggestion("pattern", pattern, 0.9 if pattern.accesses > 5 else 0.7, "pattern to follow")
+            for pattern in patterns[:2]
         ),
-        *(_suggestion("error", each, 0.75, f"error of {show_day(each.created)}") for each in errors),
+        *(_suggestion("error", error, 0.75, f"error of {show_day(error.created)}") for error in errors),
     ]
     if not (memories or patterns):
         text = "Store decisions, bug fixes and conventions with context.store."
@@ -151,19 +152,19 @@ def _ghost_messages(working: Sequence[StoredMemory], memories: Sequence[StoredMe
 
     Memories with low trust are left out, because clients send these messages with the role `system`.
     """
-    memories = [each for each in memories if each.memory.origin.trust > Trust.LOW]
-    files = [str(each.memory.metadata.get("file", "")) for each in working]
+    memories = [stored for stored in memories if stored.memory.origin.trust > Trust.LOW]
+    files = [str(stored.memory.metadata.get("file", "")) for stored in working]
     opened = list(dict.fromkeys(filter(None, files)))[:3]
     rows: Rows = []
     if opened:
         names = ", ".join(clean(name) for name in opened)
         rows.append(_ghost("session", "session_context", f"Recent files: {names}", "opened in this session"))
-    for each in _of(memories, Family.DECISION)[:2]:
-        text = f"Decision: {brief(each.memory.content, _GHOST)}"
-        rows.append(_ghost(uuid_of(each), "relevant_decision", text, "decision of this project"))
-    for each in _of(memories, Family.ISSUE)[:1]:
-        text = f"Earlier error: {brief(each.memory.content, _GHOST)}"
-        rows.append(_ghost(uuid_of(each), "bug_fix_context", text, "error of this project"))
+    for error in _of(memories, Family.DECISION)[:2]:
+        text = f"Decision: {brief(error.memory.content, _GHOST)}"
+        rows.append(_ghost(uuid_of(error), "relevant_decision", text, "decision of this project"))
+    for error in _of(memories, Family.ISSUE)[:1]:
+        text = f"Earlier error: {brief(error.memory.content, _GHOST)}"
+        rows.append(_ghost(uuid_of(error), "bug_fix_context", text, "error of this project"))
     return rows
 
 
@@ -173,7 +174,7 @@ def _ghost(source: str, trigger: str, content: str, reason: str) -> dict[str, An
 
 
 def _of(memories: Iterable[StoredMemory], family: Family) -> list[StoredMemory]:
-    return [each for each in memories if each.family is family]
+    return [stored for stored in memories if stored.family is family]
 
 
 def _language(stored: StoredMemory) -> str:
@@ -192,12 +193,12 @@ def _place(stored: StoredMemory, name: str) -> dict[str, str]:
     """
     value = stored.memory.metadata.get(name)
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    return {field: each for field, each in fields.items() if isinstance(each, str)}
+    return {field: text for field, text in fields.items() if isinstance(text, str)}
 
 
-def _shared_parts(one: str, other: str) -> int:
+def _shared_parts(first: str, second: str) -> int:
     """Return the number of distinct folder and file names that occur in both paths."""
-    return len(set(PurePath(one).parts) & set(PurePath(other).parts) - {"/", "."})
+    return len(set(PurePath(first).parts) & set(PurePath(second).parts) - {"/", "."})
 
 
 BUDGET = 3_000
@@ -256,10 +257,10 @@ def orient(
         time=_time_fields(here),
         project_path=clean(str(folder)),
         offline_gap=gap,
-        recent_memories=[dated_row(each) for each in recent],
+        recent_memories=memory_rows(fabric.core, recent, FABRIC_DATED_ROW),
         resolved=resolved,
         resolved_time=None if resolved is None else _time_fields(local_time(resolved, zone)),
-        conversions=[_conversion(local_time(moment, other)) for other in others],
+        conversions=[_conversion(local_time(moment, target)) for target in others],
         archived=_decayed(fabric, at),
     )
     return fabric.reply(reply, quotes=bool(recent))
@@ -317,9 +318,9 @@ def _time_fields(time: LocalTime) -> dict[str, Any]:
 
 
 def _conversion(time: LocalTime) -> dict[str, Any]:
-    wanted = ("epochMs", "timezone", "iso", "timeOfDay", "date", "utcOffset")
+    names = ("epochMs", "timezone", "iso", "timeOfDay", "date", "utcOffset")
     fields = _time_fields(time)
-    return {name: fields[name] for name in wanted}
+    return {name: fields[name] for name in names}
 
 
 def _decayed(fabric: FabricContext, at: Milliseconds) -> dict[str, Any] | None:
@@ -328,4 +329,4 @@ def _decayed(fabric: FabricContext, at: Milliseconds) -> dict[str, Any] | None:
         return None
     fabric.decayed_at = at
     archived = archive_unused(fabric.core, at)
-    return {"count": len(archived), "undo": undo_command([each.id for each in archived])} if archived else None
+    return {"count": len(archived), "undo": undo_command([stored.id for stored in archived])} if archived else None

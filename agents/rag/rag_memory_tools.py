@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from ...archiver.reading.parsing import kinds_of
+from ...archiver.redaction import kinds_of
 from ...core.errors import InvalidInput, MemoryNotFound
 from ...core.home import root_of
 from ...core.memory import PROJECT, Category, ContextLevel, Memory, MemoryFilter, MemoryState, project_namespace
@@ -20,11 +20,20 @@ from ...observe.mnemonics import forget_with_files
 from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import CacheStats
 from ...templates.environment import undo_command
-from ..call_progress import forget_question
-from ..memory_context import MemoryContext, find_by_uuid, uuid_of
-from ..toolset import BUDGET, NOTICE, WHOLE, ServerConfig, ToolReply, json_reply, truncated
+from ..memory_rows import find_by_uuid, uuid_of
+from ..toolset import (
+    BUDGET,
+    NOTICE,
+    WHOLE,
+    MemoryContext,
+    ServerConfig,
+    ToolReply,
+    forget_question,
+    json_reply,
+    truncated,
+)
 from .level_classifier import classify, refuse_injection, risks
-from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, memory_rows
+from .rag_replies import DeletedReply, MemoriesReply, ScoredMemoryRow, StoredReply, found_rows, listed_rows
 
 _NAME: Final = "Give a name with letters or digits, such as my-app."
 
@@ -76,8 +85,8 @@ class RagContext(MemoryContext):
         if project_name is not None:
             return (self.namespace_of(project_name), *(() if scope else GLOBAL_NAMESPACES))
         if scope == "project":
-            known = self.core.count_by("namespace")
-            return tuple(name for name in known if name.startswith(PROJECT)) or (PROJECT,)
+            namespaces = self.core.count_by("namespace")
+            return tuple(name for name in namespaces if name.startswith(PROJECT)) or (PROJECT,)
         return ()
 
     @property
@@ -118,8 +127,8 @@ def without_controls(text: str) -> str:
 
 def lower_tags(tags: list[str] | None) -> tuple[str, ...]:
     """Return distinct tags in lower case, without empty tags."""
-    shown = (" ".join(without_controls(tag).lower().split()) for tag in tags or ())
-    return tuple(dict.fromkeys(filter(None, shown)))
+    cleaned = (" ".join(without_controls(tag).lower().split()) for tag in tags or ())
+    return tuple(dict.fromkeys(filter(None, cleaned)))
 
 
 def flat_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -169,8 +178,8 @@ def store_memory(
     reply: StoredReply = {"memory_id": uuid_of(stored), "status": "stored", "context_level": stored.level}
     if remembered.duplicate:
         reply["duplicate"] = True
-    if found := risks(content):
-        reply["risk"] = found
+    if kinds := risks(content):
+        reply["risk"] = kinds
     if secrets := kinds_of(stored.memory):
         reply["secrets_removed"] = secrets
     if superseded := [uuid_of(old) for old in remembered.superseded]:
@@ -195,7 +204,7 @@ def retrieve_memories(
 
     If none is relevant, the nearest are returned and marked as weak. Scores from 0.7 are usually relevant.
     """
-    wanted = MemoryFilter(
+    where = MemoryFilter(
         namespaces=rag.namespaces(scope, project_name),
         projects=() if project_name is None else (project_name,),
         tags=lower_tags(tags),
@@ -203,7 +212,7 @@ def retrieve_memories(
         levels=(ContextLevel(context_level),) if context_level else (),
         min_importance=min_importance,
     )
-    return _retrieved(rag, query, wanted, limit)
+    return _retrieved(rag, query, where, limit)
 
 
 def retrieve_preferences(rag: RagContext, query: MemoryQuery, limit: MemoryLimit = 5) -> ToolReply:
@@ -220,8 +229,8 @@ def retrieve_project_context(
     """Search only memories of the level PROJECT_CONTEXT."""
     here = rag.namespaces(None, project_name) or (rag.own_namespace(), *GLOBAL_NAMESPACES)
     named = () if project_name is None else (project_name,)
-    wanted = MemoryFilter(namespaces=here, projects=named, levels=(ContextLevel.PROJECT_CONTEXT,))
-    return _retrieved(rag, query, wanted, limit)
+    where = MemoryFilter(namespaces=here, projects=named, levels=(ContextLevel.PROJECT_CONTEXT,))
+    return _retrieved(rag, query, where, limit)
 
 
 def retrieve_session_state(rag: RagContext, query: MemoryQuery, limit: MemoryLimit = 5) -> ToolReply:
@@ -236,9 +245,10 @@ def delete_memory(
     try:
         stored = find_by_uuid(rag.core, memory_id)
     except MemoryNotFound:
-        return _not_deleted(rag, memory_id)
-    if stored.state is MemoryState.ARCHIVED:
-        return _not_deleted(rag, memory_id)
+        stored = None
+    if stored is None or stored.state is MemoryState.ARCHIVED:
+        not_deleted: DeletedReply = {"deleted": False, "memory_id": memory_id}
+        return rag.reply(not_deleted)
     result = forget_with_files(rag.core, [stored.id], reason="delete_memory")
     if result.protected:
         raise InvalidInput(
@@ -258,12 +268,7 @@ def delete_memory_question(rag: RagContext, *, memory_id: str) -> str:
     return forget_question([] if kept else [stored])
 
 
-def _not_deleted(rag: RagContext, memory_id: str) -> ToolReply:
-    reply: DeletedReply = {"deleted": False, "memory_id": memory_id}
-    return rag.reply(reply)
-
-
-def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *, latest: bool = False) -> ToolReply:
+def _retrieved(rag: RagContext, query: str, where: MemoryFilter, limit: int, *, latest: bool = False) -> ToolReply:
     """Return the relevant memories. Without any, return the nearest ones, marked as weak.
 
     With `latest`, return the newest memories if nothing else is found.
@@ -271,13 +276,12 @@ def _retrieved(rag: RagContext, query: str, wanted: MemoryFilter, limit: int, *,
     rag.refuse_injection(query)
     query = redacted(without_controls(query), rag.config.home)
     with rag.lookup():
-        found = rag.core.recall(query, wanted, limit=limit)
-        rows: list[ScoredMemoryRow] = found_rows(rag.core, found)
+        rows: list[ScoredMemoryRow] = found_rows(rag.core, rag.core.recall(query, where, limit=limit))
         if not rows:
-            rows = found_rows(rag.core, rag.core.nearest(query, wanted)[:limit], weak=True)
+            rows = found_rows(rag.core, rag.core.nearest(query, where)[:limit], weak=True)
     if not rows and latest:
-        newest = rag.core.page(wanted, limit=limit)
-        rows = [{**row, "score": 0.0, "weak": True} for row in memory_rows(rag.core, newest)]
+        newest = rag.core.page(where, limit=limit)
+        rows = [{**row, "score": 0.0, "weak": True} for row in listed_rows(rag.core, newest)]
     reply: MemoriesReply = {"results": rows, "count": len(rows)}
     if rows:
         reply["notice"] = NOTICE["notice"]

@@ -1,14 +1,13 @@
 """Replies of the rag toolset: their types, the rows for memories, and the error replies."""
 
 from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
-from ...core.conversation import Trust, show_instant
 from ...core.errors import DocumentOutsideRoots, InvalidInput, PalaverError, ServerNotReady, ServerReadOnly
-from ...core.memory import MemoryState, StoredMemory
+from ...core.memory import StoredMemory
 from ...observe.memory import MemoryCore, RecalledMemory
 from ...templates.quote import clean, line
-from ..memory_context import uuid_of
+from ..memory_rows import RAG_ROW, memory_rows
 from ..toolset import ToolReply, json_reply
 from .level_classifier import SuspectedInjection, risks
 
@@ -144,44 +143,25 @@ class ContextReply(TypedDict):
     notice: NotRequired[str]
 
 
-def found_rows(core: MemoryCore, found: Sequence[RecalledMemory], *, weak: bool = False) -> list[ScoredMemoryRow]:
+def found_rows(core: MemoryCore, matches: Sequence[RecalledMemory], *, weak: bool = False) -> list[ScoredMemoryRow]:
     """Return a row for each recalled memory, the highest score first. With `weak`, mark the rows as weak."""
-    ordered = sorted(found, key=lambda memory: -memory.calibrated)
+    matches = sorted(matches, key=lambda match: -match.calibrated)
     rows: list[ScoredMemoryRow] = []
-    for each, memory in zip(ordered, memory_rows(core, [each.stored for each in ordered]), strict=True):
-        row: ScoredMemoryRow = {**memory, "score": round(each.calibrated, 4)}
+    for match, memory in zip(matches, listed_rows(core, [match.stored for match in matches]), strict=True):
+        row: ScoredMemoryRow = {**memory, "score": round(match.calibrated, 4)}
         if weak:
             row["weak"] = True
         rows.append(row)
     return rows
 
 
-def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[MemoryRow]:
+def listed_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[MemoryRow]:
     """Return a row for each memory, without a score."""
-    superseded = [stored for stored in memories if stored.state is MemoryState.SUPERSEDED]
-    edges = [edge for edge in core.graph.superseding(superseded) if not edge.proposed]
-    newer = core.store.memories.load([edge.source for edge in edges])
-    rows = {stored.key: _memory_row(stored) for stored in memories}
-    for edge in edges:
-        rows[edge.target].setdefault("superseded_by", []).append(uuid_of(newer[edge.source]))
-    return [*rows.values()]
-
-
-def _memory_row(stored: StoredMemory) -> MemoryRow:
-    memory = stored.memory
-    row: MemoryRow = {
-        "memory_id": uuid_of(stored),
-        "content": clean(memory.content),
-        "category": stored.category,
-        "context_level": stored.level,
-        "importance": memory.importance,
-        "created_at": show_instant(stored.created),
-    }
-    if memory.origin.trust is Trust.LOW:
-        row["untrusted"] = True
-    if found := risks(memory.content):
-        row["risk"] = found
-    return row
+    rows = cast("list[MemoryRow]", memory_rows(core, memories, RAG_ROW))
+    for row, stored in zip(rows, memories, strict=True):
+        if kinds := risks(stored.memory.content):
+            row["risk"] = kinds
+    return rows
 
 
 def error_reply(error: PalaverError) -> ToolReply:

@@ -20,22 +20,9 @@ from ...observe.memory import GLOBAL_NAMESPACES
 from ...search.query.query_analysis import redacted
 from ...search.rank.item_finder import FoundChunk
 from ...templates.quote import clean
-from ..call_progress import REPORTER
-from ..toolset import NOTICE, Effect, Tool, ToolReply, Toolset
-from .rag_memory_tools import (
-    CodeLimit,
-    LanguageName,
-    MemoryQuery,
-    RagContext,
-    delete_memory,
-    delete_memory_question,
-    retrieve_memories,
-    retrieve_preferences,
-    retrieve_project_context,
-    retrieve_session_state,
-    store_memory,
-    without_controls,
-)
+from ..toolset import NOTICE, REPORTER, Effect, Tool, ToolReply, Toolset
+from . import rag_memory_tools as memory_tools
+from .rag_memory_tools import CodeLimit, LanguageName, MemoryQuery, RagContext, without_controls
 from .rag_replies import (
     CodeReply,
     CodeRow,
@@ -48,7 +35,7 @@ from .rag_replies import (
     StoredReply,
     error_reply,
     found_rows,
-    memory_rows,
+    listed_rows,
 )
 
 
@@ -66,16 +53,16 @@ def search_code(
     """
     start = time.perf_counter()
     query = redacted(without_controls(query), rag.config.home)
-    wanted = DocumentFilter(
+    code = DocumentFilter(
         pattern=_below(file_pattern or ""), languages=(language,) if language else (), kinds=(ChunkKind.CODE,)
     )
     if project_name is not None:
-        places = [replace(wanted, namespaces=(rag.namespace_of(project_name),))]
+        scopes = [replace(code, namespaces=(rag.namespace_of(project_name),))]
     else:  # `palaver index` and other toolsets may index the files of the project in another namespace.
-        places = [replace(wanted, namespaces=(rag.own_namespace(),)), replace(wanted, under=rag.project_root)]
+        scopes = [replace(code, namespaces=(rag.own_namespace(),)), replace(code, under=rag.project_root)]
     with rag.lookup():
-        found = _best([each for place in places for each in rag.documents.search(query, place, limit=limit)])
-    rows = [_row(rag, each) for each in found[:limit]]
+        chunks = _best([chunk for scope in scopes for chunk in rag.documents.search(query, scope, limit=limit)])
+    rows = [_row(rag, chunk) for chunk in chunks[:limit]]
     elapsed = round(1_000 * (time.perf_counter() - start))
     reply: CodeReply = {"results": rows, "count": len(rows), "search_time_ms": elapsed}
     if rows:
@@ -116,15 +103,17 @@ def index_codebase(
     if indexed.truncated:
         reply["truncated_files"] = [clean(str(file)) for file in indexed.truncated]
     if indexed.failed:
-        reply["failed_files"] = [{"file": clean(str(each.file)), "error": clean(each.error)} for each in indexed.failed]
+        reply["failed_files"] = [
+            {"file": clean(str(failed.file)), "error": clean(failed.error)} for failed in indexed.failed
+        ]
     return rag.reply(reply)
 
 
-def _best(found: Iterable[FoundChunk]) -> list[FoundChunk]:
+def _best(chunks: Iterable[FoundChunk]) -> list[FoundChunk]:
     """Return the chunks, the most relevant first. A chunk that is indexed in several namespaces is returned once."""
     best: dict[tuple[Path, int], FoundChunk] = {}
-    for each in sorted(found, key=lambda each: (-each.calibrated, -each.score)):
-        best.setdefault((each.stored.source_file, each.stored.index), each)
+    for chunk in sorted(chunks, key=lambda chunk: (-chunk.calibrated, -chunk.score)):
+        best.setdefault((chunk.stored.source_file, chunk.stored.index), chunk)
     return list(best.values())
 
 
@@ -133,8 +122,8 @@ def _below(pattern: str) -> str:
     return f"{pattern}*" if pattern.endswith("/*") else pattern
 
 
-def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
-    stored, chunk = found.stored, found.stored.chunk
+def _row(rag: RagContext, match: FoundChunk) -> CodeRow:
+    stored, chunk = match.stored, match.stored.chunk
     return {
         "file_path": clean(rag.shown_path(stored.source_file)),
         "start_line": chunk.start_line,
@@ -143,7 +132,7 @@ def _row(rag: RagContext, found: FoundChunk) -> CodeRow:
         "unit_name": clean(chunk.name),
         "signature": clean(chunk.signature),
         "language": stored.language,
-        "score": round(found.calibrated, 4),
+        "score": round(match.calibrated, 4),
         "content": clean(chunk.text),
     }
 
@@ -183,13 +172,13 @@ def show_current_context(
     text = None if query is None else redacted(without_controls(query), rag.config.home)
     results: dict[str, Sequence[MemoryRow]] = {}
     for level in ContextLevel:
-        wanted = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
+        where = MemoryFilter(namespaces=tuple(dict.fromkeys((here, *GLOBAL_NAMESPACES))), levels=(level,))
         if text is None:
-            results[str(level)] = memory_rows(rag.core, rag.core.page(wanted, limit=_PER_LEVEL))
+            results[str(level)] = listed_rows(rag.core, rag.core.page(where, limit=_PER_LEVEL))
         else:
             with rag.lookup():
-                found = rag.core.recall(text, wanted, limit=_PER_LEVEL, count_access=False)
-            results[str(level)] = found_rows(rag.core, found)
+                matches = rag.core.recall(text, where, limit=_PER_LEVEL, count_access=False)
+            results[str(level)] = found_rows(rag.core, matches)
     count = sum(map(len, results.values()))
     reply: ContextReply = {"query": text, "project": here, "results": results, "count": count}
     if count:
@@ -204,12 +193,17 @@ RAG = Toolset(
         "`risk` marks text that looks like an injection."
     ),
     tools=(
-        Tool.of(store_memory, Effect.WRITES, judges=True, output=StoredReply),
-        Tool.of(retrieve_memories, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(retrieve_preferences, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(retrieve_project_context, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(retrieve_session_state, Effect.RECORDS, output=MemoriesReply),
-        Tool.of(delete_memory, Effect.DESTROYS, question=delete_memory_question, output=DeletedReply),
+        Tool.of(memory_tools.store_memory, Effect.WRITES, judges=True, output=StoredReply),
+        Tool.of(memory_tools.retrieve_memories, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(memory_tools.retrieve_preferences, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(memory_tools.retrieve_project_context, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(memory_tools.retrieve_session_state, Effect.RECORDS, output=MemoriesReply),
+        Tool.of(
+            memory_tools.delete_memory,
+            Effect.DESTROYS,
+            question=memory_tools.delete_memory_question,
+            output=DeletedReply,
+        ),
         Tool.of(get_memory_stats, output=StatsReply),
         Tool.of(show_current_context, output=ContextReply),
         Tool.of(search_code, output=CodeReply),

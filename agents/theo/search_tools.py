@@ -19,10 +19,9 @@ from ...core.memory import GOLDEN_RULE, MemoryFilter, StoredMemory
 from ...core.reports import many
 from ...observe.traces import Attributed, Certainty, CommitShare
 from ...search.query.query_analysis import redacted
-from ...templates.environment import supersession_fields
 from ...templates.quote import clean
-from ..call_progress import REPORTER, delete_question
-from ..toolset import Rows, ToolReply, WholeNumber
+from ..memory_rows import THEO_METADATA, instant, memory_rows, rounded
+from ..toolset import REPORTER, Rows, ToolReply, WholeNumber, delete_question, limited_reply, success_reply
 from .theo_context import RESULTS_MAX, Count, Limit, Object, SearchQuery, TheoContext, checked_count
 from .theo_replies import (
     BudgetSearchData,
@@ -35,10 +34,6 @@ from .theo_replies import (
     SearchData,
     TraceData,
     TraceListData,
-    instant,
-    limited_reply,
-    rounded,
-    success_reply,
 )
 
 _RESTORED = "Indexing the files again restores it."
@@ -55,7 +50,7 @@ def index_file(
     """Index a file for search. New chunks replace its earlier ones. An unchanged file keeps its chunks."""
     if not file_path.strip():
         raise InvalidInput("file_path cannot be empty", hint='Give a file, such as "README.md".')
-    indexed = theo.documents.index_file(file_path, namespace)
+    indexed = theo.documents.index_file(file_path, theo.namespace(namespace))
     ids = list(indexed.chunk_ids)
     return success_reply(
         IndexFileData(
@@ -80,7 +75,7 @@ def index_directory(
     if not dir_path.strip():
         raise InvalidInput("dir_path cannot be empty", hint='Give a folder, such as "docs" or ".".')
     indexed = theo.documents.index_directory(
-        dir_path, namespace, recursive=recursive, async_mode=async_mode, report=REPORTER.get()
+        dir_path, theo.namespace(namespace), recursive=recursive, async_mode=async_mode, report=REPORTER.get()
     )
     theo.embed_waiting(indexed)
     return success_reply(
@@ -165,7 +160,7 @@ def _undo(deleted: int) -> str:
 
 
 def _failed(files: Iterable[FailedFile]) -> Rows:
-    return [{"file": clean(str(each.file)), "error": clean(each.error)} for each in files]
+    return [{"file": clean(str(failed.file)), "error": clean(failed.error)} for failed in files]
 
 
 _FILTERS = ("namespace", "doc_type", "source_file")
@@ -212,13 +207,13 @@ _ALL = _SearchScope(DocumentFilter(), MemoryFilter())
 def search(theo: TheoContext, query: SearchQuery, n_results: Count = 5) -> ToolReply:
     """Search indexed documents and memories, best first."""
     query = redacted(query, theo.config.home)
-    return _listed(theo, query, _found(theo, query, _ALL, checked_count(n_results)))
+    return _listed(theo, query, _results(theo, query, _ALL, checked_count(n_results)))
 
 
 def search_with_filters(theo: TheoContext, query: SearchQuery, filters: Filters, n_results: Limit = 5) -> ToolReply:
     """Search one namespace, one source file, or only documents or memories."""
     query = redacted(query, theo.config.home)
-    return _listed(theo, query, _found(theo, query, _scope(filters), checked_count(n_results)))
+    return _listed(theo, query, _results(theo, query, _scope(theo, filters), checked_count(n_results)))
 
 
 def search_with_budget(
@@ -231,7 +226,7 @@ def search_with_budget(
     """Return the best results that fit into a number of tokens. Results that are too long are skipped."""
     if max_tokens < 1:
         raise InvalidInput(f"Invalid max_tokens: {max_tokens}", hint="Give 1 token or more.")
-    candidates = _found(theo, redacted(query, theo.config.home), _ALL, RESULTS_MAX)
+    candidates = _results(theo, redacted(query, theo.config.home), _ALL, RESULTS_MAX)
     chosen, used = list[_SearchResult](), 0
     for candidate in candidates:
         cost = tokens.count(candidate.content)
@@ -250,32 +245,33 @@ def search_with_budget(
     )
 
 
-def _found(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> list[_SearchResult]:
+def _results(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> list[_SearchResult]:
     """Return the search results, best first. Raises `InvalidInput` for an empty query."""
     if not query.strip():
         raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
-    found: list[_SearchResult] = []
+    results: list[_SearchResult] = []
     if scope.documents is not None:
         chunks = theo.documents.search(query, scope.documents, limit=limit)
-        found += [_SearchResult(each.stored, each.score, each.similarity) for each in chunks]
+        results += [_SearchResult(chunk.stored, chunk.score, chunk.similarity) for chunk in chunks]
     if scope.memories is not None:
         memories = theo.core.recall(query, scope.memories, limit=limit, count_access=False)
-        found += [_SearchResult(each.stored, each.score, each.similarity) for each in memories]
-    return sorted(found, key=lambda each: (-each.score, each.item.key))[:limit]
+        results += [_SearchResult(match.stored, match.score, match.similarity) for match in memories]
+    return sorted(results, key=lambda result: (-result.score, result.item.key))[:limit]
 
 
-def _scope(filters: Object) -> _SearchScope:
+def _scope(theo: TheoContext, filters: Object) -> _SearchScope:
     unknown = [name for name in filters if name not in _FILTERS]
-    given = {name: value for name, value in filters.items() if value is not None}
-    if unknown or not all(isinstance(value, str) for value in given.values()):
+    conditions = {name: value for name, value in filters.items() if value is not None}
+    if unknown or not all(isinstance(value, str) for value in conditions.values()):
         raise InvalidInput(
-            f"Invalid filters: {', '.join(unknown or given)}",
+            f"Invalid filters: {', '.join(unknown or conditions)}",
             hint=f"Filters, all of them texts: {', '.join(_FILTERS)}.",
         )
-    kind, file = given.get("doc_type"), given.get("source_file")
+    kind, file = conditions.get("doc_type"), conditions.get("source_file")
     if kind not in {None, *_DOC_TYPES}:
         raise InvalidInput(f"Invalid doc_type: {kind}", hint=f"Use one of: {', '.join(_DOC_TYPES)}.")
-    where = (given["namespace"],) if given.get("namespace") else ()
+    namespace: str | None = theo.namespace(conditions.get("namespace"))
+    where = (namespace,) if namespace else ()
     files = (Path(file).expanduser().resolve(),) if file else ()
     return _SearchScope(
         None if kind == "memory" else DocumentFilter(namespaces=where, source_files=files),
@@ -283,52 +279,53 @@ def _scope(filters: Object) -> _SearchScope:
     )
 
 
-def _listed(theo: TheoContext, query: str, found: list[_SearchResult]) -> ToolReply:
-    cost = sum(tokens.count(each.content) for each in found)
-    return limited_reply(SearchData(_rows(theo, found), len(found), query, total_tokens=cost))
+def _listed(theo: TheoContext, query: str, results: list[_SearchResult]) -> ToolReply:
+    cost = sum(tokens.count(result.content) for result in results)
+    return limited_reply(SearchData(_rows(theo, results), len(results), query, total_tokens=cost))
 
 
-def _rows(theo: TheoContext, found: list[_SearchResult]) -> Rows:
-    memories = [each.item for each in found if isinstance(each.item, StoredMemory)]
-    edges = theo.core.graph.superseding(memories) if memories else []
-    superseded = dict(zip((stored.key for stored in memories), supersession_fields(memories, edges), strict=True))
+def _rows(theo: TheoContext, results: list[_SearchResult]) -> Rows:
+    memories = [result.item for result in results if isinstance(result.item, StoredMemory)]
+    metadata = {
+        stored.key: row
+        for stored, row in zip(
+            memories, memory_rows(theo.core, memories, THEO_METADATA) if memories else [], strict=True
+        )
+    }
     return [
         {
-            "id": each.item.id,
-            "content": each.content,
-            "score": round(each.score, 4),
-            "similarity": rounded(each.similarity),
+            "id": result.item.id,
+            "content": result.content,
+            "score": round(result.score, 4),
+            "similarity": rounded(result.similarity),
             **(
-                _of_memory(each.item) | {"metadata": _memory_metadata(each.item) | superseded[each.item.key]}
-                if isinstance(each.item, StoredMemory)
-                else _of_chunk(each.item)
+                {
+                    "namespace": result.item.memory.namespace,
+                    "doc_type": "memory",
+                    "origin": result.item.memory.origin,
+                    "metadata": metadata[result.item.key],
+                }
+                if isinstance(result.item, StoredMemory)
+                else _of_chunk(result.item)
             ),
         }
-        for each in found
+        for result in results
     ]
-
-
-def _of_memory(stored: StoredMemory) -> dict[str, Any]:
-    return {"namespace": stored.memory.namespace, "doc_type": "memory", "origin": stored.memory.origin}
-
-
-def _memory_metadata(stored: StoredMemory) -> dict[str, Any]:
-    return {
-        "memory_type": stored.memory.type,
-        "confidence": stored.stats.confidence,
-        "importance": stored.memory.importance,
-        **({"source_file": clean(stored.memory.path)} if stored.memory.path else {}),
-    }
 
 
 def _of_chunk(indexed: StoredChunk) -> dict[str, Any]:
     chunk = indexed.chunk
-    known = {"page": chunk.page, "start_line": chunk.start_line, "end_line": chunk.end_line, "name": clean(chunk.name)}
+    position = {
+        "page": chunk.page,
+        "start_line": chunk.start_line,
+        "end_line": chunk.end_line,
+        "name": clean(chunk.name),
+    }
     metadata = {
         "source_file": clean(str(indexed.source_file)),
         "chunk_index": indexed.index,
         "header_path": clean(chunk.header_path),
-        **{name: value for name, value in known.items() if value},
+        **{name: value for name, value in position.items() if value},
         **(
             {"document": {clean(name): clean(value) for name, value in indexed.metadata.items()}}
             if indexed.metadata
@@ -357,22 +354,22 @@ def trace_query(
     changed the file at that time. Uncommitted lines are listed separately. Lines written before the installation are
     found, too.
     """
-    found = theo.traces.of_file(Path(file), line)
-    main = max((share for share in found.shares if share.trace), key=_weight, default=None)
-    shown = main or (found.shares[0] if found.shares else None)
+    attributed = theo.traces.of_file(Path(file), line)
+    main = max((share for share in attributed.shares if share.trace), key=_weight, default=None)
+    first = main or (attributed.shares[0] if attributed.shares else None)
     data = TraceData(
-        file=found.path,
+        file=attributed.path,
         line=line,
-        commit=None if shown is None or shown.commit.uncommitted else shown.commit.sha,
+        commit=None if first is None or first.commit.uncommitted else first.commit.sha,
         trace=None if main is None or main.trace is None else main.trace.as_json(),
         certainty=_certainty(main),
-        message=_message(found),
+        message=_message(attributed),
         lines={
-            "total": found.total,
-            "uncommitted": _uncommitted(found),
-            **{str(certainty): found.count(certainty) for certainty in Certainty},
+            "total": attributed.total,
+            "uncommitted": _uncommitted(attributed),
+            **{str(certainty): attributed.count(certainty) for certainty in Certainty},
         },
-        commits=[_share(share) for share in found.shares[:_COMMITS_SHOWN]],
+        commits=[_share(share) for share in attributed.shares[:_COMMITS_SHOWN]],
     )
     return success_reply(data)
 
@@ -408,18 +405,18 @@ def _share(share: CommitShare) -> dict[str, Any]:
     }
 
 
-def _uncommitted(found: Attributed) -> int:
-    return sum(sum(share.certainties.values()) for share in found.shares if share.commit.uncommitted)
+def _uncommitted(attributed: Attributed) -> int:
+    return sum(sum(share.certainties.values()) for share in attributed.shares if share.commit.uncommitted)
 
 
-def _message(found: Attributed) -> str:
-    if not found.total:
+def _message(attributed: Attributed) -> str:
+    if not attributed.total:
         return "The file is empty"
-    where = "" if found.versioned else "; git does not know the file, so all its lines count as uncommitted"
-    if found.versioned and (uncommitted := _uncommitted(found)):
+    where = "" if attributed.versioned else "; git does not know the file, so all its lines count as uncommitted"
+    if attributed.versioned and (uncommitted := _uncommitted(attributed)):
         where = f"; {many(uncommitted, 'line')} not committed yet"
-    if found.written:
-        return f"Agents wrote {found.written} of {many(found.total, 'line')}{where}"
-    if possible := found.count(Certainty.POSSIBLE):
+    if attributed.written:
+        return f"Agents wrote {attributed.written} of {many(attributed.total, 'line')}{where}"
+    if possible := attributed.count(Certainty.POSSIBLE):
         return f"No AI attribution found, but an agent changed the file when {possible} lines were written{where}"
     return f"No AI attribution found{where}"

@@ -13,9 +13,18 @@ from ...core.memory import FAMILIES, GOLDEN_RULE, VALIDATION, Edge, EventKind, M
 from ...observe.memory import MemoryCore, MemoryNeighborhood, is_proven, parse_relation
 from ...observe.traces import CodeTraces
 from ...templates.quote import clean
-from ..call_progress import delete_question
-from ..memory_context import MemoryContext
-from ..toolset import ServerConfig, ToolReply, WholeNumber, data_reply, open_component
+from ..memory_rows import instant, rounded
+from ..toolset import (
+    MemoryContext,
+    ServerConfig,
+    ToolReply,
+    WholeNumber,
+    data_reply,
+    delete_question,
+    limited_reply,
+    open_component,
+    success_reply,
+)
 from .theo_replies import (
     ApplyData,
     BackfillData,
@@ -27,10 +36,6 @@ from .theo_replies import (
     OutcomeData,
     RelateData,
     SupersedesData,
-    instant,
-    limited_reply,
-    rounded,
-    success_reply,
 )
 
 RESULTS_MAX = 50
@@ -79,8 +84,8 @@ def memory_filter(
     min_confidence: float | None = None,
 ) -> MemoryFilter:
     """Return the memory filter of a call. Raises `InvalidMemoryType` for an unknown type."""
-    known = {*FAMILIES, GOLDEN_RULE}
-    if memory_type is not None and memory_type not in known and memory_type not in core.count_by("type"):
+    is_known = memory_type is None or memory_type in {*FAMILIES, GOLDEN_RULE}
+    if memory_type and not is_known and memory_type not in core.count_by("type"):
         raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")
     return MemoryFilter(
         namespaces=(namespace,) if namespace else (),
@@ -205,6 +210,7 @@ def memory_backfill_edges(
     dry_run: Annotated[bool, Field(description="Count only; create no edge")] = False,
 ) -> ToolReply:
     """Link memories without edges to similar ones. Each call continues where the last one ended."""
+    namespace = theo.namespace(namespace)
     if batch_size < 1 or max_memories < 1:
         raise InvalidInput(f"Invalid batch_size or max_memories: {batch_size}, {max_memories}", hint="Give 1 or more.")
     after = theo.backfilled_to.get(namespace, 0)
@@ -333,18 +339,18 @@ def memory_detect_contradictions(
 ) -> ToolReply:
     """Find memories of the same namespace that contradict this one. `judged_by` is the model or the rules used."""
     contradictions = theo.core.contradictions
-    found = contradictions.detect(memory_id, min_similarity=similarity_threshold, link=create_edges)
+    conflicts = contradictions.detect(memory_id, min_similarity=similarity_threshold, link=create_edges)
     rows = [
         {
-            "memory_id": each.comparison.stored.id,
-            "content": clean(each.comparison.stored.memory.content),
-            "similarity": rounded(each.comparison.similarity),
-            "contradiction_reason": clean(each.comparison.judgement.reason),
-            "judged_by": each.comparison.judgement.judge,
+            "memory_id": comparison.stored.id,
+            "content": clean(comparison.stored.memory.content),
+            "similarity": rounded(comparison.similarity),
+            "contradiction_reason": clean(comparison.judgement.reason),
+            "judged_by": comparison.judgement.judge,
         }
-        for each in found
+        for comparison in (conflict.comparison for conflict in conflicts)
     ]
-    created = sum(each.new for each in found)
+    created = sum(conflict.new for conflict in conflicts)
     return success_reply(ContradictionsData(rows, created, contradictions.judge), quotes=bool(rows))
 
 
@@ -358,16 +364,11 @@ def memory_check_supersedes(
     With create_edge, the result is stored as an edge.
     """
     contradictions = theo.core.contradictions
-    found = contradictions.supersede_by_outcomes(memory_id, link=create_edge)
-    judgement = None if found is None else found.comparison.judgement
-    return success_reply(
-        SupersedesData(
-            superseded_id=None if found is None else found.comparison.stored.id,
-            edge_created=found is not None and found.new,
-            reason=None if judgement is None else clean(judgement.reason),
-            judged_by=contradictions.judge if judgement is None else judgement.judge,
-        )
-    )
+    conflict = contradictions.supersede_by_outcomes(memory_id, link=create_edge)
+    if conflict is None:
+        return success_reply(SupersedesData(None, edge_created=False, reason=None, judged_by=contradictions.judge))
+    stored, judgement = conflict.comparison.stored, conflict.comparison.judgement
+    return success_reply(SupersedesData(stored.id, conflict.new, clean(judgement.reason), judgement.judge))
 
 
 def memory_analyze_health(
@@ -382,7 +383,7 @@ def memory_analyze_health(
     if stale_days < 0:
         raise InvalidInput(f"Invalid stale_days: {stale_days}", hint="Give 0 or more days.")
     health = theo.core.health.check(
-        namespace,
+        theo.namespace(namespace),
         stale_days=stale_days,
         contradictions=include_contradictions,
         low_confidence=include_low_confidence,
@@ -391,8 +392,8 @@ def memory_analyze_health(
     return success_reply(
         HealthData(
             contradictions=[
-                {"id1": each.one.id, "id2": each.other.id, "similarity": each.similarity}
-                for each in health.contradictions
+                {"id1": pair.one.id, "id2": pair.other.id, "similarity": pair.similarity}
+                for pair in health.contradictions
             ],
             low_confidence=[
                 {"id": stored.id, "confidence": stored.stats.confidence} for stored in health.low_confidence

@@ -13,7 +13,6 @@ from itertools import groupby
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-import orjson
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -29,11 +28,10 @@ from ...core.home import (
     without_recalled,
     working_folders,
 )
-from ...core.memory import Memory
 from ...core.reports import KindCount, Secrets, SessionSecrets
 from ..formats import Event, FormatReader, TranscriptFormat
 from ..lines import PARSED, REPEATED, Line, decode, split
-from ..redaction import VERSION, FoundSecret, Redactor, placeholders_in
+from ..redaction import VERSION, FoundSecret, Redactor, placeholders_in, secrets_of
 from ..redaction.redactor import TranscriptRedactor, Unindexed, opt_out_in
 from ..store import Store
 from .exchanges import group_exchanges, mark_rewound
@@ -329,9 +327,6 @@ def _is_inside(folder: str, homes: Collection[Path]) -> bool:
     return any(folder.startswith(str(home)) and PurePath(folder).is_relative_to(home) for home in homes)
 
 
-_KEYS = orjson.OPT_NON_STR_KEYS
-
-
 def secrets_in(store: Store) -> Secrets:
     """Count the redacted secrets in all stored data."""
     everywhere: Counter[FoundSecret] = Counter()
@@ -367,17 +362,6 @@ def kinds_in_sources(store: Store, sources: Mapping[int, range]) -> dict[str, in
         for finding in placeholders_in(turn.text)
     }
     return _counts_by_kind(sorted(found, key=str))
-
-
-def secrets_of(memory: Memory) -> list[FoundSecret]:
-    """Return the secrets that were redacted from a memory, one element for each occurrence."""
-    texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
-    return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
-
-
-def kinds_of(memory: Memory) -> list[str]:
-    """Return the kinds of secrets that were redacted from a memory, such as `github-pat`."""
-    return list(_counts_by_kind(secrets_of(memory)))
 
 
 def _counts_by_kind(found: list[FoundSecret]) -> dict[str, int]:

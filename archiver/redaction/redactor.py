@@ -10,17 +10,21 @@ can also request not to index a session or an exchange.
 import hmac
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from itertools import islice
-from typing import Final
+from typing import Any, Final, TypeAlias
 
+import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
-from ...core.text import visible
+from ...core.errors import InvalidNamespace
+from ...core.memory import Memory, MemoryRevision
+from ...core.text import readable, visible
 from ...core.tokens import Memo
 from ..lines import CUT, trim
 from .scanner import Found, keyword_index, scan
@@ -152,6 +156,9 @@ _LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
 
+_KEYS = orjson.OPT_NON_STR_KEYS
+
+
 class FoundSecret(Struct, frozen=True):
     """Secret that was found: its kind, and a tag of six hexadecimal digits. Equal secrets have the same tag."""
 
@@ -174,6 +181,17 @@ def placeholders_in(text: str) -> list[FoundSecret]:
     """Return the kind and the tag of each placeholder in a text, in order."""
     found = _PLACEHOLDER.finditer(text.encode(errors="replace"))
     return [FoundSecret(kind.decode(), tag.decode()) for kind, tag in (match.groups() for match in found)]
+
+
+def secrets_of(memory: Memory) -> list[FoundSecret]:
+    """Return the secrets that were redacted from a memory, one element for each occurrence."""
+    texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
+    return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
+
+
+def kinds_of(memory: Memory) -> list[str]:
+    """Return the kinds of secrets that were redacted from a memory, such as `github-pat`, the most frequent first."""
+    return [kind for kind, _ in Counter(secret.kind for secret in secrets_of(memory)).most_common()]
 
 
 class Redacted(Struct, frozen=True):
@@ -297,6 +315,62 @@ def _with_repetitions(data: bytes, found: list[Found]) -> list[Found]:
 
 def _is_mixed(value: bytes) -> bool:
     return bool(_LETTER.search(value) and _DIGIT.search(value))
+
+
+_TEXT_FIELDS: Final = ("content", "title", "project", "level", "source", "session_id")
+"""Text fields of a memory that are redacted. A secret in a namespace is an error. A path is never changed."""
+
+_Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
+
+
+class MemoryRedactor:
+    """Redactor that replaces each secret in a memory with a placeholder. Redacting again changes nothing."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def memory(self, memory: Memory) -> Memory:
+        """Return the memory without secrets.
+
+        Raises:
+            InvalidNamespace: The namespace contains a secret.
+        """
+        return replace(memory, **self._fields(memory))
+
+    def revision(self, revision: MemoryRevision) -> MemoryRevision:
+        """Return the revision without secrets. Raises the errors of `memory`."""
+        return replace(revision, **self._fields(revision))
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets and invisible characters. Invalid bytes become U+FFFD."""
+        return self._redactor.redact(visible(readable(text))).text
+
+    def _fields(self, source: Memory | MemoryRevision) -> dict[str, Any]:
+        if source.namespace and (clean := self.text(source.namespace)) != source.namespace:
+            raise InvalidNamespace(clean)
+        given = {name: getattr(source, name, None) for name in (*_TEXT_FIELDS, "tags", "metadata")}
+        return {name: self._value(value) for name, value in given.items() if value is not None}
+
+    def _value(self, value: _Json) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {self._value(name): self._named_value(name, each) for name, each in value.items()}
+            case tuple():
+                return tuple(map(self._value, value))
+            case list():
+                return list(map(self._value, value))
+            case _:
+                return value
+
+    def _named_value(self, name: object, value: Any) -> Any:
+        """Return a value without secrets. After a key such as `password`, the whole value is a secret."""
+        clean = self._value(value)
+        if clean != value or not isinstance(value, str) or not isinstance(name, str):
+            return clean
+        found = self._redactor.redact(f'{name} = "{value}"').findings
+        return str(found[0]) if found and not self._redactor.redact(name).findings else clean
 
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16

@@ -60,6 +60,10 @@ class ProjectTable:
         root = root_of(folder)
         return self._known(root) or self._free(root)
 
+    def is_plain(self, namespace: str, folder: Path) -> bool:
+        """Return whether a namespace has the name of a folder's project, without a number."""
+        return namespace == plain_namespace(folder)
+
     def claim(self, folder: Path) -> str:
         """Return the namespace of a folder's project, and reserve the namespace for this project."""
         root = root_of(folder)

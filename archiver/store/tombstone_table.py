@@ -306,7 +306,8 @@ class TombstoneTable:
         self._db, self._home = database, Home(database.path.parent)
         self._paths = PathSeal(database)
         self._file = TombstoneFile(self._home.tombstone_file)
-        self._changed = False
+        self.changed = False
+        """True if the file must be written before the commit."""
         self.lost = 0
         """Number of deletions that were unreadable when the tombstone file was last merged into the database."""
 
@@ -333,7 +334,7 @@ class TombstoneTable:
         if self.in_sync:
             return
         seq, header = self._seq(), self._file.header()
-        self._changed = True
+        self.changed = True
         if header is None or header.seq > seq:
             self._merge_file()
         if self.lost:
@@ -343,24 +344,22 @@ class TombstoneTable:
         self._save_seq(max(header.seq if header else 0, seq))
 
     def write_file(self) -> None:
-        """Write the file if a deletion changed. Call this before each commit, so that the file records every deletion.
+        """Write the file. Call this before the commit of a changed deletion, so that the file records every deletion.
 
         Raises:
             StoreError: The file cannot be written.
         """
-        if not self._changed:
-            return
         header = self._file.header() or NEVER_WRITTEN
         seq, deletions = max(self._seq(), header.seq) + 1, self._deletions()
         # Keep the fingerprint in the file even if the key was replaced: it identifies the key of the hashes.
         key = header.fingerprint or self._fingerprint()
         self._file.write(FileHeader(seq, len(deletions), key), deletions)
         self._save_seq(seq)
-        self._changed = False
+        self.changed = False
 
     def rewrite_file(self) -> None:
         """Schedule writing the file at the next commit."""
-        self._changed = True
+        self.changed = True
 
     def differs_from_file(self) -> bool:
         """Return whether the file is damaged or its deletions differ from those in the database."""
@@ -453,7 +452,7 @@ class TombstoneTable:
 
     def insert(self, at: Milliseconds, state: DeletionState, hashes: Collection[int], summary: DeletionSummary) -> int:
         """Insert a deletion with its tombstones, and return its ID."""
-        self._changed = True
+        self.changed = True
         number = self._db.run(
             "INSERT INTO deletion (at, state, summary) VALUES (?, ?, ?)",
             (at, state, msgspec.json.encode(summary).decode()),
@@ -468,14 +467,14 @@ class TombstoneTable:
 
     def extend(self, hashes: Iterable[tuple[int, int]]) -> None:
         """Add tombstones for copies of deleted content. Each pair has the tombstone of the content and the new one."""
-        self._changed = True
+        self.changed = True
         self._db.run_many(
             "INSERT OR IGNORE INTO tombstone SELECT ?2, deletion FROM tombstone WHERE hash = ?1", list(hashes)
         )
 
     def set_state(self, number: int, state: DeletionState) -> None:
         """Change the state of a deletion. When undo is no longer possible, delete the content kept for undo."""
-        self._changed = True
+        self.changed = True
         self._db.run("UPDATE deletion SET state = ? WHERE id = ?", (state, number))
         if state is not DeletionState.KEPT:
             self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (number,))
@@ -484,7 +483,7 @@ class TombstoneTable:
 
     def undo(self, number: int) -> None:
         """Remove a deletion and its tombstones."""
-        self._changed = True
+        self.changed = True
         self._db.run("DELETE FROM tombstone WHERE deletion = ?", (number,))
         self._db.run("DELETE FROM deletion WHERE id = ?", (number,))
         self._db.run("DELETE FROM erased_file")

@@ -40,7 +40,7 @@ from ...search.query.tokenizer import unknown_project
 from .. import rules
 from ..extraction.observation_writer import summarise
 from ..extraction.preferences import EXCHANGE, OBSERVATION
-from ..memory.supersession import archive, reinstate_targets, restore, superseded_by
+from ..memory.contradictions import archive, reinstate_targets, restore, superseded_by
 from ..mnemonics import LEASE, PATIENCE, MnemonicsFolder, digest_of
 from . import erasure
 from .erasure import check, samples
@@ -48,14 +48,14 @@ from .erasure import check, samples
 
 def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
     """Return the content digests of the readable files of these memories, by path."""
-    found: dict[str, str] = {}
-    for path in sorted({each.memory.path for each in memories} - {""}):
-        folder, place = _folder_of(path)
+    digests: dict[str, str] = {}
+    for path in sorted({stored.memory.path for stored in memories} - {""}):
+        folder, relative = _folder_of(path)
         try:
-            found[path] = digest_of(folder.read(place))
+            digests[path] = digest_of(folder.read(relative))
         except OSError:
             continue
-    return found
+    return digests
 
 
 def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[str, str]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[
 
     Also delete the record of a deleted file. Keep the record of a remaining file, so that it is not imported again.
     """
-    gone = {path for path in {each.memory.path for each in memories} - {""} if _was_deleted(store, path)}
+    gone = {path for path in {stored.memory.path for stored in memories} - {""} if _was_deleted(store, path)}
     if not files and not gone:
         return ()
     remaining: list[str] = []
@@ -71,8 +71,8 @@ def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[
         with store.leases.hold(LEASE, PATIENCE):
             for path, digest in files.items():
                 try:
-                    folder, place = _folder_of(path)
-                    folder.remove(place, digest)
+                    folder, relative = _folder_of(path)
+                    folder.remove(relative, digest)
                     gone.add(path)
                 except MnemonicsUnusable as error:
                     remaining.append(str(error))
@@ -85,14 +85,14 @@ def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[
 
 
 def _was_deleted(store: Store, path: str) -> bool:
-    known = store.mnemonics.below(str(Path(path).parent)).get(path)
-    return known is not None and known.gone
+    record = store.mnemonics.below(str(Path(path).parent)).get(path)
+    return record is not None and record.gone
 
 
 def _folder_of(path: str) -> tuple[MnemonicsFolder, str]:
     """Return a project's memory folder, and the relative path of a file in it."""
-    project, _, place = path.rpartition(f"/{MNEMONICS}/")
-    return MnemonicsFolder(Path(project)), place
+    project, _, relative = path.rpartition(f"/{MNEMONICS}/")
+    return MnemonicsFolder(Path(project)), relative
 
 
 _PATIENCE: Final = 30.0
@@ -190,10 +190,10 @@ class Deleter(Closing):
         by_exchange = self._store.observations.keys_of_exchanges(list(plan.selection.exchanges))
         observations = [key for keys in by_exchange.values() for key in keys]
         memories = self._memories(request, plan, observations)
-        protected = [each for each in memories if (each.protected or each.memory.pinned) and not request.force]
-        memories = [each for each in memories if each not in protected]
+        protected = [stored for stored in memories if (stored.protected or stored.memory.pinned) and not request.force]
+        memories = [stored for stored in memories if stored not in protected]
         files = files_of(memories)
-        states = sorted((each.key, each.updated, each.state) for each in memories)
+        states = sorted((stored.key, stored.updated, stored.state) for stored in memories)
         preview = DeletionPreview(
             token=self._deletions.token(plan, states, sorted(files.items()), request.erase, request.force),
             erase=request.erase,
@@ -202,9 +202,10 @@ class Deleter(Closing):
             observations=len(observations),
             copies=tuple(_copies(plan)),
             memories=tuple(
-                DeletedMemory(each.id, each.memory.type, each.memory.title or each.memory.content) for each in memories
+                DeletedMemory(stored.id, stored.memory.type, stored.memory.title or stored.memory.content)
+                for stored in memories
             ),
-            protected=tuple(each.id for each in protected),
+            protected=tuple(stored.id for stored in protected),
             files=tuple(map(readable, files)),
             repeated_in=len(plan.repeats),
             kept_lines=plan.kept_lines,
@@ -214,11 +215,11 @@ class Deleter(Closing):
         return _Plan(preview, plan, memories, files)
 
     def _check_projects(self, names: Sequence[str]) -> None:
-        sessions = [(each.project, each.cwd) for each in self._store.sessions.all().values()]
-        memories = [each.memory for each in self._store.memories.all()]
-        places = [*sessions, *((each.namespace.partition(":")[2], each.project) for each in memories)]
+        sessions = [(session.project, session.cwd) for session in self._store.sessions.all().values()]
+        memories = [stored.memory for stored in self._store.memories.all()]
+        places = [*sessions, *((memory.namespace.partition(":")[2], memory.project) for memory in memories)]
         for name in names:
-            if not any(is_in_project([name], *place) for place in places):
+            if not any(is_in_project([name], *location) for location in places):
                 raise unknown_project(self._store, name)
 
     def _memories(
@@ -229,11 +230,17 @@ class Deleter(Closing):
         origins = {plan.selector.sessions[number].native_id for number in selection.sessions}
         origins |= {ids.show("observation", key) for key in observations}
         origins |= {ids.show("exchange", key) for key in selection.exchanges}
-        found = (each for each in self._store.memories.all() if request.erase or each.state is not MemoryState.ARCHIVED)
-        return [each for each in found if each.key in selection.memories or _is_selected(each, request, origins)]
+        candidates = (
+            stored for stored in self._store.memories.all() if request.erase or stored.state is not MemoryState.ARCHIVED
+        )
+        return [
+            stored
+            for stored in candidates
+            if stored.key in selection.memories or _is_selected(stored, request, origins)
+        ]
 
     def _carry_out(self, plan: _Plan) -> int:
-        keys, erase = [each.key for each in plan.memories], plan.preview.erase
+        keys, erase = [stored.key for stored in plan.memories], plan.preview.erase
 
         def remove_memories(number: int) -> None:
             if erase:
@@ -265,44 +272,44 @@ class Deleter(Closing):
         self._summarise(plan.archive.sessions)
         gone = _ids(plan)
         with stage(report, "Verifying"):
-            found = check(self._home, self._model, texts, gone)
-        if done and any(name.startswith(self._home.database.name) for name in found.found):
+            verified = check(self._home, self._model, texts, gone)
+        if done and any(name.startswith(self._home.database.name) for name in verified.found):
             done = erasure.compact(self._store, whole=True)
-            found = check(self._home, self._model, texts, gone)
-        found.uncleaned = sorted(self._store.tombstones.scheduled_erasures())
-        found.problems = [each.full_message for each in finished.problems]
-        found.unreadable += [name for name in plan.archive.unreadable if name not in found.uncleaned]
-        found.compacted = done or bool(found.uncleaned)
-        originals = tuple(readable(str(each.path)) for each in plan.archive.sources if each.path.exists())
-        return DeletionResult(plan.preview, number, None, found, originals, remaining)
+            verified = check(self._home, self._model, texts, gone)
+        verified.uncleaned = sorted(self._store.tombstones.scheduled_erasures())
+        verified.problems = [problem.full_message for problem in finished.problems]
+        verified.unreadable += [name for name in plan.archive.unreadable if name not in verified.uncleaned]
+        verified.compacted = done or bool(verified.uncleaned)
+        originals = tuple(readable(str(source.path)) for source in plan.archive.sources if source.path.exists())
+        return DeletionResult(plan.preview, number, None, verified, originals, remaining)
 
 
 def _sessions(plan: DeletionPlan, names: SessionNames) -> list[DeletedSession]:
     counts = dict.fromkeys(sorted(plan.sessions), 0)
-    for each in plan.selection.exchanges.values():
-        counts[each.session] = counts.get(each.session, 0) + 1
-    sessions, whole = plan.selector.sessions, plan.selection.sessions
+    for exchange in plan.selection.exchanges.values():
+        counts[exchange.session] = counts.get(exchange.session, 0) + 1
+    sessions, deleted = plan.selector.sessions, plan.selection.sessions
     return [
-        DeletedSession(each.native_id, each.agent, each.project, names.title(number), count, number in whole)
+        DeletedSession(session.native_id, session.agent, session.project, names.title(number), count, number in deleted)
         for number, count in counts.items()
-        for each in (sessions[number],)
+        for session in (sessions[number],)
     ]
 
 
 def _copies(plan: DeletionPlan) -> list[DeletedCopy]:
-    found: list[DeletedCopy] = []
+    copies: list[DeletedCopy] = []
     for source in plan.sources:
-        whole = source.id in plan.selection.sources
-        lines = source.lines if whole else len(plan.selection.lines[source.id or 0])
+        is_whole = source.id in plan.selection.sources
+        lines = source.lines if is_whole else len(plan.selection.lines[source.id or 0])
         path = readable(str(source.path))
-        found.append(DeletedCopy(readable(source.archived), path, lines, source.size, whole))
-    return found
+        copies.append(DeletedCopy(readable(source.archived), path, lines, source.size, is_whole))
+    return copies
 
 
 def _ids(plan: _Plan) -> set[str]:
     """Return the IDs of all erased items."""
     selection, sessions = plan.archive.selection, plan.archive.selector.sessions
-    items = {ids.show("exchange", key) for key in selection.exchanges} | {each.id for each in plan.memories}
+    items = {ids.show("exchange", key) for key in selection.exchanges} | {stored.id for stored in plan.memories}
     return items | {sessions[number].native_id for number in selection.sessions}
 
 

@@ -59,8 +59,8 @@ class ErasureResult(Struct, frozen=True):
 def erase_expired(home: Home, store: Store) -> None:
     """Begin to erase deletions that can no longer be undone. Requires the archiver's lease."""
     raw = RawArchive(home.archive)
-    for each in Deletions(store, raw).expired(now()):
-        expire(store, raw, each.id)
+    for deletion in Deletions(store, raw).expired(now()):
+        expire(store, raw, deletion.id)
 
 
 def expire(store: Store, raw: RawArchive, number: int) -> None:
@@ -72,7 +72,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
     def delete_memories() -> None:
         memories = store.memories.load(memories_of(store, number)).values()
-        store.memories.delete([each.key for each in memories if each.state is MemoryState.ARCHIVED])
+        store.memories.delete([memory.key for memory in memories if memory.state is MemoryState.ARCHIVED])
 
     Deletions(store, raw).expire(number, delete_memories)
 
@@ -89,7 +89,7 @@ def memories_of(store: Store, number: int) -> list[int]:
 
 def is_unfinished(store: Store) -> bool:
     """Return whether an erasure was begun but not finished."""
-    return any(each.state is DeletionState.ERASING for each in store.tombstones.all())
+    return any(deletion.state is DeletionState.ERASING for deletion in store.tombstones.all())
 
 
 def finish(
@@ -113,9 +113,9 @@ def finish(
     done = compact(store, whole=False)
     if done:
         with store.transaction():
-            for each in store.tombstones.all():
-                if each.state is DeletionState.ERASING and each.id not in left:
-                    store.tombstones.set_state(each.id, DeletionState.ERASED)
+            for deletion in store.tombstones.all():
+                if deletion.state is DeletionState.ERASING and deletion.id not in left:
+                    store.tombstones.set_state(deletion.id, DeletionState.ERASED)
         done = compact(store, whole=False)
     return ErasureResult(done and not left, tuple(problems))
 
@@ -156,11 +156,11 @@ _BATCH: Final = 200
 
 def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequence[StoredMemory]) -> list[str]:
     """Return up to 48 texts that occur in the erased content and do not occur in the remaining content."""
-    of_memories = (text for each in memories for text in _DISTINCTIVE.findall(each.memory.content)[:1])
-    found = list(dict.fromkeys(chain(of_memories, _of_sessions(plan), _of_exchanges(store, plan))))[: 2 * _MOST]
-    for block in chain(_stored_text(store, plan, {each.key for each in memories}), _archived_text(raw, plan)):
-        found = [text for text in found if not any(form in block for form in _forms(text))]
-    return found[:_MOST]
+    of_memories = (text for stored in memories for text in _DISTINCTIVE.findall(stored.memory.content)[:1])
+    texts = list(dict.fromkeys(chain(of_memories, _of_sessions(plan), _of_exchanges(store, plan))))[: 2 * _MOST]
+    for block in chain(_stored_text(store, plan, {stored.key for stored in memories}), _archived_text(raw, plan)):
+        texts = [text for text in texts if not any(form in block for form in _forms(text))]
+    return texts[:_MOST]
 
 
 def check(home: Home, model: str | None, texts: Sequence[str], erased_ids: Collection[str]) -> ErasureCheck:
@@ -178,19 +178,19 @@ def check(home: Home, model: str | None, texts: Sequence[str], erased_ids: Colle
 
 def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
     """Search the names and contents of all files below a folder, including compressed content."""
-    result, wanted = ErasureCheck(len(texts)), [form for text in texts for form in _forms(text)]
+    result, forms = ErasureCheck(len(texts)), [form for text in texts for form in _forms(text)]
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        found = any(form in name.encode("utf-8", "replace") for form in wanted)
+        is_match = any(form in name.encode("utf-8", "replace") for form in forms)
         try:
             if path.is_file():
                 result.files, result.size = result.files + 1, result.size + path.stat().st_size
-                found = found or any(_contains(file, wanted) for file in _contents(path))
+                is_match = is_match or any(_contains(file, forms) for file in _contents(path))
         except (FileNotFoundError, CopyDamaged):
             pass  # The file was deleted in the meantime, or its compressed data is damaged.
         except OSError:
             result.unreadable.append(name)
-        if found:
+        if is_match:
             result.found.append(name)
     return result
 
@@ -212,12 +212,12 @@ def _contents(path: Path) -> Iterator[BinaryIO]:
             yield packed
 
 
-def _contains(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
-    overlap = max(map(len, wanted), default=1) - 1
+def _contains(file: BinaryIO, forms: Sequence[bytes]) -> bool:
+    overlap = max(map(len, forms), default=1) - 1
     window = b""
     while block := file.read(_BLOCK):
         window += block
-        if any(form in window for form in wanted):
+        if any(form in window for form in forms):
             return True
         window = window[-overlap:] if overlap else b""
     return False
@@ -245,15 +245,15 @@ def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) ->
     """Yield the text that remains in the database, including text that can be restored by undoing other deletions."""
     selection = plan.selection
     yield from store.deleted_rows.texts()
-    titles = (each.title for number, each in plan.selector.sessions.items() if number not in selection.sessions)
-    kept = (each.memory for each in store.memories.all() if each.key not in memories)
+    titles = (session.title for number, session in plan.selector.sessions.items() if number not in selection.sessions)
+    kept = (stored.memory for stored in store.memories.all() if stored.key not in memories)
     yield _joined(chain(titles, *((memory.title, memory.content) for memory in kept)))
     keys = [key for key in store.items.all_keys() if key not in selection.exchanges]
     for start in range(0, len(keys), _BATCH):
         batch = keys[start : start + _BATCH]
         turns = (turn.text for stored in store.exchanges.load(batch).values() for turn in stored.exchange.turns)
         observed = store.observations.load(batch).values()
-        remaining = (each.observation for each in observed if each.exchange not in selection.exchanges)
+        remaining = (stored.observation for stored in observed if stored.exchange not in selection.exchanges)
         yield _joined(chain(turns, *((it.title, it.subtitle, it.narrative, *it.facts) for it in remaining)))
 
 

@@ -26,7 +26,7 @@ from ...archiver.store.observation_table import StoredReplacement
 from ...archiver.zstd_file import content_hash
 from ...core.conversation import Exchange, Milliseconds, Session
 from ...core.observation import Evidence, Observation
-from ..memory.statement_parser import ALTERNATIVES, CHANGE_WORDS, NEGATORS, NUMBERS, OPPOSITES, stem_of
+from ..memory.rule_judge import ALTERNATIVES, CHANGE_WORDS, NEGATORS, NUMBERS, OPPOSITES, stem_of
 from ..rules.classification import relative_path
 from ..rules.notes import find_replacements
 from ..rules.outcome import committed_work
@@ -88,7 +88,9 @@ _DISTINCTIVE = frozenset(
         NEGATORS,
         CHANGE_WORDS,
         NUMBERS,
-        *(row.split() for row in (*OPPOSITES, *ALTERNATIVES, _COLOURS, _PLACES, _MEASURES)),
+        *OPPOSITES,
+        *ALTERNATIVES,
+        *(row.split() for row in (_COLOURS, _PLACES, _MEASURES)),
     )
 )
 """Stems of words that change the meaning of a statement when added."""

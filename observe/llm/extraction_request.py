@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -28,6 +28,9 @@ from .grounding import SourceText
 from .ledger import CallSize
 from .model_request import ModelRequest, ReplyModel, ReplyT, bounded, parse_reply, schema_of
 from .provider import ReplyInvalid
+
+if TYPE_CHECKING:
+    from ...templates.render import ExtractionPrompts
 
 ERROR: Final = "error"
 """Speaker label of the output of a failed tool call."""
@@ -422,30 +425,6 @@ _CHARS: Final = 4
 """Typical characters of a token."""
 
 
-class ExtractionTemplates(Protocol):
-    """Prompt templates of extraction requests. `version` changes with every change of a template."""
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def of_sessions(self) -> "ExtractionTemplates":
-        """Templates of requests about sessions."""
-        ...
-
-    def system(self) -> str:
-        """Return the system prompt. All requests have the same one, so that the provider can cache it."""
-        ...
-
-    def request(self, excerpt: Excerpt, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
-        """Return the user prompt.
-
-        It contains the known titles, the answer before the prompt, and the excerpt as quoted data between fences that
-        contain `nonce`.
-        """
-        ...
-
-
 class ExtractionRequest(Struct, frozen=True):
     """Request about one session or one exchange. For a session, `exchange` is the key of its first exchange.
 
@@ -469,7 +448,7 @@ class RequestBuilder:
     `reply` is the structure of the replies. A reply has at most `TOKENS_OUT` tokens, and fewer for a short excerpt.
     """
 
-    def __init__(self, templates: ExtractionTemplates, model: str, reply: type[ReplyModel]) -> None:
+    def __init__(self, templates: "ExtractionPrompts", model: str, reply: type[ReplyModel]) -> None:
         self._templates, self._model, self._reply = templates, model, reply
 
     @property

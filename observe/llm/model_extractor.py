@@ -6,7 +6,7 @@ replace those of the rules.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...archiver.store import MODEL, MODEL_PREFIX, Store, StoredExchange
 from ...archiver.store.ledger_table import INVALID, NOTHING
@@ -19,7 +19,6 @@ from ..extraction.observation_writer import keep, summarise
 from ..rules.exchange_analysis import includes_external
 from .extraction_request import (
     ExtractionRequest,
-    ExtractionTemplates,
     Reply,
     RequestBuilder,
     is_worth_asking,
@@ -42,6 +41,9 @@ from .provider import (
 )
 from .session_cards import SessionCards
 
+if TYPE_CHECKING:
+    from ...templates.render import ExtractionPrompts
+
 _KNOWN_MAX = 10
 """Maximum number of earlier observations of the session in a request."""
 
@@ -51,7 +53,7 @@ class SingleExchanges:
 
     reason = "exchange"
 
-    def __init__(self, store: Store, templates: ExtractionTemplates, model: str, private: PrivateProjects) -> None:
+    def __init__(self, store: Store, templates: "ExtractionPrompts", model: str, private: PrivateProjects) -> None:
         self._store, self._private = store, private
         self._requests = RequestBuilder(templates, model, Reply)
         self.skipped = self.private = 0
@@ -142,7 +144,7 @@ class ModelExtractor:
         self,
         store: Store,
         config: Config,
-        templates: ExtractionTemplates,
+        templates: "ExtractionPrompts",
         provider: Callable[[], Provider],
         *,
         exchanges: bool = False,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 import orjson
 from msgspec import json
@@ -18,6 +18,9 @@ from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
 from .model_settings import PrivateProjects
 from .provider import Answer, BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, Provider, ReplyInvalid
 
+if TYPE_CHECKING:
+    from ...templates.render import JudgingPrompts
+
 REASON: Final = "judging"
 """Purpose under which the ledger lists the calls of the judge."""
 SECONDS: Final = 20.0
@@ -31,18 +34,6 @@ _SHOWN_MAX, _REASON_MAX = 2_000, 200
 """Maximum characters of a memory in the request, and of a reason in the result."""
 _CACHE_MAX: Final = 1_000
 """Maximum number of cached judgements."""
-
-
-class JudgeTemplates(Protocol):
-    """Prompt templates of judge requests."""
-
-    def system(self) -> str:
-        """Return the system prompt."""
-        ...
-
-    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the user prompt: the older and newer text of each pair, quoted between fences that contain `nonce`."""
-        ...
 
 
 class _Judged(ReplyModel):
@@ -63,7 +54,7 @@ class ModelJudge:
     """
 
     def __init__(
-        self, store: Store, config: Config, templates: JudgeTemplates, provider: Callable[[], Provider]
+        self, store: Store, config: Config, templates: "JudgingPrompts", provider: Callable[[], Provider]
     ) -> None:
         """Create a judge. `provider` is a function that opens the provider before the first request.
 

@@ -7,7 +7,7 @@ session is sent again when it has grown.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -23,7 +23,6 @@ from ..rules.notes import NoteLabel
 from .extraction_request import (
     Excerpt,
     ExtractionRequest,
-    ExtractionTemplates,
     FactT,
     Limits,
     ReplyFact,
@@ -38,6 +37,9 @@ from .grounding import SourceText
 from .model_request import ReplyModel, bounded
 from .model_settings import PrivateProjects
 from .provider import Answer, ReplyInvalid
+
+if TYPE_CHECKING:
+    from ...templates.render import ExtractionPrompts
 
 _FACTS_MAX, _FINDINGS_MAX, _FINDING_FACTS_MAX = 14, 5, 4
 _FILES: Final = 6
@@ -208,7 +210,7 @@ class SessionCards:
 
     reason = "session"
 
-    def __init__(self, store: Store, templates: ExtractionTemplates, model: str, private: PrivateProjects) -> None:
+    def __init__(self, store: Store, templates: "ExtractionPrompts", model: str, private: PrivateProjects) -> None:
         self._store, self._private = store, private
         self._requests = RequestBuilder(templates.of_sessions, model, SessionReply)
         self.skipped = self.private = 0

@@ -1,7 +1,7 @@
 """Trial call: the real prompt about a tiny made-up session, with the real check of the reply."""
 
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -9,10 +9,13 @@ from ...archiver.store import Store, StoredExchange
 from ...core.config import Config
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .configured_model import provider_of
-from .extraction_request import ExtractionTemplates, RequestBuilder, shorten_session
+from .extraction_request import RequestBuilder, shorten_session
 from .ledger import BookedCalls
 from .provider import ReplyInvalid
 from .session_cards import SessionReply, SessionVerifier
+
+if TYPE_CHECKING:
+    from ...templates.render import ExtractionPrompts
 
 _TURNS: Final = (
     Turn(1, Speaker.HUMAN, Kind.PROMPT, "Why does the nightly export write two files? Repair it."),
@@ -37,7 +40,7 @@ class Trial(Struct, frozen=True):
     problem: str = ""
 
 
-def try_model(store: Store, config: Config, templates: ExtractionTemplates) -> Trial:
+def try_model(store: Store, config: Config, templates: "ExtractionPrompts") -> Trial:
     """Make one call with these settings.
 
     Raises:

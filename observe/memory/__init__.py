@@ -1,18 +1,24 @@
 """Memories that users and agents store.
 
-`MemoryCore` is the entry point, and `Memories` the protocol that it implements. A new memory is redacted, compared with
-similar memories (`contradictions.py`) and linked to them (`supersession.py`). Feedback
-changes its confidence. `session_context.py` selects memories for a new session.
+`MemoryCore` is the entry point. It redacts a new memory, compares it with similar memories, and links it to
+those that it contradicts or supersedes (`contradictions.py`). Feedback changes its confidence. `session_context.py`
+selects memories for a new session.
 """
 
-from .contradictions import Judge, JudgeFactory, Judgement, MemoryPair, RuleJudge, Verdict
+from .contradictions import Judge, JudgeFactory, contradicting
 from .feedback import is_proven
-from .memory_core import LIST_MAX, Memories, MemoryCore
+from .memory_core import (
+    LIST_MAX,
+    MemoryCore,
+    RecalledMemory,
+    RememberResult,
+    SimilarMemory,
+    UndoneChange,
+    near_the_best,
+)
 from .memory_graph import MemoryNeighborhood, parse_relation
-from .memory_writer import RememberResult, UndoneChange
-from .recall import RecalledMemory, SimilarMemory, near_the_best
+from .rule_judge import Judgement, MemoryPair, RuleJudge, Verdict
 from .session_context import GLOBAL_NAMESPACES, SessionContext
-from .supersession import contradicting
 
 __all__ = [
     "GLOBAL_NAMESPACES",
@@ -20,7 +26,6 @@ __all__ = [
     "Judge",
     "JudgeFactory",
     "Judgement",
-    "Memories",
     "MemoryCore",
     "MemoryNeighborhood",
     "MemoryPair",

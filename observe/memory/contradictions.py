@@ -1,86 +1,40 @@
-"""Detection of contradictions: compare a memory with similar memories of its namespace, and link conflicts.
+"""Contradictions and supersession of memories.
 
-`RuleJudge` compares two statements by rules, without a language model. They contradict each other in two cases:
+`Contradictions` compares a memory with similar memories of its namespace, and links conflicts.
 
-- Exactly one of them is negated.
-- They differ in words that are opposites, alternatives of one kind, or different values.
+A newer memory can supersede an older memory, which stays searchable at half its importance. A forgotten memory does not
+supersede others. When the newer memory is forgotten, the older memory is reinstated. When the newer memory is restored,
+it supersedes the older memory again. Forgetting a superseded memory restores its former importance and confidence.
 
-In both cases, the other content words must be the same, except that one of the statements may have up to two more.
+Other functions find memories by ID, find their known contradictions, and take snapshots of them.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeAlias
 
-from msgspec import Struct
+import orjson
+from msgspec import Struct, convert
+from msgspec.structs import asdict, replace
 
 from ...archiver.store import Store
-from ...core.conversation import Milliseconds
-from ...core.errors import InvalidInput
-from ...core.memory import ACTIVE, Edge, Memory, MemoryFilter, MemoryState, Relation, StoredMemory
-from ...search.rank.item_finder import MemoryFinder, MemoryVectors
-from .statement_parser import (
-    AUXILIARIES,
-    CATEGORIES,
-    CHANGE_WORDS,
-    EXCLUSIVE_VERBS,
-    FUNCTION_WORDS,
-    GENERIC_VERBS,
-    LIGHT_VERBS,
-    NEGATORS,
-    PEOPLE,
-    SCOPES,
-    SINGLE_OBJECT_VERBS,
-    UNITS,
-    ParsedStatement,
-    Word,
-    are_alternatives,
-    are_opposites,
-    are_values,
-    clauses,
-    normalized,
-    sentences,
-    stem_of,
-    whole,
+from ...core import ids
+from ...core.conversation import Milliseconds, Origin
+from ...core.errors import InvalidInput, MemoryNotFound
+from ...core.memory import (
+    ACTIVE,
+    GOLDEN_RULE,
+    Edge,
+    EventKind,
+    Memory,
+    MemoryEvent,
+    MemoryFilter,
+    MemoryState,
+    Relation,
+    StoredMemory,
 )
-from .supersession import edges_at, find_memory, supersede
-
-_GRAMMAR = FUNCTION_WORDS | CHANGE_WORDS | NEGATORS
-_WORDS_MAX = 200
-"""Maximum number of content words of a compared statement. A longer text is data, such as a log, not a claim."""
-
-
-class Verdict(StrEnum):
-    """Relation of a newer statement to an older one."""
-
-    SAME = "same"
-    CONTRADICTS = "contradicts"
-    SUPERSEDES = "supersedes"
-    COMPATIBLE = "compatible"
-
-
-MemoryPair: TypeAlias = tuple[Memory, Memory]
-"""Pair of memories, the older first."""
-
-
-class Judgement(Struct, frozen=True):
-    """Verdict with its reason in one sentence, and the name of the judge.
-
-    `unsure` is True if the rules found only that both have a common subject. A language model can then be asked.
-    `certain` is False for a supersession that is only proposed.
-    """
-
-    verdict: Verdict
-    reason: str
-    judge: str
-    unsure: bool = False
-    certain: bool = True
-
-    @property
-    def conflict(self) -> bool:
-        """True if the two statements cannot both be true."""
-        return self.verdict in {Verdict.CONTRADICTS, Verdict.SUPERSEDES}
+from ...search.rank.item_finder import MemoryFinder, MemoryVectors
+from .rule_judge import Judgement, MemoryPair, Verdict
 
 
 class Judge(Protocol):
@@ -99,268 +53,6 @@ class Judge(Protocol):
 
 JudgeFactory: TypeAlias = Callable[[Store], Judge]
 """Function that creates a judge for an open store."""
-
-
-class RuleJudge:
-    """Judge that compares pairs of memories by rules.
-
-    The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`.
-    `docs/memories.md` states the measured precision and recall.
-    """
-
-    name = "rules"
-
-    def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
-        """Return the relation of the newer memory to the older memory, for each pair."""
-        return [self.judge(older.content, newer.content) for older, newer in pairs]
-
-    def close(self) -> None:
-        """Do nothing, because the rules use no resources."""
-
-    def judge(self, older: str, newer: str) -> Judgement:
-        """Return the relation of a newer text to an older text."""
-        if (replaced := _replaced_value(older, newer)) is not None and not differ_in_subject(older, newer, 1):
-            reason = f"The newer memory says that {replaced!r} was replaced"
-            return self._supersedes(reason, certain=_is_certain(older, newer, named=True))
-        changed = _announces_change(newer) and not _announces_change(older)
-        disagreement = next(filter(None, (_disagreement(old, new) for old, new in _pairs(older, newer))), None)
-        if disagreement is not None:
-            if not changed:
-                return Judgement(Verdict.CONTRADICTS, disagreement, self.name, certain=False)
-            if not differ_in_subject(older, newer, 1):
-                return self._supersedes(disagreement, certain=_is_certain(older, newer))
-        if older == newer or (_claims(older) == _claims(newer) != set()):
-            return Judgement(Verdict.SAME, "Both say the same", self.name, certain=False)
-        if changed and whole(older).stems == whole(newer).stems:
-            return self._supersedes("The newer memory has the same words in another order", certain=False)
-        return Judgement(Verdict.COMPATIBLE, "Both can be true", self.name, _share_words(older, newer), certain=False)
-
-    def _supersedes(self, reason: str, *, certain: bool) -> Judgement:
-        return Judgement(Verdict.SUPERSEDES, reason, self.name, certain=certain)
-
-
-def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
-    """Return whether each text has content words that the other lacks, so that their subjects may differ.
-
-    Numbers are ignored. Up to `new_values` phrases that only the newer text has are ignored too, because they may be
-    new values of the same subject.
-    """
-    new = whole(newer)
-    removed, added = ([word for word in words if not word.number] for words in _unshared(whole(older), new))
-    if not removed or not added:
-        return False
-    # The newer text begins with its subject, never with a new value.
-    return added[0] == new.words[0] or len(_phrases(added, new)) > new_values
-
-
-def _claims(text: str) -> set[tuple[tuple[str, ...], bool]]:
-    """Return the statements of a text as stems, each with its negation flag."""
-    return {(tuple(word.stem for word in each.words), each.negated) for each in sentences(text)}
-
-
-def _share_words(older: str, newer: str) -> bool:
-    """Return whether the shorter text shares more than a third of its content words with the longer text."""
-    ours, theirs = ({stem for each in sentences(text) for stem in each.stems - PEOPLE} for text in (older, newer))
-    return 3 * len(ours & theirs) > min(len(ours), len(theirs))
-
-
-def _announces_change(text: str) -> bool:
-    return any(statement.changes for statement in sentences(text))
-
-
-def _pairs(older: str, newer: str) -> Iterator[tuple[ParsedStatement, ParsedStatement]]:
-    """Yield each pair of an older and a newer sentence, then each pair of an older and a newer clause."""
-    for parts in (sentences, clauses):
-        for old in parts(older):
-            for new in parts(newer):
-                yield old, new
-
-
-def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
-    """Return the reason why the two statements cannot both be true, or None if they can."""
-    if max(len(old.words), len(new.words)) > _WORDS_MAX or not old.stems & new.stems:
-        return None
-    only_old, only_new = _unshared(old, new)
-    if (reason := _conflicting_words(old, new, only_old, only_new)) is not None:
-        return reason
-    if old.negated != new.negated and _is_one_subject(only_old, only_new):
-        return "One memory negates the other"
-    return None
-
-
-def _conflicting_words(
-    old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
-) -> str | None:
-    """Return a reason that names two mutually exclusive words, or None.
-
-    The result is also None if the statements differ in other words too.
-    """
-    conflicting = [
-        (one, other)
-        for one in [*only_old, *(word for word in old.words if word.light)]
-        for other in [*only_new, *(word for word in new.words if word.light)]
-        if one.stem != other.stem
-        and (are_opposites(one, other) or are_alternatives(one, other) or are_values(one, other))
-    ]
-    if not conflicting:
-        return _conflicting_holders(old, new, only_old, only_new)
-    opposites = any(are_opposites(one, other) for one, other in conflicting)
-    if not opposites and (old.negated != new.negated or _can_coexist(old, new, conflicting)):
-        return None
-    stems = {word.stem for pair in conflicting for word in pair}
-    ignored = stems | (CATEGORIES if any(are_alternatives(one, other) for one, other in conflicting) else set[str]())
-    rest = ([word for word in words if word.stem not in ignored and not word.number] for words in (only_old, only_new))
-    if not _is_one_subject(*rest):
-        return None
-    one, other = conflicting[0]
-    return f"{one.text!r} conflicts with {other.text!r}"
-
-
-def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
-    """Return whether both statements can be true, because they have different subjects or compatible properties."""
-    names = {one.stem for one, _ in conflicting if not one.number}
-    numbers = {one.stem for one, _ in conflicting if one.number}
-    if len(numbers) > 1 or (names and numbers):
-        return True
-    person = old.words[0].stem in PEOPLE and new.words[0].stem in PEOPLE
-    verbs = {word.stem for word in (*old.words, *new.words)}
-    return person and not SINGLE_OBJECT_VERBS & verbs and not old.changes | new.changes
-
-
-def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
-    """Return whether one list of words is empty and the other has at most two, so that the subject is the same."""
-    return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
-
-
-def _conflicting_holders(
-    old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
-) -> str | None:
-    """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`, or None."""
-    exclusive = EXCLUSIVE_VERBS.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == (
-        "is",
-        "the",
-    )
-    if len(only_old) != 1 or len(only_new) != 1 or not exclusive:
-        return None
-    one, other = only_old[0], only_new[0]
-    are_names = one.text[:1].isupper() and other.text[:1].isupper()
-    return f"{one.text!r} conflicts with {other.text!r}" if are_names else None
-
-
-_GONE = "dropped|removed|replaced|deprecated|retired|gone|not used anymore"
-_OLD_VALUE = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\bfrom (?P<old>.{2,60}?) to ",
-        r"\binstead of (?P<old>[^,.;]{2,60})",
-        r"\breplaced (?P<old>.{2,60}?) (?:with|by) ",
-        rf"(?:^|, |; |\band )(?P<old>[^,.;]{{2,40}}?) (?:was|were|is|are|has been|have been) (?:{_GONE})",
-        r"\bstopped using (?P<old>[^,.;]{2,60})",
-        r"\bnot longer (?:use|uses|used|kept?|keep|need|needs|run|runs|want|wants) (?P<old>[^,.;]{2,60})",
-    )
-)
-"""Patterns for phrases in which a newer statement mentions the value that it replaces."""
-
-
-def _replaced_value(older: str, newer: str) -> str | None:
-    """Return the value that the newer text describes as replaced, if the older text contains it."""
-    text = normalized(newer)
-    affirmed = [statement for statement in sentences(older) if not statement.negated]
-    stems_of_newer = {word.stem for statement in sentences(newer) for word in statement.words}
-    for match in (match for pattern in _OLD_VALUE for match in pattern.finditer(text)):
-        named = {word.stem for part in sentences(match["old"]) for word in part.words if not word.light}
-        for statement in affirmed:
-            stems = {word.stem for word in statement.words}
-            shares_subject = (stems_of_newer & stems) - named
-            if named & statement.stems and len(named - stems) <= 1 and shares_subject:
-                return match["old"].strip()
-            if named and statement.stems - PEOPLE <= named:
-                return match["old"].strip()
-    return None
-
-
-def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
-    """Return whether a supersession is certain.
-
-    It is certain if the newer text negates the whole older text, or differs from it only in one value. `named` is True
-    if the newer text states which value was replaced.
-    """
-    old, new = whole(older), whole(newer)
-    if SCOPES.intersection(old.tokens) != SCOPES.intersection(new.tokens):
-        return False
-    stems = {word.stem for word in old.words}
-    if any(stems == {word.stem for word in each.words} and each.negated != old.negated for each in clauses(newer)):
-        return True
-    removed, added = _unshared(old, new)
-    verbs = [{word.stem for word in statement.words if word.light} for statement in (old, new)]
-    same_verbs = not verbs[1] - verbs[0] and verbs[0] - verbs[1] <= GENERIC_VERBS
-    if old.negated != new.negated or not same_verbs or len(_phrases(added, new)) != 1:
-        return False
-    if named:
-        return not removed and _follows_verb(added, newer, anywhere=True)
-    # Measures and alternatives of one class are values wherever they occur in the predicate.
-    anywhere = added[0].number or any(are_alternatives(one, other) for one in removed for other in added)
-    one_phrase = len(_phrases(removed, old)) == 1
-    return one_phrase and _are_values_of_one_thing(removed, added) and _follows_verb(added, newer, anywhere=anywhere)
-
-
-def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], list[Word]]:
-    """Return the content words that only the older statement has, and those that only the newer statement has."""
-    old_stems, new_stems = old.stems, new.stems
-    return (
-        [word for word in old.words if not word.light and word.stem not in new_stems],
-        [word for word in new.words if not word.light and word.stem not in old_stems],
-    )
-
-
-def _phrases(words: Sequence[Word], statement: ParsedStatement) -> list[list[Word]]:
-    """Group words into phrases, separated by function words."""
-    phrases: list[list[Word]] = []
-    for word in words:
-        if phrases and _GRAMMAR.isdisjoint(statement.tokens[phrases[-1][-1].position : word.position]):
-            phrases[-1].append(word)
-        else:
-            phrases.append([word])
-    return phrases
-
-
-def _are_values_of_one_thing(removed: Sequence[Word], added: Sequence[Word]) -> bool:
-    """Return whether two phrases are numbers with the same unit, two names, alternatives or opposites."""
-    if any(word.number for word in (*removed, *added)):
-        one_unit = len(removed) == len(added) == 1 and removed[0].unit == added[0].unit
-        return one_unit and are_values(removed[0], added[0])
-    named = all(word.value for word in (*removed, *added))
-    return named or any(are_alternatives(one, other) or are_opposites(one, other) for one in removed for other in added)
-
-
-def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
-    """Return whether the new value follows the verb of its clause, so that it is not part of the subject.
-
-    Unless `anywhere` is set, the value must follow the verb directly: `runs on Monday`, not `takes an hour on Monday`.
-    """
-    for clause in clauses(newer):
-        positions = {word.stem: word.position for word in clause.words}
-        if all(word.stem in positions for word in added):
-            before, after = clause.tokens[: positions[added[0].stem]], clause.tokens[positions[added[-1].stem] + 1 :]
-            break
-    else:
-        return False
-    if added[-1].number and after and after[0] in UNITS:
-        after = after[1:]
-    verbs = [position for position, word in enumerate(before) if _is_verb(word)]
-    rest = after[: after.index("instead")] if "instead" in after else after
-    while rest and rest[-1] in FUNCTION_WORDS | CHANGE_WORDS:
-        rest = rest[:-1]
-    if not verbs or any(map(_is_verb, rest)):
-        return False
-    between = before[verbs[-1] + 1 :]
-    if added[0].number:
-        return bool(added[0].unit) or "in" not in between[-1:]
-    return anywhere or (_GRAMMAR.issuperset(between) and not {"for", "during"}.intersection(between))
-
-
-def _is_verb(word: str) -> bool:
-    return word in AUXILIARIES or word in CHANGE_WORDS or stem_of(word) in LIGHT_VERBS
 
 
 COMPARED = 5
@@ -387,14 +79,14 @@ class Comparison(Struct, frozen=True):
 
         Return None if the memories do not conflict and are not similar enough to be linked.
         """
-        verdict, other = self.judgement.verdict, self.stored.key
+        verdict, target = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
-            return Edge(key, other, Relation.SUPERSEDES, 1.0, self.reason, inferred=True, proposed=proposed)
+            return Edge(key, target, Relation.SUPERSEDES, 1.0, self.reason, inferred=True, proposed=proposed)
         if verdict is Verdict.CONTRADICTS:
-            return Edge(key, other, Relation.CONTRADICTS, 1.0, self.reason, inferred=True)
+            return Edge(key, target, Relation.CONTRADICTS, 1.0, self.reason, inferred=True)
         if self.similarity >= RELATED_FROM:
-            return Edge(key, other, Relation.RELATES_TO, round(self.similarity, 4), "similar", inferred=True)
+            return Edge(key, target, Relation.RELATES_TO, round(self.similarity, 4), "similar", inferred=True)
         return None
 
     @property
@@ -432,13 +124,13 @@ class Contradictions:
         result then excludes it, and creation times determine which memory of a pair is older. Otherwise, `memory`
         counts as the newer one.
         """
-        wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
-        near = self._finder.near(memory, vectors, wanted, limit + 1, min_similarity)
-        others = [each for each in near if stored is None or each.key != stored.key][:limit]
-        judgements = self._judge.judge_all([_in_order(each.stored, memory, stored) for each in others])
+        where = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
+        similar = self._finder.near(memory, vectors, where, limit + 1, min_similarity)
+        others = [neighbour for neighbour in similar if stored is None or neighbour.key != stored.key][:limit]
+        judgements = self._judge.judge_all([_in_order(neighbour.stored, memory, stored) for neighbour in others])
         return [
-            Comparison(each.stored, each.similarity, judgement)
-            for each, judgement in zip(others, judgements, strict=True)
+            Comparison(neighbour.stored, neighbour.similarity, judgement)
+            for neighbour, judgement in zip(others, judgements, strict=True)
         ]
 
     def detect(
@@ -455,21 +147,23 @@ class Contradictions:
         if not 0 <= min_similarity <= 1:
             raise InvalidInput(f"Invalid similarity threshold: {min_similarity}", hint="Give a number from 0.0 to 1.0.")
         stored, least = find_memory(self._store, memory_id), min(min_similarity, JUDGED_FROM)
-        near = self.compare(stored.memory, stored=stored, limit=_DETECT_COMPARED, min_similarity=least)
-        found: list[DetectedConflict] = []
+        comparisons = self.compare(stored.memory, stored=stored, limit=_DETECT_COMPARED, min_similarity=least)
+        conflicts: list[DetectedConflict] = []
         with self._store.transaction():
             edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees]
             linked = {key for edge in edges for key in (edge.source, edge.target)}
-            for each in near:
-                known = each.stored.key in linked
-                if not each.judgement.conflict or (each.similarity < min_similarity and not known):
+            for comparison in comparisons:
+                is_linked = comparison.stored.key in linked
+                if not comparison.judgement.conflict or (comparison.similarity < min_similarity and not is_linked):
                     continue
-                new = link and not known
+                new = link and not is_linked
                 if new:
-                    edge = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
+                    edge = Edge(
+                        stored.key, comparison.stored.key, Relation.CONTRADICTS, 1.0, comparison.reason, inferred=True
+                    )
                     self._store.memory_edges.put(edge)
-                found.append(DetectedConflict(each, new))
-        return found
+                conflicts.append(DetectedConflict(comparison, new))
+        return conflicts
 
     def update(self, stored: StoredMemory) -> None:
         """Judge an edited memory again, and replace the contradictions that this judge found earlier."""
@@ -491,30 +185,208 @@ class Contradictions:
         stored = find_memory(self._store, memory_id)
         if stored.stats.successes < _SUCCESSES_NEEDED or stored.state is not MemoryState.ACTIVE:
             return None
-        for each in self.compare(stored.memory, stored=stored, limit=_OUTCOME_COMPARED):
-            compatible = not each.judgement.conflict and each.judgement.verdict is not Verdict.SAME
-            if compatible or each.stored.protected or not _is_worse(each.stored, stored):
+        for comparison in self.compare(stored.memory, stored=stored, limit=_OUTCOME_COMPARED):
+            compatible = not comparison.judgement.conflict and comparison.judgement.verdict is not Verdict.SAME
+            if compatible or comparison.stored.protected or not _is_worse(comparison.stored, stored):
                 continue
             if not link:
-                return DetectedConflict(each, new=False)
-            edge = Edge(stored.key, each.stored.key, Relation.SUPERSEDES, 1.0, each.reason, inferred=True)
+                return DetectedConflict(comparison, new=False)
+            edge = Edge(stored.key, comparison.stored.key, Relation.SUPERSEDES, 1.0, comparison.reason, inferred=True)
             with self._store.transaction():
-                older = find_memory(self._store, each.stored.id)
+                older = find_memory(self._store, comparison.stored.id)
                 supersede(self._store, stored, older, edge, self._clock())
-            return DetectedConflict(each, new=True)
+            return DetectedConflict(comparison, new=True)
         return None
 
 
-def _in_order(other: StoredMemory, memory: Memory, stored: StoredMemory | None) -> MemoryPair:
-    is_newer = stored is not None and other.created > stored.created
-    return (memory, other.memory) if is_newer else (other.memory, memory)
+def _in_order(neighbour: StoredMemory, memory: Memory, stored: StoredMemory | None) -> MemoryPair:
+    is_newer = stored is not None and neighbour.created > stored.created
+    return (memory, neighbour.memory) if is_newer else (neighbour.memory, memory)
 
 
-def _is_worse(other: StoredMemory, stored: StoredMemory) -> bool:
-    older = (other.created, other.key) < (stored.created, stored.key)
-    less_trusted = other.stats.confidence < stored.stats.confidence
-    return older and less_trusted and other.stats.failures > stored.stats.failures
+def _is_worse(neighbour: StoredMemory, stored: StoredMemory) -> bool:
+    older = (neighbour.created, neighbour.key) < (stored.created, stored.key)
+    less_trusted = neighbour.stats.confidence < stored.stats.confidence
+    return older and less_trusted and neighbour.stats.failures > stored.stats.failures
 
 
 def _judged_by(judge: str) -> str:
     return f" (judged by {judge})"
+
+
+def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> StoredMemory:
+    """Return the memory with this public ID. With `forgotten`, return it even if it is forgotten.
+
+    Raises:
+        MemoryNotFound: The ID is unknown, or the memory is forgotten.
+    """
+    key = ids.key(memory_id, "memory")
+    stored = store.memories.load([key]).get(key) if key is not None else None
+    if stored is None or (stored.state is MemoryState.ARCHIVED and not forgotten):
+        raise MemoryNotFound(memory_id)
+    return stored
+
+
+def edges_at(store: Store, keys: Sequence[int]) -> list[Edge]:
+    """Return all edges that start or end at one of these memories, without duplicates."""
+    edges = [*store.memory_edges.outgoing(keys), *store.memory_edges.incoming(keys)]
+    return list({edge.id: edge for edge in edges}.values())
+
+
+def contradicting(store: Store, memories: Iterable[StoredMemory]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of IDs of these memories that are linked as contradicting."""
+    ids_by_key = {stored.key: stored.id for stored in memories}
+    edges = [
+        edge for edge in store.memory_edges.outgoing(sorted(ids_by_key)) if edge.disagrees and edge.target in ids_by_key
+    ]
+    pairs = {(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in edges}
+    return tuple((ids_by_key[first], ids_by_key[second]) for first, second in sorted(pairs))
+
+
+def snapshot(memory: Memory, confidence: float) -> str:
+    """Return a memory and its confidence as JSON, in the format of `MemoryEvent.before`."""
+    return orjson.dumps({**asdict(memory), "confidence": confidence}).decode()
+
+
+def snapshot_of(stored: StoredMemory) -> str:
+    """Return the snapshot of a stored memory."""
+    return snapshot(stored.memory, stored.stats.confidence)
+
+
+def parse_snapshot(text: str) -> tuple[Memory, float]:
+    """Return the memory and the confidence of a snapshot."""
+    values = orjson.loads(text)
+    confidence = float(values.pop("confidence"))
+    return convert(values, Memory), confidence
+
+
+_CONFIDENCE_MAX = 0.1
+"""Highest confidence of a superseded memory."""
+
+
+def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge, at: Milliseconds) -> Edge:
+    """Add the edge inside a transaction, mark the older memory as superseded, and return the edge with its ID.
+
+    The importance of the older memory is halved and its confidence limited to 0.1. The edge is only proposed, and no
+    memory changes, if the older memory is forgotten or a golden rule. The same applies if the older memory is protected
+    and the newer memory is not in the user's own words.
+    """
+    protected = older.protected and newer.memory.origin is not Origin.HUMAN
+    protected |= older.memory.type == GOLDEN_RULE or older.state is MemoryState.ARCHIVED
+    edge = replace(edge, proposed=(edge.proposed or protected) and older.state is not MemoryState.SUPERSEDED)
+    edge = store.memory_edges.put(edge)
+    if not edge.proposed and older.state is MemoryState.ACTIVE:
+        reason = f"by {newer.id}: {edge.reason}" if edge.reason else f"by {newer.id}"
+        store.memories.rewrite(_superseded(store, older, reason, at))
+    return edge
+
+
+def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
+    """Return the `supersedes` edges that lead to these memories and start at memories that are not forgotten.
+
+    With `proposed`, include proposed edges.
+    """
+    edges = [edge for edge in store.memory_edges.incoming(keys) if edge.relation is Relation.SUPERSEDES]
+    newer = store.memories.load([edge.source for edge in edges])
+    return [
+        edge
+        for edge in edges
+        if newer[edge.source].state is not MemoryState.ARCHIVED and (proposed or not edge.proposed)
+    ]
+
+
+def superseded_by(store: Store, key: int) -> list[Edge]:
+    """Return the edges from a memory to the memories that it supersedes, without proposed edges."""
+    outgoing = store.memory_edges.outgoing([key])
+    return [edge for edge in outgoing if edge.relation is Relation.SUPERSEDES and not edge.proposed]
+
+
+def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMemory:
+    """Make a superseded memory active again inside a transaction, with its former importance and confidence.
+
+    Raises:
+        InvalidInput: Another memory with the same content or file is stored.
+    """
+    active = replace(_with_former_values(store, stored), state=MemoryState.ACTIVE, updated=at)
+    check_unique(store, active)
+    store.memories.rewrite(active)
+    event = MemoryEvent(stored.key, EventKind.RESTORED, at, "was superseded", before=snapshot_of(stored))
+    store.memory_events.add(event)
+    return active
+
+
+def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> None:
+    """Reinstate the targets of edges that were removed, or whose source was forgotten, inside a transaction.
+
+    A target stays superseded if another memory supersedes it, or if another active memory has its content.
+    """
+    targets = sorted({edge.target for edge in edges if edge.relation is Relation.SUPERSEDES})
+    for key, stored in store.memories.load(targets).items():
+        if stored.state is MemoryState.SUPERSEDED and not superseding(store, key):
+            with suppress(InvalidInput):
+                reinstate(store, stored, at)
+
+
+def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
+    """Forget a memory inside a transaction and return it. The memories that it superseded are reinstated."""
+    forgotten = replace(_with_former_values(store, stored), state=MemoryState.ARCHIVED, updated=at)
+    store.memories.rewrite(forgotten)
+    store.memory_events.add(MemoryEvent(stored.key, EventKind.ARCHIVED, at, reason, before=snapshot_of(stored)))
+    reinstate_targets(store, superseded_by(store, stored.key), at)
+    return forgotten
+
+
+def restore(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
+    """Restore a forgotten or expired memory inside a transaction and return it.
+
+    The memory supersedes its former targets again. If another memory supersedes it, it becomes superseded.
+
+    Raises:
+        InvalidInput: Another memory with the same content or file is stored.
+    """
+    restored = replace(stored, state=MemoryState.ACTIVE, updated=at)
+    if edges := superseding(store, stored.key):
+        restored = _superseded(store, restored, f"by {edges[0].source_id}", at)
+    else:
+        check_unique(store, restored)
+    store.memories.rewrite(restored)
+    store.memory_events.add(MemoryEvent(stored.key, EventKind.RESTORED, at, reason, before=snapshot_of(stored)))
+    for edge in superseded_by(store, stored.key):
+        older = store.memories.load([edge.target])[edge.target]
+        if older.state is MemoryState.ACTIVE:
+            supersede(store, restored, older, edge, at)
+    return restored
+
+
+def check_unique(store: Store, stored: StoredMemory) -> None:
+    """Raise `InvalidInput` if another active memory has the same content or the same file."""
+    memories = store.memories
+    twin = memories.at_path(stored.memory.path) or memories.find_same(stored.memory, stored.stats.promoted_from)
+    if twin is not None and twin != stored.key:
+        taken = ids.show("memory", twin)
+        raise InvalidInput(f"{taken} already has this content or file", hint=f"Edit {taken}, or forget it first.")
+
+
+def _superseded(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
+    """Return an active memory with the state `SUPERSEDED` and the lower importance and confidence. Record the event."""
+    store.memory_events.add(MemoryEvent(stored.key, EventKind.SUPERSEDED, at, reason, before=snapshot_of(stored)))
+    return replace(
+        stored,
+        memory=replace(stored.memory, importance=round(stored.memory.importance / 2, 4)),
+        stats=replace(stored.stats, confidence=min(_CONFIDENCE_MAX, stored.stats.confidence)),
+        state=MemoryState.SUPERSEDED,
+        updated=at,
+    )
+
+
+def _with_former_values(store: Store, stored: StoredMemory) -> StoredMemory:
+    """Return a superseded memory with its former importance and confidence, or any other memory unchanged."""
+    if stored.state is not MemoryState.SUPERSEDED:
+        return stored
+    [event] = store.memory_events.of(stored.key, [EventKind.SUPERSEDED], 1)
+    memory, confidence = parse_snapshot(event.before)
+    return replace(
+        stored,
+        memory=replace(stored.memory, importance=memory.importance),
+        stats=replace(stored.stats, confidence=max(stored.stats.confidence, confidence)),
+    )

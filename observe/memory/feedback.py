@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...archiver.redaction import MemoryRedactor
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds, Origin, Trust
 from ...core.errors import InvalidInput
@@ -26,8 +27,7 @@ from ...core.memory import (
 )
 from ...core.reports import many
 from ...search.rank.item_finder import MemoryFinder
-from .memory_writer import MemoryRedactor
-from .supersession import find_memory, snapshot_of
+from .contradictions import find_memory, snapshot_of
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
 """Changes of the confidence: after a success, after a failure, and after each 30 days without use."""
@@ -150,12 +150,12 @@ class Feedback:
         idle = MemoryFilter(created_before=at - IDLE + 1, protected=False, pinned=False, min_confidence=DECAY_FLOOR)
         with self._store.transaction():
             stored = self._store.memories.select(idle)
-            used = self._store.memory_events.last_validated([each.key for each in stored])
-            lowered = [decayed(each, used.get(each.key, 0), at) for each in stored]
+            used = self._store.memory_events.last_validated([memory.key for memory in stored])
+            lowered = [decayed(memory, used.get(memory.key, 0), at) for memory in stored]
             due = [after for before, after in zip(stored, lowered, strict=True) if after is not before]
-            for each in due:
-                self._store.memories.save_stats(each.key, each.stats, each.decayed)
-                self._store.memory_events.add(MemoryEvent(each.key, EventKind.DECAYED, at))
+            for memory in due:
+                self._store.memories.save_stats(memory.key, memory.stats, memory.decayed)
+                self._store.memory_events.add(MemoryEvent(memory.key, EventKind.DECAYED, at))
         return due
 
     def _is_confirmed(self, stored: StoredMemory) -> bool:
@@ -274,12 +274,12 @@ class MemoryHealthCheck:
         Protected memories are never stale. Low confidence and disuse are checked for the newest 1,000 memories.
         """
         at = self._clock()
-        wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)
-        memories = self._store.memories.select(wanted, limit=_CHECKED_MAX)
+        where = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)
+        memories = self._store.memories.select(where, limit=_CHECKED_MAX)
         weak = [stored for stored in memories if low_confidence and stored.stats.confidence < LOW_CONFIDENCE]
         weak.sort(key=lambda stored: stored.stats.confidence)
         idle = self._stale(memories, at - stale_days * _DAY) if stale else []
-        pairs = self._contradictions(wanted) if contradictions else []
+        pairs = self._contradictions(where) if contradictions else []
         return MemoryHealth(tuple(pairs), tuple(weak), tuple(idle), _recommendations(len(pairs), len(weak), len(idle)))
 
     def _stale(
@@ -293,20 +293,20 @@ class MemoryHealthCheck:
             and max(stored.created, stored.accessed or 0, validated.get(stored.key, 0)) <= before
         ]
 
-    def _contradictions(self, wanted: MemoryFilter) -> list[ContradictingPair]:
+    def _contradictions(self, where: MemoryFilter) -> list[ContradictingPair]:
         pairs = [(edge.source, edge.target) for edge in self._store.memory_edges.contradictions()]
         stored = self._store.memories.load([key for pair in pairs for key in pair])
-        admitted = [pair for pair in pairs if all(wanted.admits(stored[key]) for key in pair)]
+        admitted = [pair for pair in pairs if all(where.admits(stored[key]) for key in pair)]
         return [
-            ContradictingPair(stored[one], stored[other], cosine)
-            for (one, other), cosine in zip(admitted, self._finder.cosines(admitted), strict=True)
+            ContradictingPair(stored[source], stored[target], cosine)
+            for (source, target), cosine in zip(admitted, self._finder.cosines(admitted), strict=True)
         ]
 
 
 def _recommendations(contradictions: int, weak: int, stale: int) -> tuple[str, ...]:
-    found = (
+    counts = (
         (contradictions, "Resolve", "contradiction", "contradictions"),
         (weak, "Review", "low-confidence memory", "low-confidence memories"),
         (stale, "Validate or archive", "stale memory", "stale memories"),
     )
-    return tuple(f"{verb} {many(count, one, several)}" for count, verb, one, several in found if count)
+    return tuple(f"{verb} {many(count, singular, several)}" for count, verb, singular, several in counts if count)

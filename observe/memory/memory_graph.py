@@ -12,15 +12,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...archiver.redaction import MemoryRedactor
 from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, MemoryFilter, MemoryState, Relation, StoredMemory
-from .contradictions import Contradictions
-from .memory_writer import MemoryRedactor
-from .recall import RecalledMemory
-from .supersession import edges_at, find_memory, reinstate_targets, supersede, superseding
+from .contradictions import Contradictions, edges_at, find_memory, reinstate_targets, supersede
 
 DEPTH_MAX: Final = 10
 DIRECTIONS: Final = ("outgoing", "incoming", "both")
@@ -64,7 +62,9 @@ class MemoryPath(Struct, frozen=True):
         """Path as a sentence, such as `mem_3 is related to mem_7`."""
         verbs = [_VERBS[edge.relation][edge.target != key] for edge, key in self.steps]
         first, *others = self.ids
-        return f"{first} {', which '.join(f'{verb} {each}' for verb, each in zip(verbs, others, strict=True))}."
+        return (
+            f"{first} {', which '.join(f'{verb} {memory_id}' for verb, memory_id in zip(verbs, others, strict=True))}."
+        )
 
 
 class ExpandedMemory(Struct, frozen=True):
@@ -151,12 +151,12 @@ class MemoryGraph:
         if not 0 <= weight <= 1:
             raise InvalidInput(f"Invalid weight: {weight}", hint="Give a number from 0.0 to 1.0.")
         with self._store.transaction():
-            one, other = find_memory(self._store, source), find_memory(self._store, target)
-            if one.key == other.key:
+            start, end = find_memory(self._store, source), find_memory(self._store, target)
+            if start.key == end.key:
                 raise InvalidInput(f"A memory cannot be related to itself: {source}", hint="Give two different IDs.")
-            edge = Edge(one.key, other.key, relation, weight, self._redactor.text(reason))
+            edge = Edge(start.key, end.key, relation, weight, self._redactor.text(reason))
             if relation is Relation.SUPERSEDES:
-                return supersede(self._store, one, other, edge, self._clock())
+                return supersede(self._store, start, end, edge, self._clock())
             return self._store.memory_edges.put(edge)
 
     def find(self, number: int) -> list[Edge]:
@@ -188,10 +188,6 @@ class MemoryGraph:
         """Return all edges of a memory."""
         return edges_at(self._store, [stored.key])
 
-    def superseding(self, memories: Iterable[StoredMemory]) -> list[Edge]:
-        """Return the edges that supersede one of these memories, including proposed edges."""
-        return superseding(self._store, *(stored.key for stored in memories), proposed=True)
-
     def inspect(
         self,
         memory_id: str,
@@ -218,9 +214,9 @@ class MemoryGraph:
         depths = {origin.key: 0}
 
         def follow(keys: Sequence[int]) -> list[Edge]:
-            found = self._visible(self._edges(keys, _checked(direction), relations))
-            edges.update((edge.id, edge) for edge in found)
-            return found
+            visible = self._visible(self._edges(keys, _checked(direction), relations))
+            edges.update((edge.id, edge) for edge in visible)
+            return visible
 
         paths = {origin.key: MemoryPath(origin.key)}
         frontier = [origin.key]
@@ -231,26 +227,25 @@ class MemoryGraph:
         return self._neighborhood(origin.key, paths, depths, edges.values())
 
     def expand(
-        self, found: Sequence[RecalledMemory], wanted: MemoryFilter | None = None, *, limit: int = EXPANDED_MAX
+        self, recalled: Sequence[StoredMemory], where: MemoryFilter | None = None, *, limit: int = EXPANDED_MAX
     ) -> list[ExpandedMemory]:
         """Return valid memories within three edges of recalled memories, best path first.
 
-        The memories satisfy the filter `wanted`. At most 20 memories are returned, and they do not count as accessed.
+        The memories satisfy the filter. At most 20 memories are returned, and they do not count as accessed.
         """
-        paths = {each.stored.key: MemoryPath(each.stored.key) for each in found}
-        recalled, frontier = set(paths), list(paths)
+        paths = {stored.key: MemoryPath(stored.key) for stored in recalled}
+        starts, frontier = set(paths), list(paths)
         for _ in range(_EXPANDED_DEPTH):
             edges = self._visible(edges_at(self._store, frontier))
             frontier = _extend(paths, frontier, edges, _expanded_score, "both", _EXPANDED_EDGES, _EXPANDED_NODES)
-        stored, at = self._store.memories.load([key for key in paths if key not in recalled]), self._clock()
-        admitted = [
-            each for each in stored.values() if each.is_valid_at(at) and (wanted or MemoryFilter()).admits(each)
-        ]
-        best = sorted(admitted, key=lambda each: (-paths[each.key].relevance, each.key))[: min(limit, EXPANDED_MAX)]
+        connected = self._store.memories.load([key for key in paths if key not in starts]).values()
+        where, at = where or MemoryFilter(), self._clock()
+        admitted = [stored for stored in connected if stored.is_valid_at(at) and where.admits(stored)]
+        admitted.sort(key=lambda stored: (-paths[stored.key].relevance, stored.key))
         return [
-            ExpandedMemory(each, round(path.relevance, 4), len(path.steps), path.explanation)
-            for each in best
-            if (path := paths[each.key])
+            ExpandedMemory(stored, round(path.relevance, 4), len(path.steps), path.explanation)
+            for stored in admitted[: min(limit, EXPANDED_MAX)]
+            if (path := paths[stored.key])
         ]
 
     def backfill(
@@ -283,8 +278,8 @@ class MemoryGraph:
             if edge.relation is Relation.SUPERSEDES
             else edge
             for stored in orphans
-            for each in self._contradictions.compare(stored.memory, stored=stored)
-            if (edge := each.edge_from(stored.key)) is not None
+            for comparison in self._contradictions.compare(stored.memory, stored=stored)
+            if (edge := comparison.edge_from(stored.key)) is not None
         ]
         new = {(frozenset((edge.source, edge.target)), edge.relation): edge for edge in edges}
         if not dry_run:
@@ -319,11 +314,11 @@ class MemoryGraph:
             if key in previews
         ]
         between = sorted(
-            (each for each in edges if {each.source, each.target} <= depths.keys()), key=lambda each: each.id
+            (edge for edge in edges if {edge.source, edge.target} <= depths.keys()), key=lambda edge: edge.id
         )
         best = sorted((path for key, path in paths.items() if key != origin), key=lambda path: -path.relevance)
-        shown = tuple(replace(path, relevance=round(path.relevance, 4)) for path in best)
-        return MemoryNeighborhood(ids.show("memory", origin), tuple(nodes), tuple(between), shown)
+        rounded = tuple(replace(path, relevance=round(path.relevance, 4)) for path in best)
+        return MemoryNeighborhood(ids.show("memory", origin), tuple(nodes), tuple(between), rounded)
 
 
 def parse_relation(name: str) -> Relation:

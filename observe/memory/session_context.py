@@ -40,8 +40,7 @@ from ...core.results import DigestLine, DigestSection
 from ...core.text import truncate
 from ...core.tokens import count
 from ..rules.salience import QUESTION_WORDS
-from .recall import MemoryRecall
-from .supersession import contradicting
+from .contradictions import contradicting
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
 _DIGEST_SESSIONS = 60
@@ -128,7 +127,7 @@ class ProjectDigests:
             return ()
         words, weight_of = _words([query]), _file_weights(past)
         changes = _FileChanges(self._store, past)
-        root = next((each.cwd for each in past if each.cwd and _exists(each.cwd)), "")
+        root = next((session.cwd for session in past if session.cwd and _exists(session.cwd)), "")
         sections = (
             DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
             DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes, first=not words), words)),
@@ -139,23 +138,24 @@ class ProjectDigests:
     def _past(self, namespace: str, *, namesakes: bool) -> list[_Past]:
         """Return the latest sessions of a project that have trusted observations or a request, newest first."""
         places = {
-            place
-            for place in self._store.sessions.projects()
-            if (namesakes and project_namespace(place[0]) == namespace) or self._is_within(namespace, *place)
+            location
+            for location in self._store.sessions.projects()
+            if (namesakes and project_namespace(location[0]) == namespace)
+            or _contains(self._store, namespace, *location)
         }
         sessions = self._store.sessions.latest(places, _DIGEST_SESSIONS)
-        found = self._store.observations.of_sessions(list(sessions))
+        by_session = self._store.observations.of_sessions(list(sessions))
         past: list[_Past] = []
         for number, session in sessions.items():
-            known = found.get(number, [])
-            trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
-            is_clean = bool(trusted) and len(trusted) == len(known)
+            observations = by_session.get(number, [])
+            trusted = [stored for stored in observations if Origin(stored.observation.origin).trust > Trust.LOW]
+            is_clean = bool(trusted) and len(trusted) == len(observations)
             request = None if is_clean else self._first_request(number)
             if trusted or request:
                 own = session.title if session.title_rank > 0 else ""
                 title = own if is_clean else request.text if request else ""
-                summary = next((one for one in trusted if one.summary), None)
-                parts = tuple(one for one in trusted if not one.summary)
+                summary = next((stored for stored in trusted if stored.summary), None)
+                parts = tuple(stored for stored in trusted if not stored.summary)
                 weight = 0.5 ** (len(past) / _HALF_LIFE)
                 past.append(_Past(title, session.cwd, None if trusted else request, summary, parts, weight))
         return past
@@ -172,36 +172,35 @@ class ProjectDigests:
                 )
         return None
 
-    def _is_within(self, namespace: str, project: str, cwd: str) -> bool:
-        return self._store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
-
     def _decisions(
         self, past: Sequence[_Past], root: str, changes: "_FileChanges"
     ) -> Iterator[tuple[float, DigestLine]]:
         """Yield the decisions in force, each with its weight. For each question, only the newest answer is in force."""
-        repeated = self._store.confirmations.of_observations([one.key for each in past for one in each.parts])
+        repeated = self._store.confirmations.of_observations(
+            [stored.key for session in past for stored in session.parts]
+        )
         decided: set[str] = set()
-        for each in past:
-            for one in reversed(each.parts):
-                known = one.observation
-                if known.type is not ObservationType.DECISION or known.origin != Origin.HUMAN:
+        for session in past:
+            for stored in reversed(session.parts):
+                observation = stored.observation
+                if observation.type is not ObservationType.DECISION or observation.origin != Origin.HUMAN:
                     continue
-                files = _cited(one)
+                files = _cited(stored)
                 gone = bool(root and files) and not any(_exists(root, path) for path in files)
-                repetitions = min(len(repeated.get(one.key, ())), _REPETITIONS_MAX)
-                weight = each.weight * (1 + _REPEATED * repetitions) * (_GONE if gone else 1)
-                for text in _decided(known):
+                repetitions = min(len(repeated.get(stored.key, ())), _REPETITIONS_MAX)
+                weight = session.weight * (1 + _REPEATED * repetitions) * (_GONE if gone else 1)
+                for text in _decided(observation):
                     about = text.partition(_ANSWER)[0].casefold()
                     if about not in decided:
                         decided.add(about)
-                        yield weight, _line(one, _shortened(text), changed=changes.count(files, [one]))
+                        yield weight, _line(stored, _shortened(text), changed=changes.count(files, [stored]))
 
 
 class _FileChanges:
     """Lookup of files that changed or were deleted after exchanges of past sessions."""
 
     def __init__(self, store: Store, past: Sequence[_Past]) -> None:
-        exchanges = {one.exchange for each in past for one in each.parts}
+        exchanges = {stored.exchange for session in past for stored in session.parts}
         self._states = {
             exchange: {state.path: state for state in states}
             for exchange, states in store.file_states.of_exchanges(sorted(exchanges)).items()
@@ -213,16 +212,16 @@ class _FileChanges:
 
         If several observations cite a file, the newest one counts.
         """
-        known = {path: self._states.get(one.exchange, {}).get(path) for one in parts for path in _cited(one)}
-        return sum(self._is_changed(known.get(path)) for path in files)
+        states = {path: self._states.get(stored.exchange, {}).get(path) for stored in parts for path in _cited(stored)}
+        return sum(self._is_changed(states.get(path)) for path in files)
 
     def _is_changed(self, state: FileState | None) -> bool:
-        found = None if state is None else content_hash(state.file, self._key)
-        return state is not None and found is not None and found != state.hash
+        current = None if state is None else content_hash(state.file, self._key)
+        return state is not None and current is not None and current != state.hash
 
 
-def _cited(one: StoredObservation) -> tuple[str, ...]:
-    return (*one.observation.files_modified, *one.observation.files_read)
+def _cited(stored: StoredObservation) -> tuple[str, ...]:
+    return (*stored.observation.files_modified, *stored.observation.files_read)
 
 
 def _sessions(
@@ -232,35 +231,35 @@ def _sessions(
 
     `first` ranks the latest sessions before all others. Sessions without a text that names a topic are omitted.
     """
-    for place, each in enumerate(past):
-        rank = _FIRST - place if first and place < _LATEST else each.weight
-        shown = each.summary or _result(each.parts)
-        if each.request and not _NO_TOPIC.match(each.request.text):
-            yield rank if rank > 1 else rank * _ASKED, each.request
-        elif shown:
-            shared = max((weight_of[path] for path in _modified(each)), default=0.0)
-            titles = (_title(shown), each.title) if shown.summary else (each.title, _title(shown))
+    for position, session in enumerate(past):
+        rank = _FIRST - position if first and position < _LATEST else session.weight
+        result = session.summary or _result(session.parts)
+        if session.request and not _NO_TOPIC.match(session.request.text):
+            yield rank if rank > 1 else rank * _ASKED, session.request
+        elif result:
+            shared = max((weight_of[path] for path in _modified(session)), default=0.0)
+            titles = (_title(result), session.title) if result.summary else (session.title, _title(result))
             text = next((title for title in titles if title and not _NO_TOPIC.match(title)), "")
             if not text:
                 continue
             yield (
                 rank + _SHARED_FILE * shared,
-                _line(shown, text, _notes(shown, text), changes.count(_cited(shown), each.parts)),
+                _line(result, text, _notes(result, text), changes.count(_cited(result), session.parts)),
             )
 
 
 def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> Iterator[tuple[float, DigestLine]]:
     """Yield the modified files of the project, each with the newest observation that modified it."""
-    sessions = Counter(path for each in past for path in set(_modified(each)))
+    sessions = Counter(path for session in past for path in set(_modified(session)))
     seen: set[str] = set()
-    for each in past:
-        for one in reversed(each.parts):
-            for path in one.observation.files_modified:
+    for session in past:
+        for stored in reversed(session.parts):
+            for path in stored.observation.files_modified:
                 if path in seen or path not in weight_of or (root and not _exists(root, path)):
                     continue
                 seen.add(path)
                 times = sessions[path]
-                yield weight_of[path], _line(one, f"{path} ({times} sessions)" if times > 1 else path)
+                yield weight_of[path], _line(stored, f"{path} ({times} sessions)" if times > 1 else path)
 
 
 def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
@@ -268,15 +267,15 @@ def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
 
     Decisions are ignored, because they are listed separately.
     """
-    others = [one for one in parts if one.observation.type is not ObservationType.DECISION]
-    results = [one for one in others if one.observation.files_modified]
+    others = [stored for stored in parts if stored.observation.type is not ObservationType.DECISION]
+    results = [stored for stored in others if stored.observation.files_modified]
     return next(reversed(results or others), None)
 
 
-def _notes(shown: StoredObservation, text: str) -> tuple[str, ...]:
+def _notes(result: StoredObservation, text: str) -> tuple[str, ...]:
     """Return the open items of a summary, and its last outcome unless it is already contained in the text."""
-    facts = shown.observation.facts if shown.summary else (shown.observation.title,)
-    done = [fact for fact in facts if not shown.summary or fact.startswith(_OUTCOME)][-1:]
+    facts = result.observation.facts if result.summary else (result.observation.title,)
+    done = [fact for fact in facts if not result.summary or fact.startswith(_OUTCOME)][-1:]
     return (*(fact for fact in done if _adds(fact, text)), *(fact for fact in facts if fact.startswith(_OPEN)))
 
 
@@ -311,27 +310,29 @@ def _shortened(text: str) -> str:
     return f"{truncate(question, _QUESTION_MAX)}{arrow}{answer}" if arrow else text
 
 
-def _title(one: StoredObservation) -> str:
-    return one.observation.title.removeprefix(SUMMARY) if one.summary else one.observation.title
+def _title(stored: StoredObservation) -> str:
+    return stored.observation.title.removeprefix(SUMMARY) if stored.summary else stored.observation.title
 
 
-def _line(one: StoredObservation, text: str, notes: tuple[str, ...] = (), changed: int = 0) -> DigestLine:
-    known, cited = one.observation, len(_cited(one))
-    return DigestLine(ids.show("observation", one.key), text, known.at, known.origin, notes, cited, changed)
+def _line(stored: StoredObservation, text: str, notes: tuple[str, ...] = (), changed: int = 0) -> DigestLine:
+    observation, cited = stored.observation, len(_cited(stored))
+    return DigestLine(
+        ids.show("observation", stored.key), text, observation.at, observation.origin, notes, cited, changed
+    )
 
 
-def _modified(each: _Past) -> Iterator[str]:
+def _modified(session: _Past) -> Iterator[str]:
     """Yield the files of the project that a session modified. Paths outside the project are absolute."""
-    for one in each.parts:
-        yield from (path for path in one.observation.files_modified if not _OUTSIDE.match(path))
+    for stored in session.parts:
+        yield from (path for path in stored.observation.files_modified if not _OUTSIDE.match(path))
 
 
 def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
     """Return for each modified file the sum of the weights of the sessions that modified it."""
     weights: dict[str, float] = {}
-    for each in past:
-        for path in set(_modified(each)):
-            weights[path] = weights.get(path, 0.0) + each.weight
+    for session in past:
+        for path in set(_modified(session)):
+            weights[path] = weights.get(path, 0.0) + session.weight
     return weights
 
 
@@ -346,7 +347,7 @@ def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[
         distinct.setdefault(line.all_text, (weight, line, words & _words([line.all_text])))
     lines = Counter(word for _, _, matched in distinct.values() for word in matched)
     scored = [(weight + sum(1 / lines[word] for word in matched), line) for weight, line, matched in distinct.values()]
-    return tuple(line for _, line in sorted(scored, key=lambda each: -each[0])[:_SHOWN])
+    return tuple(line for _, line in sorted(scored, key=lambda pair: -pair[0])[:_SHOWN])
 
 
 def _words(texts: Iterable[str]) -> set[str]:
@@ -426,7 +427,13 @@ class SessionContext(Struct, frozen=True):
 class SessionContexts:
     """Selection of memories for sessions. Selected memories do not count as accessed."""
 
-    def __init__(self, store: Store, recall: MemoryRecall, clock: Callable[[], Milliseconds]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        recall: Callable[[str, MemoryFilter, int], list[StoredMemory]],
+        clock: Callable[[], Milliseconds],
+    ) -> None:
+        """Create the selection. `recall` returns the best matches of a query: at most as many as its last argument."""
         self._store, self._recall, self._clock = store, recall, clock
         self._digests = ProjectDigests(store)
 
@@ -480,7 +487,7 @@ class SessionContexts:
     def _ranked(self, own: Sequence[str], query: str) -> tuple[list[StoredMemory], int]:
         """Return the candidates, golden rules first, then memories that match the query, and the number withheld."""
         related = self._related(own, query) if query.strip() else {}
-        candidates = {each.key: each for each in chain(self._standard(own), related.values())}
+        candidates = {stored.key: stored for stored in chain(self._standard(own), related.values())}
         trusted = [
             stored
             for stored in candidates.values()
@@ -506,14 +513,13 @@ class SessionContexts:
             if stored.family is Family.DECISION or important:
                 yield stored
 
-    def _stored(self, wanted: MemoryFilter, order: MemoryOrder) -> list[StoredMemory]:
-        wanted = replace(wanted, states=ACTIVE, valid_at=self._clock())
-        return self._store.memories.select(wanted, order, limit=_CONTEXT_CANDIDATES)
+    def _stored(self, where: MemoryFilter, order: MemoryOrder) -> list[StoredMemory]:
+        where = replace(where, states=ACTIVE, valid_at=self._clock())
+        return self._store.memories.select(where, order, limit=_CONTEXT_CANDIDATES)
 
     def _related(self, own: Sequence[str], query: str) -> dict[int, StoredMemory]:
-        wanted = MemoryFilter(namespaces=(*own, *GLOBAL_NAMESPACES), states=ACTIVE)
-        found = self._recall.recall(query, wanted, limit=_RELATED, count_access=False)
-        return {each.stored.key: each.stored for each in found}
+        where = MemoryFilter(namespaces=(*own, *GLOBAL_NAMESPACES), states=ACTIVE)
+        return {stored.key: stored for stored in self._recall(query, where, _RELATED)}
 
 
 def _with_digest(chosen: SessionContext, digest: Sequence[DigestSection], budget: int) -> SessionContext:
@@ -563,12 +569,12 @@ def _fitting(ranked: Sequence[StoredMemory], conflicts: Sequence[tuple[str, str]
         used += cost
         title = GOLDEN_TITLE if _is_rule(stored) else _TITLES.get(stored.family, "Facts")
         sections[title].append(stored)
-    shown = {stored.id for memories in sections.values() for stored in memories}
+    included = {stored.id for memories in sections.values() for stored in memories}
     return SessionContext(
         tuple(ContextSection(title, tuple(memories)) for title, memories in sections.items() if memories),
         used,
         left_out,
-        tuple(pair for pair in conflicts if shown.issuperset(pair)),
+        tuple(pair for pair in conflicts if included.issuperset(pair)),
     )
 
 
@@ -596,7 +602,7 @@ def last_session(
         at: Time of the new session. None means the current time.
     """
     since, branch = (now() if at is None else at) - _DAYS * _DAY, branch_of(folder)
-    places = {place for place in store.sessions.projects() if _contains(store, namespace, *place)}
+    places = {location for location in store.sessions.projects() if _contains(store, namespace, *location)}
     sessions = store.sessions.latest(places, _LATEST_SESSIONS)
     cards = store.summaries.of_sessions(sessions)
     results = store.observations.of_sessions([number for number in sessions if number not in cards])

@@ -20,7 +20,7 @@ from ...archiver.store import MirroredFile, Store
 from ...core.conversation import Origin, now, show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MemoryProtected, MnemonicsUnusable, PalaverError
 from ...core.home import MNEMONICS, root_of
-from ...core.memory import Edge, Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
+from ...core.memory import Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
 from ...core.reports import many
 from ...core.resources import Closing
 from ...core.text import readable
@@ -175,16 +175,16 @@ class FileSync:
         listing = self.folder.scan()
         problems, self.files = dict(listing.problems), {}
         for relative, stamp in listing.files.items():
-            known = self._cache.get(relative)
-            if known is None or known[0] != stamp:
+            cached = self._cache.get(relative)
+            if cached is None or cached[0] != stamp:
                 # A second edit may have the same modification time as a recent edit, so read the file again.
                 settled = time.time_ns() - stamp[0] > _RECENT
-                known = (stamp if settled else ()), self._read(relative)
-                self._cache[relative] = known
-            if isinstance(known[1], str):
-                problems[relative] = known[1]
+                cached = (stamp if settled else ()), self._read(relative)
+                self._cache[relative] = cached
+            if isinstance(cached[1], str):
+                problems[relative] = cached[1]
             else:
-                self.files[known[1].path] = known[1]
+                self.files[cached[1].path] = cached[1]
         own, reason = self._own_types()
         self.types = MemoryFileTypes(own if self._is_allowed else dict.fromkeys(own, ""), listing.folders)
         reported = problems | ({TYPES_FILE: reason} if reason else {})
@@ -385,11 +385,11 @@ def _deleted(store: Store, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple
 
 def _delete(store: Store, path: str) -> bool:
     """Delete a file and record it, so that undo restores it. Return False if the file was already deleted."""
-    folder, _, place = path.rpartition(f"/{MNEMONICS}/")
+    folder, _, relative = path.rpartition(f"/{MNEMONICS}/")
     row = store.mnemonics.below(str(Path(path).parent)).get(path)
     if row is None or not Path(path).exists():
         return False
-    MnemonicsFolder(Path(folder)).remove(place, row.digest)
+    MnemonicsFolder(Path(folder)).remove(relative, row.digest)
     store.mnemonics.put(replace(row, gone=True))
     return True
 
@@ -437,7 +437,7 @@ class ProjectMemories(Closing):
     """Memories of one project. Most calls synchronize its files first. An instance serves one thread at a time."""
 
     def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
-        self._core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
+        self.core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
 
     @classmethod
     def of(cls, core: MemoryCore, start: Path) -> Self:
@@ -446,7 +446,7 @@ class ProjectMemories(Closing):
 
     def close(self) -> None:
         """Close the memories."""
-        self._core.close()
+        self.core.close()
 
     @property
     def problems(self) -> tuple[MemoryFileProblem, ...]:
@@ -483,8 +483,8 @@ class ProjectMemories(Closing):
 
     def nearest(self, query: str, memory_type: str | None = None) -> list[RecalledMemory]:
         """Return the most similar memories, even below the relevance threshold, without reading changed files."""
-        wanted = self._wanted(memory_type, (self._sync.namespace, *GLOBAL_NAMESPACES))
-        return self._of_this_checkout(self._core.nearest(query, wanted))
+        where = self._wanted(memory_type, (self._sync.namespace, *GLOBAL_NAMESPACES))
+        return self._of_this_checkout(self.core.nearest(query, where))
 
     def update(self, query: str, content: str, memory_type: str | None = None) -> UpdatedFile:
         """Replace the content of the best match. A new type moves the file.
@@ -514,28 +514,24 @@ class ProjectMemories(Closing):
     def preview_forget(self, query: str, memory_type: str | None = None) -> ForgetPreview:
         """Return the memories that a query would forget. Raises `InvalidInput` if no memory matches."""
         self._sync.sync()
-        near = near_the_best(self._matches(query, memory_type, FORGETTABLE_MAX, (self._sync.namespace,)))
-        if not near:
+        best = near_the_best(self._matches(query, memory_type, FORGETTABLE_MAX, (self._sync.namespace,)))
+        if not best:
             raise InvalidInput(f"No memories found: {query}", hint="Search with memory_recall.")
-        matches = tuple(match for match in near if not match.stored.protected)
-        protected = tuple(match for match in near if match.stored.protected)
+        matches = tuple(match for match in best if not match.stored.protected)
+        protected = tuple(match for match in best if match.stored.protected)
         return ForgetPreview(matches, tuple(self._digest(match.stored) for match in matches), protected)
 
     def forget(self, preview: ForgetPreview) -> ForgetResult:
         """Forget exactly the previewed memories. Memories that changed since the preview are kept and reported."""
         self._sync.sync()
         result = ForgetResult()
-        with self._core.store.leases.hold(LEASE, PATIENCE):
+        with self.core.store.leases.hold(LEASE, PATIENCE):
             for match, digest in zip(preview.matches, preview.digests, strict=True):
                 try:
                     result.forgotten.append(self._forget(match.stored, digest))
                 except PalaverError as error:
                     result.kept[match.stored.memory.path or match.stored.id] = str(error)
         return result
-
-    def superseding(self, memories: Sequence[StoredMemory]) -> list[Edge]:
-        """Return the edges that supersede one of these memories, including proposed edges."""
-        return self._core.graph.superseding(memories)
 
     def _best(self, query: str) -> StoredMemory | None:
         """Return the best match if it is good enough to be updated."""
@@ -547,11 +543,11 @@ class ProjectMemories(Closing):
     def _matches(
         self, query: str, memory_type: str | None, limit: int, namespaces: tuple[str, ...]
     ) -> list[RecalledMemory]:
-        wanted, asked = self._wanted(memory_type, namespaces), limit
+        where, asked = self._wanted(memory_type, namespaces), limit
         while True:
-            found = self._core.recall(query, wanted, limit=asked)
-            here = self._of_this_checkout(found)
-            if len(here) >= limit or len(found) < asked:
+            matches = self.core.recall(query, where, limit=asked)
+            here = self._of_this_checkout(matches)
+            if len(here) >= limit or len(matches) < asked:
                 return here[:limit]
             asked *= 2
 
@@ -559,25 +555,25 @@ class ProjectMemories(Closing):
         types = (self._sync.types.find(memory_type),) if memory_type is not None else ()
         return MemoryFilter(namespaces=namespaces, types=types)
 
-    def _of_this_checkout(self, found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+    def _of_this_checkout(self, matches: Sequence[RecalledMemory]) -> list[RecalledMemory]:
         """Return the results without files of other checkouts of the project, which have the same namespace."""
         paths = {"", *self._sync.files}
-        return [each for each in found if each.stored.memory.path in paths]
+        return [match for match in matches if match.stored.memory.path in paths]
 
     def _clean(self, content: str) -> str:
         """Return content without secrets. Raises `InvalidInput` if the content cannot be stored."""
         return Memory(self._sync.redacted(readable(content)).strip()).checked().content
 
     def _write(self, title: str, content: str, memory_type: str, tags: tuple[str, ...]) -> RememberedFile:
-        with self._core.store.leases.hold(LEASE, PATIENCE):
+        with self.core.store.leases.hold(LEASE, PATIENCE):
             self._sync.sync_leased()
             file = MemoryFile.new(content, memory_type, tags, show_millisecond(now()))
-            relative, known = self._create(memory_type, slug(title), file)
-            if known is not None and (stored := self._core.at_path(known.path)) is not None:
+            relative, existing = self._create(memory_type, slug(title), file)
+            if existing is not None and (stored := self.core.at_path(existing.path)) is not None:
                 return RememberedFile(stored, existed=True)
             path = self._folder.absolute(relative)
             memory = Memory(content, memory_type, title, self._sync.namespace, tags=tags, source=SOURCE, path=path)
-            remembered = self._core.remember(memory)
+            remembered = self.core.remember(memory)
             self._sync.record(relative, remembered.stored)
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
@@ -585,20 +581,20 @@ class ProjectMemories(Closing):
         """Create a file, and return its path and None. If a file with this body exists, return its path and content."""
         for name in file_names(stem):
             relative = f"{memory_type}/{name}"
-            known = self._sync.files.get(self._folder.absolute(relative))
-            if known is not None and known.memory.body == file.body:
-                return relative, known
-            if known is None and self._folder.create(relative, file.text.encode()):
+            existing = self._sync.files.get(self._folder.absolute(relative))
+            if existing is not None and existing.memory.body == file.body:
+                return relative, existing
+            if existing is None and self._folder.create(relative, file.text.encode()):
                 return relative, None
         raise AssertionError
 
     def _revise(self, stored: StoredMemory, content: str, memory_type: str | None) -> StoredMemory:
         if stored.protected:
             raise MemoryProtected(stored.id)
-        with self._core.store.leases.hold(LEASE, PATIENCE):
+        with self.core.store.leases.hold(LEASE, PATIENCE):
             relative = self._rewrite_file(stored, content, memory_type)
             revision = MemoryRevision(content, memory_type, path=self._folder.absolute(relative))
-            after = self._core.revise(stored.id, revision)
+            after = self.core.revise(stored.id, revision)
             self._sync.record(relative, after)
         return after
 
@@ -619,7 +615,7 @@ class ProjectMemories(Closing):
             return parsed.relative
         relative = self._create(memory_type or parsed.folder, PurePosixPath(parsed.relative).stem, file)[0]
         self._folder.remove(parsed.relative, parsed.digest)
-        self._core.store.mnemonics.drop(parsed.path)
+        self.core.store.mnemonics.drop(parsed.path)
         return relative
 
     def _digest(self, stored: StoredMemory) -> str:
@@ -627,18 +623,18 @@ class ProjectMemories(Closing):
         parsed = self._sync.files.get(stored.memory.path)
         return parsed.digest if parsed is not None else stored.memory.content_hash
 
-    def _forget(self, shown: StoredMemory, digest: str) -> StoredMemory:
-        stored = self._core.get(shown.id)
+    def _forget(self, listed: StoredMemory, digest: str) -> StoredMemory:
+        stored = self.core.get(listed.id)
         if stored.protected:
             raise MemoryProtected(stored.id)
-        moved = stored.memory.path != shown.memory.path
+        moved = stored.memory.path != listed.memory.path
         if stored.state is MemoryState.ARCHIVED or moved or self._digest(stored) != digest:
             raise InvalidInput(
                 "The memory has changed since it was shown", hint="Call the tool again to see its current content."
             )
         if stored.memory.path:
             self._folder.remove(stored.memory.path.removeprefix(f"{self._folder.path}/"), digest)
-        self._core.forget([stored.id], reason="memory_forget")
+        self.core.forget([stored.id], reason="memory_forget")
         if stored.memory.path:
             self._sync.record_deleted(stored.memory.path)
         return stored
@@ -646,5 +642,5 @@ class ProjectMemories(Closing):
 
 def _plain(tags: tuple[str, ...]) -> tuple[str, ...]:
     """Return tags as single lines of printable characters."""
-    shown = ("".join(each if each.isprintable() else " " for each in readable(tag)) for tag in tags)
-    return tuple(dict.fromkeys(" ".join(tag.split()) for tag in shown if tag.split()))
+    printable = ("".join(character if character.isprintable() else " " for character in readable(tag)) for tag in tags)
+    return tuple(dict.fromkeys(" ".join(tag.split()) for tag in printable if tag.split()))

@@ -174,9 +174,11 @@ class MemoryFileTypes:
     def __init__(self, own: Mapping[str, str], folders: Iterable[str]) -> None:
         described = {kebab(name): description or _DESCRIPTION for name, description in own.items()}
         tops = {PurePosixPath(path).parts[0] for path in folders}
-        known = {name: _DESCRIPTION for name in tops if name == kebab(name)} | described | HISTORIAN_TYPES
+        descriptions = {name: _DESCRIPTION for name in tops if name == kebab(name)} | described | HISTORIAN_TYPES
         self._known = {
-            name: known[name] for name in (*HISTORIAN_TYPES, *sorted(known.keys() - HISTORIAN_TYPES)) if _is_valid(name)
+            name: descriptions[name]
+            for name in (*HISTORIAN_TYPES, *sorted(descriptions.keys() - HISTORIAN_TYPES))
+            if _is_valid(name)
         }
 
     def __contains__(self, name: str) -> bool:
@@ -218,7 +220,11 @@ def slug(title: str) -> str:
     It keeps letters and digits of every script, and is `untitled` if none remain.
     """
     lowered = unicodedata.normalize("NFC", title).lower()
-    kept = "".join(each for each in lowered if unicodedata.category(each)[0] in "LMN" or _SEPARATORS.match(each))
+    kept = "".join(
+        character
+        for character in lowered
+        if unicodedata.category(character)[0] in "LMN" or _SEPARATORS.match(character)
+    )
     stem = unicodedata.normalize("NFC", _SEPARATORS.sub("-", kept)).strip("-")
     return stem.encode()[:_STEM_BYTES].decode(errors="ignore").strip("-") or "untitled"
 
@@ -382,8 +388,8 @@ def error_reason(error: OSError) -> str:
 
 def _scan(folder: Path, below: PurePosixPath, listing: FolderListing) -> None:
     with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+        listed = sorted(entries, key=lambda entry: entry.name)
+    for entry in listed:
         path = (below / entry.name).as_posix()
         if entry.name.startswith("."):
             continue
@@ -411,15 +417,15 @@ def _scan_folder(folder: Path, below: PurePosixPath, listing: FolderListing) -> 
 
 def _add_file(entry: os.DirEntry[str], path: str, listing: FolderListing) -> None:
     try:
-        found = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         listing.problems[path] = "it is not a regular file"
-    elif found.st_size >= _SIZE_MAX:
+    elif status.st_size >= _SIZE_MAX:
         listing.problems[path] = f"it is larger than {_SIZE_MAX:,} bytes"
     else:
-        listing.files[path] = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        listing.files[path] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def _write_beside(file: Path, data: bytes, mode: int) -> Path:

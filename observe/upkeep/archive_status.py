@@ -67,14 +67,14 @@ def projects_of(store: Store) -> list[ProjectCount]:
     """Return every project with a session, a memory or an indexed file, the one with the latest session first."""
     counts = store.memories.count_by("namespace", MemoryFilter())
     files = store.documents.count_by("namespace", files=True)
-    found = [
+    counted = [
         ProjectCount(total.name, total.sessions, counts.pop(space, 0), total.latest, files.pop(space, 0))
         for total in store.sessions.totals_by_project()
         if total.name
         for space in [project_namespace(total.name)]
     ]
     others = sorted(files.keys() | {name for name in counts if name.startswith(PROJECT)})
-    return found + [
+    return counted + [
         ProjectCount(name.removeprefix(PROJECT), 0, counts.get(name, 0), None, files.get(name, 0)) for name in others
     ]
 

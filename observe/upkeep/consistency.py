@@ -198,8 +198,8 @@ def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
             "database", f"rows that were unreadable were restored from a backup: {counts}", "", repaired=True
         )
     if done.unverified:
-        found = f"{_memory_ids(done.unverified)} were on a damaged page"
-        problem = f"{found}. Their content is intact, but other fields may be wrong"
+        subject = f"{_memory_ids(done.unverified)} were on a damaged page"
+        problem = f"{subject}. Their content is intact, but other fields may be wrong"
         yield HealthProblem("memories", problem, "Check them with `palaver show`.", repaired=True)
     if done.unknown_losses:
         problem = (
@@ -291,18 +291,18 @@ class _ConsistencyCheck:
 
     def _restored_memories(self) -> Iterator[HealthProblem]:
         """Restore, under new IDs, memories that exist only in a saved write-ahead log."""
-        known = {stored.memory.content_hash for stored in self._store.memories.all()}
+        hashes = {stored.memory.content_hash for stored in self._store.memories.all()}
         with self._store.transaction():
-            found = [
+            restored = [
                 self._store.memories.insert(stored.memory, stored.created)
                 for stored in memories_in_logs(self._home)
                 if stored.state is MemoryState.ACTIVE
                 and not stored.memory.path
-                and stored.memory.content_hash not in known
+                and stored.memory.content_hash not in hashes
             ]
-        if found:
-            problem = f"{many(len(found), 'memory was', 'memories were')} only in the damaged write-ahead log"
-            yield HealthProblem("memories", problem, f"Stored again as {_memory_ids(found)}.", repaired=True)
+        if restored:
+            problem = f"{many(len(restored), 'memory was', 'memories were')} only in the damaged write-ahead log"
+            yield HealthProblem("memories", problem, f"Stored again as {_memory_ids(restored)}.", repaired=True)
 
     def _parsed(self) -> Iterator[HealthProblem]:
         """Check that rows account for every line of each copy. A repair parses incomplete copies again."""
@@ -365,9 +365,9 @@ class _ConsistencyCheck:
 
     def _index(self) -> Iterator[HealthProblem]:
         generations = Generations(self._home.index, read_only=self._home.read_only)
-        found = self._index_differences(generations)
-        yield from self._wrong_vectors(found)
-        wrong = left = found.differences
+        differences = self._index_differences(generations)
+        yield from self._wrong_vectors(differences)
+        wrong = left = differences.differences
         if generations.is_outdated and self._repair:
             wrong = ["written by another version of Palaver"]
         elif generations.is_outdated:
@@ -383,12 +383,12 @@ class _ConsistencyCheck:
             yield HealthProblem("index", problem, remedy if left else "", repaired=not left)
 
     def _index_differences(self, generations: Generations) -> IndexDifferences:
-        found = IndexCheck(self._store, generations).run(partial(self._report, "Index"))
-        self._result.checked["entries"], self._result.checked["vectors"] = found.entries, found.vectors
-        return found
+        differences = IndexCheck(self._store, generations).run(partial(self._report, "Index"))
+        self._result.checked["entries"], self._result.checked["vectors"] = differences.entries, differences.vectors
+        return differences
 
-    def _wrong_vectors(self, found: IndexDifferences) -> Iterator[HealthProblem]:
-        if wrong := found.mismatched_vectors:
+    def _wrong_vectors(self, differences: IndexDifferences) -> Iterator[HealthProblem]:
+        if wrong := differences.mismatched_vectors:
             problem = f"{many(len(wrong), 'entry has', 'entries have')} vectors of a different text"
             yield self._repaired("vectors", problem, lambda: self._store.integrity.reembed(wrong), _NEXT_RUN)
 
@@ -448,23 +448,27 @@ def _parse_all(
     filters = IngestFilters(home.root, redactor, exclusion, SuppressionList(store, home.key()))
     eraser = CopyEraser(store, raw)
     eraser.schedule(copies_without_row(raw.root, store))
-    again = IngestReport(problems=eraser.finish())
+    second = IngestReport(problems=eraser.finish())
     with store.transaction():
         store.sources.outdate()
     rereading = Rereading(store, raw, filters)
-    rereading.run(again, partial(report, "Reading"), float("inf"))
-    known = store.sources.by_path()
-    copied = [each for each in transcripts if each.path in known or _may_have_copy(each, home.archive, redactor)]
+    rereading.run(second, partial(report, "Reading"), float("inf"))
+    sources = store.sources.by_path()
+    copied = [
+        transcript
+        for transcript in transcripts
+        if transcript.path in sources or _may_have_copy(transcript, home.archive, redactor)
+    ]
     ingested = Ingest(store, raw, exclusion).run(copied, partial(report, "Archiving"))
     recovered = Recovery(store, raw, filters).run(partial(report, "Recovering"))
     # A fork may have been ingested before the session that it was forked from.
     rereading.run(recovered, partial(report, "Reading"), float("inf"))
     # A copy that cannot be read is reported by each step.
-    problems = list(dict.fromkeys(map(_problem, (*again.problems, *ingested.problems, *recovered.problems))))
+    problems = list(dict.fromkeys(map(_problem, (*second.problems, *ingested.problems, *recovered.problems))))
     if lost := store.tombstones.lost:
         problem = f"{many(lost, 'deletion was', 'deletions were')} lost, so deleted items are searchable again"
         problems.append(HealthProblem("deletions", problem, "Delete them again with `palaver forget`."))
-    return again.reread, recovered.changed, problems
+    return second.reread, recovered.changed, problems
 
 
 def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
@@ -476,10 +480,10 @@ def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) ->
     if transcript.container_format is not None:
         return (archive / transcript.container_format.agent).is_dir()
     try:
-        known = transcript.recognise()
+        recognised = transcript.recognise()
     except OSError:
         return True
-    return known is not None and Copy(archive, redactor.redact_name(transcript.archived(known))).exists()
+    return recognised is not None and Copy(archive, redactor.redact_name(transcript.archived(recognised))).exists()
 
 
 def _rebuilt_index(home: Home, store: Store, model: str | None, report: Reporter) -> RebuildReport:

@@ -85,8 +85,8 @@ class HealthContext(Struct, frozen=True, dict=True):
         """Store, opened read-only. The value is None if the store cannot be read."""
         try:
             store = Store.open_read_only(self.home.database, read_only=self.home.read_only)
-            seen, known = store.schema
-            return store if seen == known and store.integrity.is_readable() else None
+            seen, supported = store.schema
+            return store if seen == supported and store.integrity.is_readable() else None
         except PalaverError:
             return None
 
@@ -135,17 +135,17 @@ def database(context: HealthContext) -> Findings:
     path = context.home.database
     try:
         with Store.open_read_only(path, read_only=context.home.read_only) as store:
-            seen, known = store.schema
-            if seen > known:
-                problem = f"its schema {seen} is newer than schema {known} of this version of Palaver"
+            seen, supported = store.schema
+            if seen > supported:
+                problem = f"its schema {seen} is newer than schema {supported} of this version of Palaver"
                 yield HealthProblem("database", problem, upgrade_hint())
             elif not store.integrity.is_readable():
                 yield HealthProblem("database", f"{path} is damaged", RECOVER_DATABASE)
             elif seen < FIRST_VERSION:
                 outdated = StoreOutdated(path)
                 yield HealthProblem("database", str(outdated), outdated.hint)
-            elif seen < known:
-                yield "database", f"schema {seen} of {known} (the next `palaver archive` changes it)"
+            elif seen < supported:
+                yield "database", f"schema {seen} of {supported} (the next `palaver archive` changes it)"
             else:
                 yield "database", f"{size(path.stat().st_size)}, schema {seen}"
                 backups = Backups(context.home).all()
@@ -171,15 +171,15 @@ def archive(context: HealthContext) -> Findings:
     others = f" and {sum(count for _, count in kinds[3:]):,} of other kinds" if kinds[3:] else ""
     files, lines, exchanges = many(status.files, "file"), many(status.lines, "line"), many(status.exchanges, "exchange")
     yield "archive", f"{files}, {size(status.size)}, {lines}, {exchanges}; skipped: {skipped or 'none'}{others}"
-    for name, count, known in status.unaccounted:
-        problem = f"{name} has {many(count, 'line')}, of which {known:,} were parsed or skipped"
+    for name, count, accounted in status.unaccounted:
+        problem = f"{name} has {many(count, 'line')}, of which {accounted:,} were parsed or skipped"
         yield HealthProblem("archive", problem, "Run `palaver fsck --repair`.")
     for path, reason in status.problems[:_LISTED_MAX]:
         yield HealthProblem(
             "archive", f"could not read {path}: {reason}", f"Make it readable, or update Palaver. {ARCHIVE}"
         )
-    if more := len(status.problems[_LISTED_MAX:]):
-        problem = f"could not read {many(more, 'more file')}"
+    if unlisted := len(status.problems[_LISTED_MAX:]):
+        problem = f"could not read {many(unlisted, 'more file')}"
         yield HealthProblem("archive", problem, "Run `palaver status` to list them.")
 
 
@@ -191,8 +191,8 @@ def copies(context: HealthContext) -> Findings:
     yield "copies", f"{status.verified:,} of {status.files:,} verified since {show_minute(status.verified_since)}"
     for name, reason in status.damaged[:_LISTED_MAX]:
         yield HealthProblem("copies", f"{context.home.archive / str(name)}: {reason}", COPY_AGAIN)
-    if more := len(status.damaged[_LISTED_MAX:]):
-        yield HealthProblem("copies", f"{many(more, 'more copy is', 'more copies are')} damaged", COPY_AGAIN)
+    if unlisted := len(status.damaged[_LISTED_MAX:]):
+        yield HealthProblem("copies", f"{many(unlisted, 'more copy is', 'more copies are')} damaged", COPY_AGAIN)
 
 
 def copies_without_rows(context: HealthContext) -> Findings:
@@ -218,23 +218,27 @@ def outdated_copies(context: HealthContext) -> Findings:
 def agents(context: HealthContext) -> Findings:
     """Check that the agents' files are archived. Containers, which have many sessions in one file, are not opened."""
     store = context.store
-    found, behind, new, erased = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-    known, unreadable = store.sources.by_path(), {path for path, _ in store.sources.problems()}
+    files, behind, new, erased = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    sources, unreadable = store.sources.by_path(), {path for path, _ in store.sources.problems()}
     exclusion, raw = Exclusion(context.config.exclude), RawArchive(context.home.archive)
     skipped = Unsearched()
-    for each in context.transcripts(skipped):
-        if each.format is None or each.container_format is not None or exclusion.covers(str(each.found.parent)):
+    for transcript in context.transcripts(skipped):
+        if (
+            transcript.format is None
+            or transcript.container_format is not None
+            or exclusion.covers(str(transcript.found.parent))
+        ):
             continue
-        agent, source, state = each.format.agent, known.get(each.path), Stat.of(each.path)
-        found[agent] += 1
-        if source is None and each.path not in unreadable and _is_erased(context, store, each.path, state):
+        agent, source, state = transcript.format.agent, sources.get(transcript.path), Stat.of(transcript.path)
+        files[agent] += 1
+        if source is None and transcript.path not in unreadable and _is_erased(context, store, transcript.path, state):
             erased[agent] += 1
             continue
         changed = source is None or not raw.is_unchanged(source, state)
-        if changed and each.path not in unreadable and time.time() - state.mtime / 1e9 > _SETTLED:
+        if changed and transcript.path not in unreadable and time.time() - state.mtime / 1e9 > _SETTLED:
             behind[agent] += 1
             new[agent] += source is None
-    counts = [many(count, f"{agent} file") for agent, count in found.items()]
+    counts = [many(count, f"{agent} file") for agent, count in files.items()]
     if erased:
         counts.append(f"{erased.total():,} of them erased from the archive")
     yield "agents", ", ".join(counts) or "no files found"
@@ -244,7 +248,7 @@ def agents(context: HealthContext) -> Findings:
     for agent, count in behind.items():
         be = "is" if count == 1 else "are"
         state_of_files = "not archived yet" if new[agent] == count else "not completely archived"
-        problem = f"{count:,} of {many(found[agent], f'{agent} file')} {be} {state_of_files}"
+        problem = f"{count:,} of {many(files[agent], f'{agent} file')} {be} {state_of_files}"
         yield HealthProblem("agents", problem, f"{ARCHIVE} To archive automatically, run `palaver install service`.")
 
 
@@ -252,8 +256,8 @@ def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) ->
     """Return whether an agent's unarchived file contains only text that the user erased."""
     if not store.tombstones.has_deletions(erased=True):
         return False
-    known = SuppressionList(store, context.key, erased=True)
-    return store.tombstones.is_erased_file(known.file(path), state.mtime, state.size)
+    suppression = SuppressionList(store, context.key, erased=True)
+    return store.tombstones.is_erased_file(suppression.file(path), state.mtime, state.size)
 
 
 def deletions(context: HealthContext) -> Findings:
@@ -266,15 +270,17 @@ def deletions(context: HealthContext) -> Findings:
         yield HealthProblem("deletions" if past else "key", str(lost), lost.hint)
     if not past:
         return
-    reversible = sum(each.state is DeletionState.KEPT for each in past)
+    reversible = sum(deletion.state is DeletionState.KEPT for deletion in past)
     yield "deletions", f"{len(past):,}; {reversible:,} can be undone" if reversible else f"{len(past):,}"
-    if unfinished := sum(each.state is DeletionState.ERASING for each in past):
+    if unfinished := sum(deletion.state is DeletionState.ERASING for deletion in past):
         waiting = list(store.tombstones.scheduled_erasures())
         left = many(len(waiting), "copy", "copies")
         where = f"; {left} may still contain erased text, such as {waiting[0]}" if waiting else ""
         problem = f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}"
         yield HealthProblem("deletions", problem, ARCHIVE)
-    if overdue := sum(each.state is DeletionState.KEPT and each.at < now() - UNDO_PERIOD - _OVERDUE for each in past):
+    if overdue := sum(
+        deletion.state is DeletionState.KEPT and deletion.at < now() - UNDO_PERIOD - _OVERDUE for deletion in past
+    ):
         problem = (
             f"{many(overdue, 'deletion')} can no longer be undone, but {'is' if overdue == 1 else 'are'} not erased"
         )
@@ -426,15 +432,15 @@ CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (
 
 def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthReport:
     """Run all checks. With `deep`, which is called with the progress, also verify the checksums of all stored data."""
-    found = HealthReport(context.home.root)
+    health = HealthReport(context.home.root)
     # The deep check runs first, so that the other checks see its results.
     verified = list(_findings(context, lambda _: _verified(context, deep), "checksums")) if deep else []
     for check in CHECKS:
-        _add(found, list(_findings(context, check, check.__name__.replace("_", " "))))
-    _add(found, verified)
+        _add(health, list(_findings(context, check, check.__name__.replace("_", " "))))
+    _add(health, verified)
     if context.readable_store is not None:
         context.readable_store.close()
-    return found
+    return health
 
 
 def _verified(context: HealthContext, report: Reporter) -> Findings:
@@ -461,9 +467,9 @@ def _findings(
 
 
 def _add(report: HealthReport, findings: Findings) -> None:
-    known = {(each.part, each.problem) for each in report.problems}
-    for each in findings:
-        if isinstance(each, tuple):
-            report.facts[each[0]] = each[1]
-        elif (each.part, each.problem) not in known:
-            report.problems.append(each)
+    reported = {(problem.part, problem.problem) for problem in report.problems}
+    for finding in findings:
+        if isinstance(finding, tuple):
+            report.facts[finding[0]] = finding[1]
+        elif (finding.part, finding.problem) not in reported:
+            report.problems.append(finding)

@@ -13,7 +13,7 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import groupby
 from time import monotonic
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.lines import JOINED_LINES, one_line
 from ...archiver.redaction import placeholders_in
+from ...archiver.redaction.scanner import Re2Pattern
 from ...archiver.store import Source, Store
 from ...core import ids
 from ...core.conversation import Kind, Milliseconds, Session, Turn
@@ -52,14 +53,6 @@ Allowed: TypeAlias = Callable[[Filters, Sequence[int]], AbstractSet[int]]
 """Function that returns those of the exchanges that satisfy the filters."""
 
 
-class RawPattern(Protocol):
-    """Pattern of RE2 for bytes."""
-
-    def search(self, line: bytes, /) -> object | None:
-        """Return a match anywhere in a line, or None."""
-        ...
-
-
 class _Search(Struct, frozen=True):
     """Search for one text: its pattern, what a raw line must contain, and the time at which the search ends.
 
@@ -69,7 +62,7 @@ class _Search(Struct, frozen=True):
 
     pattern: re.Pattern[str]
     words: tuple[tuple[bytes, ...], ...]
-    raw_pattern: RawPattern | None
+    raw_pattern: Re2Pattern | None
     context: int
     until: float
 
@@ -212,7 +205,7 @@ def _words(text: str) -> tuple[tuple[bytes, ...], ...]:
     return tuple((word.encode(), json.dumps(word)[1:-1].encode()) for word in set(_WORD.findall(text)))
 
 
-def _raw_pattern(text: str) -> RawPattern | None:
+def _raw_pattern(text: str) -> Re2Pattern | None:
     """Return a pattern of the ASCII words in their order, with nothing between them but separators of a raw line.
 
     It is None for fewer than two ASCII words.
@@ -223,7 +216,7 @@ def _raw_pattern(text: str) -> RawPattern | None:
     re2 = import_module("re2")  # Its time is linear even on a megabyte of zeros.
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    made: RawPattern = re2.compile(_SEPARATOR.join(words).encode(), options)
+    made: Re2Pattern = re2.compile(_SEPARATOR.join(words).encode(), options)
     return made
 
 

@@ -13,11 +13,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams
 from msgspec.structs import replace
 
-from palaver.agents.call_progress import REPORTER
 from palaver.agents.conversation_tools import CONVERSATION
 from palaver.agents.server import build
 from palaver.agents.tool_calls import ToolCalls, ToolContexts
-from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, Tool, ToolReply, Toolset, find_toolset
+from palaver.agents.toolset import REPORTER, TOOLSETS, ServedTools, ServerConfig, Tool, ToolReply, Toolset, find_toolset
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 from palaver.core.tokens import count

@@ -1,4 +1,4 @@
-"""Contract of the protocol `Memories`, run on every implementation."""
+"""Contract of `MemoryCore`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,21 +7,20 @@ import pytest
 
 from palaver.core.errors import InvalidInput, MemoryNotFound
 from palaver.core.memory import Memory, MemoryFilter, MemoryRevision, MemoryState
-from palaver.observe.memory import Memories
+from palaver.observe.memory import MemoryCore
 
 from .memory_harness import Harness
 
 
-@pytest.fixture(params=["core"])
-def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
-    """Return each implementation without memories. Add further implementations by name here."""
-    assert request.param == "core"
+@pytest.fixture
+def memories(tmp_path: Path) -> Iterator[MemoryCore]:
+    """Return the memories of an empty home."""
     harness = Harness(tmp_path)
     yield harness.core
     harness.store.close()
 
 
-def test_a_stored_memory_is_returned_by_its_id(memories: Memories) -> None:
+def test_a_stored_memory_is_returned_by_its_id(memories: MemoryCore) -> None:
     """A new memory is active, has the given content, and is not a duplicate."""
     stored = memories.remember(Memory("Use tabs in Go", "preference"))
 
@@ -29,7 +28,7 @@ def test_a_stored_memory_is_returned_by_its_id(memories: Memories) -> None:
     assert memories.get(stored.stored.id).memory.content == "Use tabs in Go"
 
 
-def test_the_same_content_is_stored_once(memories: Memories) -> None:
+def test_the_same_content_is_stored_once(memories: MemoryCore) -> None:
     """Storing the same content again returns a duplicate with the ID of the first memory."""
     first = memories.remember(Memory("Use tabs in Go", "preference"))
     second = memories.remember(Memory("Use tabs in Go", "preference"))
@@ -37,7 +36,7 @@ def test_the_same_content_is_stored_once(memories: Memories) -> None:
     assert (second.duplicate, second.stored.id) == (True, first.stored.id)
 
 
-def test_recall_returns_matches_that_satisfy_the_filter(memories: Memories) -> None:
+def test_recall_returns_matches_that_satisfy_the_filter(memories: MemoryCore) -> None:
     """Recall returns at most `limit` memories, and none of another namespace or type."""
     for number in range(3):
         memories.remember(Memory(f"Staging port number {number}", "fact", namespace="project:one"))
@@ -49,7 +48,7 @@ def test_recall_returns_matches_that_satisfy_the_filter(memories: Memories) -> N
     assert memories.recall("staging port", MemoryFilter(types=("decision",))) == []
 
 
-def test_a_revision_changes_only_what_it_names(memories: Memories) -> None:
+def test_a_revision_changes_only_what_it_names(memories: MemoryCore) -> None:
     """A revision of the content keeps the ID, type and tags, and the new content is recalled."""
     memory = memories.remember(Memory("The port is 8443", "fact", tags=("ports",))).stored
     revised = memories.revise(memory.id, MemoryRevision(content="The port is 9000"))
@@ -58,7 +57,7 @@ def test_a_revision_changes_only_what_it_names(memories: Memories) -> None:
     assert [each.stored.memory.content for each in memories.recall("port")] == ["The port is 9000"]
 
 
-def test_a_forgotten_memory_is_not_recalled_until_it_is_restored(memories: Memories) -> None:
+def test_a_forgotten_memory_is_not_recalled_until_it_is_restored(memories: MemoryCore) -> None:
     """A forgotten memory is readable by its ID, and restoring returns it unchanged."""
     memory = memories.remember(Memory("The port is 8443", "fact")).stored
     result = memories.forget([memory.id], reason="a test")
@@ -71,7 +70,7 @@ def test_a_forgotten_memory_is_not_recalled_until_it_is_restored(memories: Memor
     assert [each.stored.id for each in memories.recall("port")] == [memory.id]
 
 
-def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: Memories) -> None:
+def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: MemoryCore) -> None:
     """`replaces` describes the older memory, and forgetting the newer memory reinstates it."""
     older = memories.remember(Memory("CI runs on Jenkins", "fact")).stored
     newer = memories.remember(Memory("CI runs on Buildkite", "fact"), replaces="CI runs on Jenkins")
@@ -82,7 +81,7 @@ def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: 
     assert memories.get(older.id).state is MemoryState.ACTIVE
 
 
-def test_unknown_ids_and_invalid_arguments_are_errors(memories: Memories) -> None:
+def test_unknown_ids_and_invalid_arguments_are_errors(memories: MemoryCore) -> None:
     """An unknown ID raises `MemoryNotFound`. Empty content, an empty query or a limit of 0 raises `InvalidInput`."""
     memory = memories.remember(Memory("The port is 8443", "fact")).stored
     with pytest.raises(MemoryNotFound):

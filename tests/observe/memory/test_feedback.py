@@ -108,8 +108,7 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
     stored = harness.add("Always squash commits")
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
-        "from palaver.archiver.redaction import Redactor;"
-        "from palaver.observe.memory.memory_writer import MemoryRedactor;"
+        "from palaver.archiver.redaction import MemoryRedactor, Redactor;"
         "from palaver.observe.memory.feedback import Feedback; store = Store.open(Path(sys.argv[1]));"
         "feedback = Feedback(store, MemoryRedactor(Redactor(bytes(32))), lambda: 1);"
         "after = feedback.outcome(sys.argv[2], success=sys.argv[3] == 'yes').after;"

@@ -1,7 +1,6 @@
 """Recall also returns memories that edges connect with the results."""
 
 from palaver.core.memory import MemoryFilter, Relation, StoredMemory
-from palaver.observe.memory import RecalledMemory
 from palaver.observe.memory.memory_graph import ExpandedMemory
 
 from .memory_harness import Harness
@@ -19,7 +18,7 @@ def expand(
     harness: Harness, *found: StoredMemory, wanted: MemoryFilter | None = None, limit: int = 20
 ) -> list[ExpandedMemory]:
     """Return the expansion of these memories."""
-    return harness.core.expand([RecalledMemory(each, 1.0, None) for each in found], wanted, limit=limit)
+    return harness.core.graph.expand(found, wanted, limit=limit)
 
 
 def test_the_score_of_a_path_depends_on_length_weights_and_relations(harness: Harness) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.reading.parsing import kinds_of, secrets_in
-from palaver.archiver.redaction import VERSION, Redactor
+from palaver.archiver.reading.parsing import secrets_in
+from palaver.archiver.redaction import VERSION, Redactor, kinds_of
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidNamespace
 from palaver.core.home import Home
@@ -19,8 +19,8 @@ from palaver.core.memory import (
     Relation,
     StoredMemory,
 )
-from palaver.observe.memory.memory_writer import redact_stored_memories
-from palaver.observe.memory.supersession import parse_snapshot, snapshot_of
+from palaver.observe.memory.contradictions import parse_snapshot, snapshot_of
+from palaver.observe.memory.memory_core import redact_stored_memories
 from palaver.observe.pipeline import Pipeline
 
 from .memory_harness import KEY, Harness

@@ -8,7 +8,7 @@ from palaver.archiver.redaction import Redacted, Redactor
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.observe.archive import Archive
-from palaver.observe.memory.memory_writer import redact_stored_memories
+from palaver.observe.memory.memory_core import redact_stored_memories
 from palaver.observe.mnemonics import ProjectMemories
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
