@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from .conversation import Milliseconds
+from .observation import Observation
 from .transcript_page import CallDetail, SessionHeader, Step
 
 
@@ -108,3 +109,37 @@ class SharedSession(Struct, frozen=True):
     header: SessionHeader
     exchanges: tuple[SharedExchange, ...]
     report: ShareReport
+
+
+class SharedObservation(Struct, frozen=True):
+    """Observation with its public ID, such as `obs-12`."""
+
+    id: str
+    observation: Observation
+
+
+class SharedCard(Struct, frozen=True):
+    """Session card with the observations of the session."""
+
+    header: SessionHeader
+    observations: tuple[SharedObservation, ...]
+
+
+class VaultReport(Struct, frozen=True):
+    """Report of an export to a vault, with the names of notes.
+
+    Attributes:
+        written: Notes that are new or have changed.
+        removed: Notes whose session or observation no longer exists.
+        edited: Notes that the user has edited, which are kept.
+        unchanged: Number of other notes.
+        private: Number of sessions of private projects, which are left out.
+    """
+
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+    edited: tuple[str, ...]
+    unchanged: int
+    private: int = 0
+    secrets: dict[str, int] = field(default_factory=dict[str, int])
+    home_paths: int = 0

@@ -17,6 +17,7 @@ from ..archiver.redaction.home_paths import HomePaths
 from ..archiver.redaction.redactor import PLACEHOLDER
 from ..archiver.store import Store
 from ..archiver.store.exchange_table import ExchangeSpan
+from ..core import ids
 from ..core.conversation import Exchange, Kind
 from ..core.errors import InvalidInput, InvalidLineRange
 from ..core.home import Home
@@ -24,8 +25,10 @@ from ..core.shared_session import (
     LeftOutLines,
     LeftOutReason,
     SharedCall,
+    SharedCard,
     SharedExchange,
     SharedImage,
+    SharedObservation,
     SharedSession,
     SharedStep,
     ShareOptions,
@@ -135,10 +138,25 @@ class SessionSharer:
         )  # fmt: skip
         return replace(shared, report=report)
 
-    def is_private(self, number: int) -> bool:
-        """Return whether a session belongs to a private project."""
-        session = self._store.sessions.load(number)
-        return self._private.includes_place(session.project, session.cwd)
+    def card(self, number: int, scrubber: Scrubber) -> SharedCard | None:
+        """Return the card and the observations of a session, or None if an exchange of it is private."""
+        keys = self._store.summaries.conversation(number)
+        if any(map(self._private.includes, self._store.exchanges.load(keys).values())):
+            return None
+        observations = tuple(
+            SharedObservation(ids.show("observation", stored.key), stored.observation)
+            for stored in self._store.summaries.summarised(keys)
+        )
+        return scrubber.value(SharedCard(replace(self._views.header(number), parent="", parent_title=""), observations))
+
+    def has(self, name: str) -> bool:
+        """Return whether the archive contains a conversation of the session with this name, and it is not private."""
+        try:
+            number = self._views.number(name)
+        except InvalidInput:
+            return False
+        keys = self._store.summaries.conversation(number)
+        return bool(keys) and not any(map(self._private.includes, self._store.exchanges.load(keys).values()))
 
     def _files(self, number: int, options: ShareOptions) -> Iterator[tuple[int, SessionFile]]:
         """Yield the files of a session with their numbers or, for a range of lines, its main file."""

@@ -8,6 +8,7 @@ A dialogue shows the turns of an exchange as steps, with each tool result beside
 
 import plistlib
 import traceback
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -26,6 +27,7 @@ from ..core.memory import Edge, MemoryEvent, StoredMemory, state_label
 from ..core.query import HitKind
 from ..core.reports import dollars, grouped, many, size
 from ..core.results import ASIDE_MAX, Detail, Hit, StartedSubagent
+from ..core.transcript_page import FileDiff
 from . import quote
 from .quote import brief, line
 
@@ -390,8 +392,15 @@ def _files(paths: Sequence[str], verb: str, most: int = _LISTED) -> str:
     return f"{_codes(paths, most)} ({verb})" if paths else ""
 
 
+def _diff_text(diff: FileDiff) -> str:
+    """Format the changes of a file as the lines of a diff, after its path."""
+    rows = [f"{diff.path}:", *(f"{row.sign}{row.text}" if row.sign != "@" else f"@@ {row.text}" for row in diff.lines)]
+    return "\n".join([*rows, f"{diff.hidden:,} more lines"] if diff.hidden else rows)
+
+
 _FILTERS: Mapping[str, Any] = {
     "also_in": other_sessions,
+    "base64": lambda data: b64encode(data).decode(),
     "beside": _beside,
     "block": quote.block,
     "brief": quote.brief,
@@ -399,22 +408,28 @@ _FILTERS: Mapping[str, Any] = {
     "codes": _codes,
     "counted": counted,
     "day": show_day,
+    "diff_text": _diff_text,
     "dollars": dollars,
     "excerpt": _excerpt,
+    "fenced": quote.fenced,
     "files": _files,
     "grouped": grouped,
     "has_transcript": has_transcript,
     "inert": quote.inert,
     "label": label,
     "line": quote.line,
+    "linked": lambda text: text.replace("[", "\\[").replace("]", "\\]"),
     "many": many,
     "marked": quote.marked,
     "around": quote.text_around,
     "minute": show_minute,
     "outcomes": outcomes,
+    "quoted": lambda text: indent(text, "> ", lambda _: True),
     "size": size,
     "state_label": state_label,
     "step": step,
+    "unlinked": quote.unlinked,
+    "yaml": lambda value: orjson.dumps(value).decode(),
 }
 
 

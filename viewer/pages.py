@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial, wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -16,7 +15,7 @@ from starlette.routing import Route
 from ..core.errors import InvalidInput, MemoryNotFound, PalaverError, StoreMissing, UnknownIds
 from ..observe.archive import Archive
 from .gate import BASE, TOKEN_FIELD
-from .html_filters import FILTERS
+from .html_filters import html_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Page = Callable[[Request], Response]
 """Function that answers a request. It runs in the thread of the archive."""
-FOLDER: Final = Path(__file__).parent
 
 
 class Lane:
@@ -76,16 +74,7 @@ class Pages:
     @cached_property
     def templates(self) -> "Environment":
         """Environment of the HTML templates. All values are escaped."""
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-        templates = Environment(
-            loader=FileSystemLoader(FOLDER / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        templates.filters.update(FILTERS)
+        templates = html_environment()
         values = {
             "base": BASE,
             "form_token": self._form_token,
