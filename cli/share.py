@@ -1,7 +1,6 @@
 """`palaver share`: a session as a page or as Markdown, or session cards and observations as notes of a vault."""
 
 import hashlib
-import re
 import sys
 from pathlib import Path
 from typing import Final
@@ -16,14 +15,12 @@ from ..core.resources import replacing
 from ..core.shared_session import SharedCard, SharedSession, ShareOptions, VaultReport
 from ..observe.archive import Archive
 from ..observe.vault import Vault, VaultUpdate
-from ..viewer.shared_html import shared_html
+from ..viewer.shared_html import file_name, shared_html, slug
 from .demo import refuse_demo_only
 from .output import as_json, print_json, print_message, print_page, renderer
 from .project_option import archived_as, in_project
 from .search import line_range
 
-_STEM: Final = 60
-"""Maximum characters of the title in the name of a file."""
 _LARGE: Final = 20_000_000
 """Minimum bytes of a page that browsers open slowly."""
 
@@ -86,7 +83,7 @@ def share(
         number = archive.search.session_number(session)
         shared = archive.sharing.session(number, ShareOptions(first, last, output, prompts_only))
     page = renderer().fill("shared_session", session=shared) if markdown else shared_html(shared)
-    _share_page(page, shared, target or _file_name(shared, "md" if markdown else "html"), yes, force, as_json)
+    _share_page(page, shared, target or file_name(shared, "md" if markdown else "html"), yes, force, as_json)
 
 
 def _share_page(page: str, shared: SharedSession, target: str, yes: bool, force: bool, as_json: bool) -> None:
@@ -178,23 +175,13 @@ def _notes_of(card: SharedCard, vault: Vault) -> dict[str, str]:
     known = (name for name in vault.names_of(card.header.id) if name.startswith("sessions/"))
     day = f"{show_day(card.header.started)} " if card.header.started is not None else ""
     identity = hashlib.sha256(card.header.id.encode()).hexdigest()[:8]  # IDs by time begin alike.
-    name = next(known, f"sessions/{day}{_slug(card.header.title)} {identity}.md")
+    name = next(known, f"sessions/{day}{slug(card.header.title)} {identity}.md")
     fill = renderer().fill
     texts = {name: fill("vault_session", card=card)}
     for observation in card.observations:
         text = fill("vault_observation", shared=observation, header=card.header, session_note=name)
         texts[f"observations/{observation.id}.md"] = text
     return texts
-
-
-def _file_name(shared: SharedSession, suffix: str) -> str:
-    return f"{_slug(shared.report.title)}-{shared.report.id[:8]}.{suffix}"
-
-
-def _slug(title: str) -> str:
-    """Return a title with only letters, digits and dashes."""
-    words = re.sub(r"[^\w]+", "-", title.lower()).strip("-")
-    return words[:_STEM].rstrip("-") or "session"
 
 
 def _is_interactive() -> bool:

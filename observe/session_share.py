@@ -114,6 +114,10 @@ class SessionSharer:
         """Return a new scrubber."""
         return Scrubber(self._redactor, self._user_home)
 
+    def number(self, name: str) -> int:
+        """Return the number of the session with this ID or ID prefix. Raises `InvalidInput` if there is not one."""
+        return self._views.number(name)
+
     def session(self, number: int, options: ShareOptions) -> SharedSession:
         """Return the session with the store's ID `number` as it is shared.
 

@@ -23,6 +23,7 @@ _MODULES: Final = (
     "home_page",
     "session_list_page",
     "session_pages",
+    "share_pages",
     "search_page",
     "observation_pages",
     "memory_pages",

@@ -1,6 +1,7 @@
 """Shared session as one HTML file, which contains its styles and pictures and needs neither scripts nor requests."""
 
 import hashlib
+import re
 from base64 import b64encode
 from functools import cache
 from typing import Final
@@ -12,6 +13,8 @@ from .html_filters import FOLDER, html_environment
 from .markdown_html import code, markdown, prompt, without_labels
 
 _STYLES: Final = ("viewer.css", "session.css", "shared.css")
+_STEM: Final = 60
+"""Maximum characters of the title in the name of a file."""
 _HIGHLIGHTED: Final = 2_000
 """Maximum number of calls of a session whose commands are highlighted. Highlighting multiplies the elements."""
 
@@ -33,6 +36,17 @@ def shared_html(session: SharedSession) -> str:
         without_labels=without_labels,
         highlighted=session.report.calls <= _HIGHLIGHTED,
     )
+
+
+def file_name(session: SharedSession, suffix: str) -> str:
+    """Return a name for the file of a session, from its title and its ID."""
+    return f"{slug(session.report.title)}-{session.report.id[:8]}.{suffix}"
+
+
+def slug(title: str) -> str:
+    """Return a title with only letters, digits and dashes."""
+    words = re.sub(r"[\W_]+", "-", title.lower()).strip("-")
+    return words[:_STEM].rstrip("-") or "session"
 
 
 @cache
