@@ -392,6 +392,19 @@ def _files(paths: Sequence[str], verb: str, most: int = _LISTED) -> str:
     return f"{_codes(paths, most)} ({verb})" if paths else ""
 
 
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def _quotation(text: str) -> str:
+    return indent(text, "> ", lambda _: True)
+
+
+def _yaml(value: object) -> str:
+    """Format a value for YAML, of which JSON is a part."""
+    return orjson.dumps(value).decode()
+
+
 def _diff_text(diff: FileDiff) -> str:
     """Format the changes of a file as the lines of a diff, after its path."""
     rows = [f"{diff.path}:", *(f"{row.sign}{row.text}" if row.sign != "@" else f"@@ {row.text}" for row in diff.lines)]
@@ -400,7 +413,7 @@ def _diff_text(diff: FileDiff) -> str:
 
 _FILTERS: Mapping[str, Any] = {
     "also_in": other_sessions,
-    "base64": lambda data: b64encode(data).decode(),
+    "base64": _base64,
     "beside": _beside,
     "block": quote.block,
     "brief": quote.brief,
@@ -418,18 +431,18 @@ _FILTERS: Mapping[str, Any] = {
     "inert": quote.inert,
     "label": label,
     "line": quote.line,
-    "linked": lambda text: text.replace("[", "\\[").replace("]", "\\]"),
+    "linked": quote.link_text,
     "many": many,
     "marked": quote.marked,
     "around": quote.text_around,
     "minute": show_minute,
     "outcomes": outcomes,
-    "quoted": lambda text: indent(text, "> ", lambda _: True),
+    "quoted": _quotation,
     "size": size,
     "state_label": state_label,
     "step": step,
     "unlinked": quote.unlinked,
-    "yaml": lambda value: orjson.dumps(value).decode(),
+    "yaml": _yaml,
 }
 
 

@@ -83,6 +83,11 @@ def unlinked(text: str) -> str:
     return _LINK.sub(lambda match: f"\\{match[0]}", text)
 
 
+def link_text(text: str) -> str:
+    """Return a text for a link, without brackets that would end it."""
+    return text.replace("[", "\\[").replace("]", "\\]")
+
+
 def _escaped(text: str, tag: re.Pattern[str]) -> str:
     """Return the text with escaped tags. `![` of a remote image becomes `! [`, so that viewers show a link instead."""
     shown = tag.sub(lambda found: _ENTITIES[found[0]], text)

@@ -22,10 +22,10 @@ _HIGHLIGHTED: Final = 2_000
 def shared_html(session: SharedSession) -> str:
     """Return the file."""
     style = _style()
-    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    digest = _base64(hashlib.sha256(style.encode()).digest())
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     environment = html_environment()
-    environment.filters["base64"] = lambda data: b64encode(data).decode()
+    environment.filters["base64"] = _base64
     return environment.get_template("shared.html.j2").render(
         session=session,
         policy=policy,
@@ -47,6 +47,10 @@ def slug(title: str) -> str:
     """Return a title with only letters, digits and dashes."""
     words = re.sub(r"[\W_]+", "-", title.lower()).strip("-")
     return words[:_STEM].rstrip("-") or "session"
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
 
 
 @cache

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Dialog, Page
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.home import Home
@@ -48,9 +48,14 @@ def from_disk(browser: Browser, path: Path, **options: Any) -> Generator[Page]:
     context = browser.new_context(**options)
     page = context.new_page()
     requests, messages = list[str](), list[str]()
+
+    def refuse(dialog: Dialog) -> None:
+        messages.append(dialog.message)
+        dialog.dismiss()
+
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda message: messages.append(message.text))
-    page.on("dialog", lambda dialog: (messages.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", refuse)
     page.goto(path.as_uri())
     page.wait_for_load_state("networkidle")
     yield page
