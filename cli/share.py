@@ -172,10 +172,10 @@ def _plan(
 
 def _notes_of(card: SharedCard, vault: Vault) -> dict[str, str]:
     """Return the notes of a session by name. The note of the card keeps its name when the title changes."""
-    known = (name for name in vault.names_of(card.header.id) if name.startswith("sessions/"))
+    previous = (name for name in vault.names_of(card.header.id) if name.startswith("sessions/"))
     day = f"{show_day(card.header.started)} " if card.header.started is not None else ""
     identity = hashlib.sha256(card.header.id.encode()).hexdigest()[:8]  # IDs by time begin alike.
-    name = next(known, f"sessions/{day}{slug(card.header.title)} {identity}.md")
+    name = next(previous, f"sessions/{day}{slug(card.header.title)} {identity}.md")
     fill = renderer().fill
     texts = {name: fill("vault_session", card=card)}
     for observation in card.observations:

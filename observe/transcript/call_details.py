@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import orjson
 from msgspec.structs import replace
 
-from ...archiver.lines import Record, decode
+from ...archiver.lines import Record, clean, decode
 from ...archiver.reading.exchanges import TextChange, changes_in
 from ...archiver.redaction import Redactor
 from ...archiver.redaction.redactor import TranscriptRedactor, normal_form, redact_typed
@@ -64,7 +64,9 @@ class CallDetails:
         line = call.line if own.kind is Kind.RESULT else call.result_line
         pictures = self._pictures(file, line) if line else ()
         record = b"".join(self._reader.raw(file.source.archived, call.line, call.line)) if call.kind == EDIT else b""
-        return replace(self.detail(call, own, result, record, file.session.cwd), pictures=pictures)
+        detail = replace(self.detail(call, own, result, record, file.session.cwd), pictures=pictures)
+        stored = self._pages.stored_result(file, detail.output.text)
+        return replace(detail, output=self._result_text(stored)) if stored else detail
 
     def detail(self, call: Call, own: Turn, result: PlacedTurn | None, record: bytes, cwd: str) -> CallDetail:
         """Return a call with its input and result, without pictures.
@@ -89,6 +91,13 @@ class CallDetails:
             added, removed = count_lines(changes)
             call = replace(call, added=added, removed=removed)
         return CallDetail(call, ClippedText(""), output, diffs, result_position=position)
+
+    def _result_text(self, data: bytes) -> ClippedText:
+        """Return the redacted beginning of a result file, with a note if it is longer."""
+        text = self._redacted_texts([clean(data.decode(errors="replace"))])[0]
+        clipped = clip_block(text)
+        note = f"\n[… {clipped.hidden:,} characters; `palaver resume` restores the file]" if clipped.hidden else ""
+        return ClippedText(clipped.text + note)
 
     def text(self, number: int, part: int, line: int, position: int, start: int = 0) -> ClippedText:
         """Return the text of a turn from a character on. Raises `InvalidInput` if there is none."""
