@@ -77,7 +77,7 @@ def marked(text: str, words: Sequence[str]) -> Markup:
     Words are escaped before they are searched, as the text is, and no word is marked within a tag or an entity.
     """
     html = inline(text)
-    longest_first = sorted((escape(word) for word in words if word), key=len, reverse=True)
+    longest_first = sorted((str(escape(word)) for word in words if word), key=len, reverse=True)
     if not longest_first:
         return html
     pattern = re.compile("|".join(["<[^>]*>", *map(re.escape, longest_first), "&[^;]*;"]), re.IGNORECASE)
