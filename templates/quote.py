@@ -29,7 +29,7 @@ _TAG = re.compile(rf"{_HOST_TAG.pattern}|(?!(?<=<)<[A-Z]{{2,}}\b[^>]*\Z)<(?=[/!?
 _ENTITIES = {"<": "&lt;", "[": "&#91;"}
 # Remote address, or a reference to one, from which a Markdown viewer would load an image.
 _TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)
-_LINK = re.compile(r"\[(?=\[)|\](?=[\[(:])")
+_LINK = re.compile(r"\[(?=\[)|(?<=\[)\[|\](?=[\[(:])")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)([^\n]{1,200}?)(?<!`)\1(?!`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
