@@ -50,6 +50,7 @@ SECTIONS: Final = {
     "Continue": {
         "resume": ("resume", "Start the agent again in a session, even a deleted one."),
         "handoff": ("resume", "Write a brief with which another agent continues."),
+        "share": ("share", "Write a session to a page, or notes to a vault."),
     },
     "Memories": {
         "remember": ("memories", "Store a memory."),
@@ -88,7 +89,7 @@ READING: Final = frozenset({
     "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
-    "sessions", "show", "stats", "status", "timeline", "toolsets", "view",
+    "sessions", "share", "show", "stats", "status", "timeline", "toolsets", "view",
 })  # fmt: skip
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
@@ -113,11 +114,12 @@ _SYNONYMS: Final = {
     "read": "cat print transcript",
     "resume": "continue reopen restore",
     "handoff": "brief handover transfer",
+    "share": "obsidian publish",
     "remember": "add note save",
     "memories": "memory",
     "forget": "delete remove rm",
     "archive": "import ingest sync",
-    "export": "backup share",
+    "export": "backup",
     "stats": "cost costs spend tokens usage",
     "up": "init start",
     "install": "connect setup",

@@ -81,7 +81,7 @@ def resume(*, session: str, folder: Path | None, printed: bool, yes: bool, undo:
             return
         _check_program(arguments)
         if missing:
-            _restore(restorer, len(missing), path, yes=yes)
+            _restore(restorer, len(missing) + len(restorer.missing_results()), path, yes=yes)
     _start(arguments, start)
 
 

@@ -330,7 +330,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
     with open_layers() as layers:
-        parts = [(layers.locate(path)[0], *_line_range(lines))] if lines else layers.parts(path)
+        parts = [(layers.locate(path)[0], *line_range(lines))] if lines else layers.parts(path)
         if raw:
             output = raw_output()
             for part in parts:
@@ -367,7 +367,8 @@ def secrets_sentence(secrets: dict[str, int], remedy: str) -> str:
     return f"The original text contains {total} that `palaver read` hides: {counts}. To hide them, {remedy}."
 
 
-def _line_range(text: str) -> tuple[int, int | None]:
+def line_range(text: str) -> tuple[int, int | None]:
+    """Return the first and the last line of a range: 12, 12-40 or 12-. Raises `InvalidLineRange`."""
     start, dash, end = text.partition("-")
     try:
         first = int(start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.config import Config
@@ -12,7 +13,6 @@ from ..core.resources import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from ..archiver.ingest.parser_pool import ParserPool
     from ..archiver.store import Store
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .memory.contradictions import JudgeFactory
     from .memory_review import MemoryReview
     from .pipeline import Pipeline
+    from .session_share import SessionSharer
     from .traces.attribution import CodeTraces
 
 
@@ -68,9 +69,7 @@ class Archive(Closing):
     @cached_property
     def store(self) -> Store:
         """Database. Raises `StoreMissing` if nothing was archived."""
-        from ..archiver.store import Store
-
-        return Store.of(self.home)
+        return self._open_store()
 
     @cached_property
     def search(self) -> ArchiveSearch:
@@ -101,6 +100,13 @@ class Archive(Closing):
         return Deleter(self.home, self.config.model, self.config.exclude)
 
     @cached_property
+    def sharing(self) -> SessionSharer:
+        """Sessions without secrets and home folders, to share. Raises `StoreMissing` if nothing was archived."""
+        from .session_share import SessionSharer
+
+        return SessionSharer(self.home, self.store, self.config.private_projects, Path.home())
+
+    @cached_property
     def traces(self) -> CodeTraces:
         """Lines of code that agents wrote. The first use creates the home if it is missing."""
         from .traces.attribution import CodeTraces
@@ -129,6 +135,7 @@ class Archive(Closing):
         """Close the components that are open."""
         opened = vars(self)
         opened.pop("review", None)
+        opened.pop("sharing", None)
         for name in ("store", "search", "memories", "deletions", "traces"):
             component: Closing | None = opened.pop(name, None)
             if component is not None:
@@ -136,7 +143,10 @@ class Archive(Closing):
 
     def _new_store(self) -> Store:
         """Open the database for a component that closes it, and create the home if it is missing."""
+        self.home.prepare()
+        return self._open_store(create=True)
+
+    def _open_store(self, *, create: bool = False) -> Store:
         from ..archiver.store import Store
 
-        self.home.prepare()
-        return Store.create(self.home.database, read_only=self.home.read_only)
+        return Store.create(self.home.database, read_only=self.home.read_only) if create else Store.of(self.home)

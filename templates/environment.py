@@ -7,6 +7,7 @@ A dialogue shows the turns of an exchange as steps, with each tool result beside
 """
 
 import traceback
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -25,6 +26,7 @@ from ..core.memory import MemoryEvent, StoredMemory, state_label
 from ..core.query import HitKind
 from ..core.reports import dollars, grouped, many, size
 from ..core.results import ASIDE_MAX, Detail, Hit, StartedSubagent
+from ..core.transcript_page import FileDiff
 from . import quote
 from .quote import brief, line
 
@@ -389,8 +391,28 @@ def _files(paths: Sequence[str], verb: str, most: int = _LISTED) -> str:
     return f"{_codes(paths, most)} ({verb})" if paths else ""
 
 
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def _quotation(text: str) -> str:
+    return indent(text, "> ", lambda _: True)
+
+
+def _yaml(value: object) -> str:
+    """Format a value for YAML, of which JSON is a part."""
+    return orjson.dumps(value).decode()
+
+
+def _diff_text(diff: FileDiff) -> str:
+    """Format the changes of a file as the lines of a diff, after its path."""
+    rows = [f"{diff.path}:", *(f"{row.sign}{row.text}" if row.sign != "@" else f"@@ {row.text}" for row in diff.lines)]
+    return "\n".join([*rows, f"{diff.hidden:,} more lines"] if diff.hidden else rows)
+
+
 _FILTERS: Mapping[str, Any] = {
     "also_in": other_sessions,
+    "base64": _base64,
     "beside": _beside,
     "block": quote.block,
     "brief": quote.brief,
@@ -398,22 +420,28 @@ _FILTERS: Mapping[str, Any] = {
     "codes": _codes,
     "counted": counted,
     "day": show_day,
+    "diff_text": _diff_text,
     "dollars": dollars,
     "excerpt": _excerpt,
+    "fenced": quote.fenced,
     "files": _files,
     "grouped": grouped,
     "has_transcript": has_transcript,
     "inert": quote.inert,
     "label": label,
     "line": quote.line,
+    "linked": quote.link_text,
     "many": many,
     "marked": quote.marked,
     "around": quote.text_around,
     "minute": show_minute,
     "outcomes": outcomes,
+    "quoted": _quotation,
     "size": size,
     "state_label": state_label,
     "step": step,
+    "unlinked": quote.unlinked,
+    "yaml": _yaml,
 }
 
 

@@ -29,6 +29,7 @@ _TAG = re.compile(rf"{_HOST_TAG.pattern}|(?!(?<=<)<[A-Z]{{2,}}\b[^>]*\Z)<(?=[/!?
 _ENTITIES = {"<": "&lt;", "[": "&#91;"}
 # Remote address, or a reference to one, from which a Markdown viewer would load an image.
 _TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)
+_LINK = re.compile(r"\[(?=\[)|(?<=\[)\[|\](?=[\[(:])")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)([^\n]{1,200}?)(?<!`)\1(?!`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
@@ -67,6 +68,24 @@ def line(text: str) -> str:
 def code(text: str) -> str:
     """Return the text as inline code."""
     return "`" + _escaped(" ".join(clean(text).split()), _HOST_TAG).replace("`", "'") + "`"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return the text as a block of code, which no line of the text can close."""
+    plain = clean(text)
+    longest = max((len(run) for run in re.findall(r"`{3,}", plain)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{plain}\n{fence}"
+
+
+def unlinked(text: str) -> str:
+    """Return the text without links of Markdown or of a wiki, which would lead nowhere in a vault."""
+    return _LINK.sub(lambda match: f"\\{match[0]}", text)
+
+
+def link_text(text: str) -> str:
+    """Return a text for a link, without brackets that would end it."""
+    return text.replace("[", "\\[").replace("]", "\\]")
 
 
 def _escaped(text: str, tag: re.Pattern[str]) -> str:

@@ -40,7 +40,7 @@ def test_help_on_an_unknown_command_is_a_usage_error() -> None:
     [
         ("serach", ". Did you mean `palaver search`?"),
         ("continue", ". Did you mean `palaver resume`?"),
-        ("share", ". Did you mean `palaver export`?"),
+        ("publish", ". Did you mean `palaver share`?"),
         ("browse", ". Did you mean `palaver view`?"),
         ("usage", ". Did you mean `palaver stats`?"),
         ("cost", ". Did you mean `palaver stats`?"),

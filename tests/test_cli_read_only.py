@@ -50,6 +50,7 @@ ARGUMENTS = {
     "remember": ("Use SQLite",),
     "resume": ("0b6f", "--print", "--folder", "{files}"),
     "resume --undo": ("0b6f",),
+    "share": ("0b6f", "--yes", "--to", "{files}/shared.html"),
     "search": ("SQLite",),
     "show": ("obs-20", "{memory}"),
     "timeline": ("obs-20",),

@@ -134,6 +134,34 @@ def test_a_deleted_session_is_restored_byte_for_byte(sandbox: Sandbox, compresse
         assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_result_files_are_restored_with_their_session(sandbox: Sandbox) -> None:
+    """`--undo` removes them too. A file that exists is not changed."""
+    results = sandbox.folder / SESSION / "tool-results"
+    results.mkdir()
+    for name in ("b1.txt", "b2.txt"):
+        (results / name).write_bytes(b"\xff" + name.encode() * 100_000)
+    fields = {"sessionId": SESSION, "cwd": str(sandbox.project)}
+    with sandbox.file.open("ab") as file:
+        rows = [user(f"Read {results / name}", uuid=name, **fields) for name in ("b1.txt", "b2.txt")]
+        file.write(jsonl(rows))
+    archive(sandbox.home, sandbox.folder.parent)
+    before = sandbox.delete()
+    results.mkdir(parents=True)
+    (results / "b2.txt").write_text("mine")
+
+    ran = sandbox.run("resume", SESSION, "--yes")
+
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "Restored 3 files" in ran.stderr
+    assert (results / "b2.txt").read_text() == "mine"
+    after = sandbox.digests()
+    assert {name: digest for name, digest in after.items() if not name.endswith("b2.txt")} == {
+        name: digest for name, digest in before.items() if not name.endswith("b2.txt")
+    }
+    palaver("resume", SESSION, "--undo")
+    assert sandbox.digests().keys() == {f"{SESSION}/tool-results/b2.txt"}
+
+
 def test_a_restored_session_is_not_archived_twice(sandbox: Sandbox) -> None:
     """The next run adds only what the agent appends to a restored file."""
     sandbox.delete()

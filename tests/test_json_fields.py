@@ -32,6 +32,7 @@ COMMANDS = {
     "projects": ("projects",),
     "resume": ("resume", "0b6f", "--folder", "FOLDER"),
     "handoff": ("handoff", "0b6f"),
+    "share": ("share", "0b6f"),
     "fix": ("fix", "max() arg is an empty sequence"),
     "how": ("how", "test"),
     "blame": ("blame", "CODE"),

@@ -16,12 +16,14 @@ from starlette.routing import BaseRoute, Mount, Route
 from ..agents.loopback_server import App
 from ..observe.archive import Archive
 from .gate import BASE, Access, Gate
-from .pages import FOLDER, Pages, failed, not_found
+from .html_filters import FOLDER
+from .pages import Pages, failed, not_found
 
 _MODULES: Final = (
     "home_page",
     "session_list_page",
     "session_pages",
+    "share_pages",
     "search_page",
     "observation_pages",
     "memory_pages",

@@ -1,9 +1,10 @@
-"""Filters of the HTML templates: times, durations, counts and marked words."""
+"""Environment of the HTML templates, and their filters: times, durations, counts and marked words."""
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup, escape
 
@@ -11,6 +12,11 @@ from ..core.conversation import Milliseconds, current_day, show_day, show_instan
 from ..core.reports import dollars, grouped, many, size
 from .markdown_html import inline
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER: Final = Path(__file__).parent
+"""Folder of the viewer, with its templates and static files."""
 MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -71,7 +77,7 @@ def marked(text: str, words: Sequence[str]) -> Markup:
     Words are escaped before they are searched, as the text is, and no word is marked within a tag or an entity.
     """
     html = inline(text)
-    longest_first = sorted(map(escape, filter(None, words)), key=len, reverse=True)
+    longest_first = sorted((str(escape(word)) for word in words if word), key=len, reverse=True)
     if not longest_first:
         return html
     pattern = re.compile("|".join(["<[^>]*>", *map(re.escape, longest_first), "&[^;]*;"]), re.IGNORECASE)
@@ -113,3 +119,18 @@ FILTERS: Final[Mapping[str, Any]] = {
     "size": size,
     "when": when,
 }
+
+
+def html_environment() -> "Environment":
+    """Return the environment of the HTML templates. All values are escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(FILTERS)
+    return environment

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import nh3
 from markupsafe import Markup, escape
 
+from ..archiver.lines import is_media_label
 from ..core.text import readable, visible, without_tag_lines
 
 if TYPE_CHECKING:
@@ -59,6 +60,16 @@ def prompt(text: str) -> Markup:
     if _MARKDOWN.search(text):
         return markdown(text)
     return Markup('<p class="typed">{}</p>').format(_plain(text))
+
+
+def without_labels(text: str) -> str:
+    """Return a prompt without the labels that the archived text contains in place of pictures."""
+    return "\n".join(line for line in text.split("\n") if not is_picture(line)).strip()
+
+
+def is_picture(line: str) -> bool:
+    """Return whether a line of a prompt is the label of a picture."""
+    return line.startswith("[image") and is_media_label(line)
 
 
 def code(text: str, language: str) -> Markup:

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial, wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -16,7 +15,7 @@ from starlette.routing import Route
 from ..core.errors import InvalidInput, MemoryNotFound, PalaverError, StoreMissing, UnknownIds
 from ..observe.archive import Archive
 from .gate import BASE, TOKEN_FIELD
-from .html_filters import FILTERS
+from .html_filters import html_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Page = Callable[[Request], Response]
 """Function that answers a request. It runs in the thread of the archive."""
-FOLDER: Final = Path(__file__).parent
 
 
 class Lane:
@@ -54,11 +52,11 @@ class Pages:
         self._fast = Lane(archive, "palaver-viewer")
         self._slow = Lane(archive.another(), "palaver-viewer-slow")
 
-    async def answer(self, page: Page, request: Request, *, slow: bool) -> Response:
-        """Return the answer of a page."""
+    async def answer(self, page: Page, request: Request, *, slow: bool, changes: bool) -> Response:
+        """Return the answer of a page. In read-only mode, pages that change the archive are refused."""
         lane = self._slow if slow else self._fast
         request.state.archive = lane.archive
-        if request.method == "POST" and self._read_only:
+        if changes and self._read_only:
             return error_page(request, "The archive is read-only.", "Start the viewer without --read-only.", 403)
         return await lane.run(partial(self._answer, page, request))
 
@@ -76,16 +74,7 @@ class Pages:
     @cached_property
     def templates(self) -> "Environment":
         """Environment of the HTML templates. All values are escaped."""
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-        templates = Environment(
-            loader=FileSystemLoader(FOLDER / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        templates.filters.update(FILTERS)
+        templates = html_environment()
         values = {
             "base": BASE,
             "form_token": self._form_token,
@@ -107,17 +96,23 @@ def _status(error: PalaverError) -> int:
     return 400 if isinstance(error, InvalidInput) else 500
 
 
-def route(path: str, page: Page, *, post: bool = False, slow: bool = False) -> Route:
+def route(path: str, page: Page, *, post: bool = False, slow: bool = False, changes: bool | None = None) -> Route:
     """Return the route of a page below `BASE`.
 
-    With `post`, the page answers forms only. With `slow`, other pages are answered while it is built.
+    Args:
+        path: Path below `BASE`.
+        page: Function that answers.
+        post: Whether the page answers forms only.
+        slow: Whether other pages are answered while this one is built.
+        changes: Whether the page changes the archive. By default, forms do.
     """
+    refused = post if changes is None else changes
 
     @wraps(page)
     async def endpoint(request: Request) -> Response:
         if post:
             request.state.form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
-        return await pages_of(request).answer(page, request, slow=slow)
+        return await pages_of(request).answer(page, request, slow=slow, changes=refused)
 
     methods = ["POST"] if post else ["GET"]
     return Route(path, cast("Callable[[Request], Awaitable[Response]]", endpoint), methods=methods)

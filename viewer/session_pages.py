@@ -10,12 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ..archiver.lines import is_media_label
 from ..core.errors import InvalidInput
 from ..core.transcript_page import CallDetail, ExchangeSteps, Step, TranscriptPage
 from ..observe.transcript.session_views import SessionViews
 from .gate import BASE
-from .markdown_html import code, markdown, prompt
+from .markdown_html import code, is_picture, markdown, prompt, without_labels
 from .pages import archive_of, render, route
 
 _SHORT: Final = 1_200
@@ -163,7 +162,7 @@ def _render(request: Request, views: SessionViews, number: int, name: str, **val
         shortened=_shortened,
         by_rewind=_by_rewind,
         picture_count=_picture_count,
-        without_labels=_without_labels,
+        without_labels=without_labels,
         **values,
     )
 
@@ -179,15 +178,7 @@ def _shortened(step: Step) -> str:
 
 def _picture_count(text: str) -> int:
     """Return the number of pictures in a prompt. The archived text contains a label in place of each."""
-    return sum(map(_is_picture, text.split("\n")))
-
-
-def _without_labels(text: str) -> str:
-    return "\n".join(line for line in text.split("\n") if not _is_picture(line)).strip()
-
-
-def _is_picture(line: str) -> bool:
-    return line.startswith("[image") and is_media_label(line)
+    return sum(map(is_picture, text.split("\n")))
 
 
 def _by_rewind(exchange: ExchangeSteps) -> list[tuple[bool, list[Step]]]:

@@ -5,6 +5,7 @@ A record in the home lists the restored files, so that they can be removed again
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -23,17 +24,22 @@ from ..store import Source, Store
 from ..store.source_table import DELETED
 from ..zstd_file import SUFFIX
 from .exporter import Exporter
-from .raw_copy import RawArchive, matches
+from .raw_copy import Copy, RawArchive, matches
+from .result_files import ResultFiles
 
 
 class RestoredFile(Struct, frozen=True):
-    """File of a session that was restored: the session, the archive path of the copy, and the state of the file."""
+    """File of a session that was restored: the session, the archive path of the copy, and the state of the file.
+
+    `result` is the name of a result file of the transcript with this copy, or empty for the transcript itself.
+    """
 
     agent: str
     session_id: str
     archived: str
     size: int
     sha256: str
+    result: str = ""
 
 
 _RECORD: Final = msgspec.json.Decoder(list[RestoredFile])
@@ -71,6 +77,16 @@ class SessionRestorer:
             return []
         return [source for source in self._sources() if not source.is_contained and not _exists(source)]
 
+    def missing_results(self) -> list[tuple[Source, str]]:
+        """Return the result files of the missing sources that the agent does not have: their source and name."""
+        by_path = {
+            self._results(source).folder / name: (source, name)
+            for source in self.missing()
+            if not source.is_contained
+            for name in self._results(source).missing()
+        }
+        return list(by_path.values())
+
     def check(self) -> None:
         """Raise `SessionNotRestorable` unless the missing files can be restored. Nothing is written."""
         command = COMMANDS.get(self.session.agent)
@@ -82,6 +98,9 @@ class SessionRestorer:
         for source in missing:
             if not self._is_in_own_folder(source.path):
                 raise SessionNotRestorable(f"{source.path} is not in a session folder of {source.agent}")
+        for folder in {self._results(source).folder for source, _ in self.missing_results()}:
+            if Path(os.path.realpath(folder)) != folder:
+                raise SessionNotRestorable(f"{folder} contains a link")
 
     def restore(self) -> list[RestoredFile]:
         """Write the missing files byte for byte, with the current time as their modification time.
@@ -96,12 +115,15 @@ class SessionRestorer:
         """
         self._home.check_writable()
         self.check()
-        exporter = Exporter(self._store, self._raw)
+        exporter, sources, results = Exporter(self._store, self._raw), self.missing(), self.missing_results()
         with ExitStack() as undo:
             restored: list[RestoredFile] = []
-            for source in self.missing():
+            for source in sources:
                 restored.append(self._write(exporter, source))
                 undo.callback(source.path.unlink, missing_ok=True)
+            for source, name in results:
+                restored.append(self._write_result(source, name))
+                undo.callback(self._results(source).folder.joinpath(name).unlink, missing_ok=True)
             self._record([*self._recorded(), *restored])
             undo.pop_all()
         return restored
@@ -117,14 +139,17 @@ class SessionRestorer:
         own = [file for file in recorded if (file.agent, file.session_id) == self._name]
         for file in own:
             source = self._store.sources.by_archived(file.archived)
-            if source is None or not source.path.exists():
+            if source is None:
                 continue
-            if _state(source.path) != (file.size, file.sha256):
+            path = self._results(source).folder / file.result if file.result else source.path
+            if not path.exists():
+                continue
+            if _state(path) != (file.size, file.sha256):
                 hint = (
                     "The session was continued, so no file was removed. Delete it in the agent if you do not need it."
                 )
-                raise InvalidInput(f"{source.path} has changed since it was restored", hint=hint)
-            paths.append(source.path)
+                raise InvalidInput(f"{path} has changed since it was restored", hint=hint)
+            paths.append(path)
         if not paths:
             raise InvalidInput("No file of this session was restored", hint="There is nothing to undo.")
         for path in paths:
@@ -172,6 +197,24 @@ class SessionRestorer:
             Path(temporary).unlink()
         sync_path(target.parent)
         return RestoredFile(*self._name, source.archived, written.size, written.sha256)
+
+    def _results(self, source: Source) -> ResultFiles:
+        return ResultFiles(source.path, Copy(self._raw.root, source.archived))
+
+    def _write_result(self, source: Source, name: str) -> RestoredFile:
+        results = self._results(source)
+        results.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = results.folder / name
+        descriptor, temporary = tempfile.mkstemp(dir=results.folder, prefix=".palaver-")
+        try:
+            with os.fdopen(descriptor, "wb") as file, results.open(name) as copy:
+                shutil.copyfileobj(copy, file)
+                sync(file)
+            _link(temporary, target)
+        finally:
+            Path(temporary).unlink()
+        sync_path(results.folder)
+        return RestoredFile(*self._name, source.archived, *_state(target), name)
 
     def _recorded(self) -> Iterator[RestoredFile]:
         try:

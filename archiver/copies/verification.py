@@ -22,6 +22,7 @@ from ...core.runtime import Progress, silent
 from ..store import ARCHIVER, Source, Store
 from .checksums import Checksums, verify
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy, RawArchive, matches, unreadable
+from .result_files import is_result_file
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again.
@@ -194,14 +195,17 @@ class CopyVerifier:
 
 
 def archived_names(root: Path) -> list[str]:
-    """Return the sorted archive paths of all copies below a folder, without damaged and temporary files."""
+    """Return the sorted archive paths of all copies of transcripts below a folder.
+
+    Damaged and temporary files, and result files, are left out.
+    """
     found: set[str] = set()
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
         inside = Path(folder).relative_to(root)
         copies = (name for name in files if DAMAGED_SUFFIX not in name and (inside.parts or not name.startswith(".")))
         found.update((inside / name).as_posix().removesuffix(COMPRESSED_SUFFIX) for name in copies)
-    return sorted(found)
+    return sorted(name for name in found if not is_result_file(name))
 
 
 def copies_without_row(root: Path, store: Store) -> list[str]:

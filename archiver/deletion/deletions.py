@@ -28,6 +28,7 @@ from ...core.errors import ChangedMeanwhile, CopyDamaged, InvalidInput, SourceUn
 from ...core.reports import many
 from ...core.runtime import Progress, silent
 from ..copies.raw_copy import Copy, RawArchive, erase_lines, remove, remove_leftovers, unreadable, updating_checksums
+from ..copies.result_files import ResultFiles
 from ..formats.registry import all_formats
 from ..lines import is_blanked, split
 from ..reading.lineage import origins
@@ -494,6 +495,7 @@ class CopyEraser:
         if whole:
             remove(copy)
         remove_leftovers(copy)
+        ResultFiles(source.path if source else copy.path, copy).prune()
         tombstones = self._store.tombstones
         with self._store.transaction():
             tombstones.complete_erasure(copy.archived)

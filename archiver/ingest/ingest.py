@@ -17,7 +17,8 @@ from ...core.home import Home
 from ...core.reports import IngestReport
 from ...core.runtime import Progress, silent
 from .. import lines
-from ..copies.raw_copy import Copied, RawArchive, drop_checksums, unreadable
+from ..copies.raw_copy import Copied, Copy, RawArchive, drop_checksums, unreadable
+from ..copies.result_files import ResultFiles
 from ..deletion.deletions import CopyEraser
 from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, ExtractingFormat, TranscriptFormat, is_extracted
@@ -145,7 +146,12 @@ class Ingest:
                 threads.shutdown(wait=True, cancel_futures=True)
 
     def _copy(self, job: IngestJob) -> Copied:
-        return self._raw.copy(job.path, job.archived, job.continued, rewrite=job.rewritten)
+        copied = self._raw.copy(job.path, job.archived, job.continued, rewrite=job.rewritten)
+        try:
+            ResultFiles(job.path, Copy(self._raw.root, job.archived)).update()
+        except OSError as error:
+            raise unreadable(Path(error.filename or job.path), error) from None
+        return copied
 
     def _parsed(
         self, copies: Sequence[tuple[IngestJob, Future[Copied]]]

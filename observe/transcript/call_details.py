@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import orjson
 from msgspec.structs import replace
 
-from ...archiver.lines import Record, decode
+from ...archiver.lines import Record, clean, decode
 from ...archiver.reading.exchanges import TextChange, changes_in
 from ...archiver.redaction import Redactor
 from ...archiver.redaction.redactor import TranscriptRedactor, normal_form, redact_typed
@@ -61,20 +61,43 @@ class CallDetails:
         file, call = self._pages.file(number, part), step.calls[number_in_step]
         own = self._turn(file, call.line, call.position)
         result = self._result(file, call, own)
-        if own.kind is Kind.RESULT:  # The call is in an earlier exchange.
-            return CallDetail(call, ClippedText(""), clip_block(own.text), pictures=self._pictures(file, call.line))
+        line = call.line if own.kind is Kind.RESULT else call.result_line
+        pictures = self._pictures(file, line) if line else ()
+        record = b"".join(self._reader.raw(file.source.archived, call.line, call.line)) if call.kind == EDIT else b""
+        detail = replace(self.detail(call, own, result, record, file.session.cwd), pictures=pictures)
+        stored = self._pages.stored_result(file, detail.output.text)
+        return replace(detail, output=self._result_text(stored)) if stored else detail
+
+    def detail(self, call: Call, own: Turn, result: PlacedTurn | None, record: bytes, cwd: str) -> CallDetail:
+        """Return a call with its input and result, without pictures.
+
+        Args:
+            call: The call in one line.
+            own: Its turn, or that of a result whose call is in an earlier exchange.
+            result: Its result.
+            record: The line of the raw copy with the call, which contains both sides of an edit.
+            cwd: Folder to which paths are relative.
+        """
+        if own.kind is Kind.RESULT:
+            return CallDetail(call, ClippedText(""), clip_block(own.text))
         body = own.text.removeprefix(own.tool).removeprefix(": ")
         output = clip_block(result.turn.text if result else "")
         position = result.position if result else 0
-        pictures = self._pictures(file, call.result_line) if call.result_line else ()
-        changes = self._changes(file, own) if call.kind == EDIT else []
+        changes = self._changes(record, own.call) if call.kind == EDIT else []
         if not changes:
-            return CallDetail(call, clip_block(body), output, (), pictures, position)
-        diffs = file_diffs(changes, lambda path: relative(path, file.session.cwd))
+            return CallDetail(call, clip_block(body), output, result_position=position)
+        diffs = file_diffs(changes, lambda path: relative(path, cwd))
         if call.outcome is Outcome.DONE:
             added, removed = count_lines(changes)
             call = replace(call, added=added, removed=removed)
-        return CallDetail(call, ClippedText(""), output, diffs, pictures, position)
+        return CallDetail(call, ClippedText(""), output, diffs, result_position=position)
+
+    def _result_text(self, data: bytes) -> ClippedText:
+        """Return the redacted beginning of a result file, with a note if it is longer."""
+        text = self._redacted_texts([clean(data.decode(errors="replace"))])[0]
+        clipped = clip_block(text)
+        note = f"\n[… {clipped.hidden:,} characters; `palaver resume` restores the file]" if clipped.hidden else ""
+        return ClippedText(clipped.text + note)
 
     def text(self, number: int, part: int, line: int, position: int, start: int = 0) -> ClippedText:
         """Return the text of a turn from a character on. Raises `InvalidInput` if there is none."""
@@ -146,10 +169,9 @@ class CallDetails:
         named = (entry for entry in results if entry.turn.call.partition("#")[0] == own.call.partition("#")[0])
         return next(named, results[0] if len(results) == 1 else None)
 
-    def _changes(self, file: SessionFile, call: Turn) -> list[TextChange]:
+    def _changes(self, record: bytes, call: str) -> list[TextChange]:
         """Return the changes of a call, with both sides redacted."""
-        data = b"".join(self._reader.raw(file.source.archived, call.line, call.line))
-        changes = changes_in(data, call.call)
+        changes = changes_in(record, call)
         texts = [text for change in changes for text in (change.old, change.new)]
         redacted = iter(self._redacted_texts(texts))
         return [
@@ -191,14 +213,19 @@ class CallDetails:
         """Return the media type and content of the pictures on a line that is not deleted."""
         if not self._turns(file, line):
             return []
-        texts = filter(None, map(_encoded_picture, _texts_in(self._records(file, line), _DEPTH)))
-        pictures = map(_picture, dict.fromkeys(texts))
-        return [picture for picture in pictures if picture is not None]
+        return pictures_in(self._records(file, line))
 
     def _records(self, file: SessionFile, line: int) -> list[Record]:
         """Return the records on a line that is not deleted."""
         decoded = decode(b"".join(self._reader.raw(file.source.archived, line, line)))
         return decoded if isinstance(decoded, list) else []
+
+
+def pictures_in(records: list[Record]) -> list[tuple[str, bytes]]:
+    """Return the media type and content of the pictures in the records of a line."""
+    texts = filter(None, map(_encoded_picture, _texts_in(records, _DEPTH)))
+    pictures = map(_picture, dict.fromkeys(texts))
+    return [picture for picture in pictures if picture is not None]
 
 
 def _texts_in(value: object, depth: int) -> Iterator[str]:

@@ -53,12 +53,19 @@ class SessionViews:
         self.pages = TranscriptPages(store, self._raw)
 
     @cached_property
+    def reader(self) -> TranscriptReader:
+        """Reader of lines of the raw copies."""
+        key = self._home.key()
+        return TranscriptReader(self._store, self._raw, self._redactor, SuppressionList(self._store, key))
+
+    @cached_property
     def details(self) -> CallDetails:
         """Opened calls, texts, records and pictures."""
-        key = self._home.key()
-        redactor = Redactor(key)
-        reader = TranscriptReader(self._store, self._raw, redactor, SuppressionList(self._store, key))
-        return CallDetails(self._store, self.pages, reader, redactor)
+        return CallDetails(self._store, self.pages, self.reader, self._redactor)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return Redactor(self._home.key())
 
     def number(self, name: str) -> int:
         """Return the number of the session with this ID or ID prefix.

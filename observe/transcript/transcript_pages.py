@@ -1,12 +1,14 @@
 """Pages of a session, built from the stored exchanges. The raw copy is read only within their byte ranges."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.copies.raw_copy import Copy, RawArchive
+from ...archiver.copies.result_files import FOLDER, ResultFiles
 from ...archiver.formats.recorded_usage import usage_records
 from ...archiver.lines import one_line
 from ...archiver.reading.exchanges import TextChange, changes_in
@@ -35,6 +37,11 @@ _LEAD: Final = 30
 _HEADING: Final = 120
 """Maximum characters of the heading of an exchange."""
 _PROMPT_START: Final = 200
+_PERSISTED: Final = "<persisted-output>"
+"""Beginning of an output that Claude Code stores in a file."""
+_RESULT_FILE: Final = re.compile(rf"{FOLDER}[/\\]([^/\\\s]+)")
+_RESULT_BYTES: Final = 1 << 20
+"""Maximum bytes of a result file that are shown."""
 
 
 class SessionFile(Struct, frozen=True):
@@ -114,6 +121,15 @@ class TranscriptPages:
             copied_from=session_name(self._store, copied[0]) if copied else "", copied_lines=copied[1] if copied else 0,
         )  # fmt: skip
         return replace(page, exchanges=tuple(self._completed(drafts, file)))
+
+    def stored_result(self, file: SessionFile, output: str) -> bytes:
+        """Return the beginning of the result file that the output of a call names, or an empty byte string."""
+        named = _RESULT_FILE.search(output) if output.startswith(_PERSISTED) else None
+        results = ResultFiles(file.source.path, Copy(self._raw.root, file.source.archived))
+        if named is None or named[1] not in results.names():
+            return b""
+        with results.open(named[1]) as copy:
+            return copy.read(_RESULT_BYTES)
 
     def _load(self, span: ExchangeSpan) -> tuple[StoredExchange, list[TurnGroup]] | None:
         stored = self._store.exchanges.load([span.key]).get(span.key)

@@ -156,6 +156,11 @@ class TranscriptReader:
         deleted = self._deleted_lines(self._excerpt(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in deleted) if deleted else rows
 
+    def deleted_lines(self, path: str, start: int, end: int | None) -> set[int]:
+        """Return the numbers of the deleted lines among these lines. Raises the same errors as `read`."""
+        source, last = self._range(path, start, end)
+        return {line for line in self._deleted_lines(self._excerpt(source, start, last)) if start <= line <= last}
+
     def _deleted_lines(self, excerpt: _Excerpt) -> set[int]:
         """Return the numbers of the deleted lines within an excerpt."""
         if not self._suppression:
