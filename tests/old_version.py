@@ -88,14 +88,15 @@ def downgrade(path: Path) -> None:
                 )
         connection.execute("UPDATE exchange SET observed = 'llm:renounced' WHERE observed = 'llm:opted-out'")
         connection.execute("DELETE FROM main.sqlite_sequence")
-        for name, last in connection.execute("SELECT name, seq FROM current.sqlite_sequence").fetchall():
+        for owner, last in connection.execute("SELECT name, seq FROM current.sqlite_sequence").fetchall():
+            name = str(owner)
             connection.execute("INSERT INTO main.sqlite_sequence VALUES (?, ?)", (tables.get(name, name), last))
     for file in database.database_files(path):
         file.unlink(missing_ok=True)
     old.replace(path)
 
 
-def _old_rows(packed: bytes) -> bytes:
+def _old_rows(packed: Any) -> bytes:
     bundle: dict[str, list[dict[str, Any]]] = {}
     for table, found in msgspec.msgpack.decode(packed).items():
         name, columns = RENAMED.get(table, (table, {}))
@@ -103,7 +104,7 @@ def _old_rows(packed: bytes) -> bytes:
     return msgspec.msgpack.encode(bundle)
 
 
-def _value(name: str, kind: str, number: int, fixed: dict[str, Any]) -> Any:
+def _value(name: str, kind: Any, number: int, fixed: dict[str, Any]) -> Any:
     if name in fixed:
         return fixed[name]
     if name == "forgotten_item.rows":

@@ -427,7 +427,7 @@ class Selector:
         result.exchanges = {exchange.key: exchange for exchange in chosen}
         if not narrowed:
             result.sessions = targets.sessions & fitting if request.targets else fitting
-            result.sources = {exchange for exchange in targets.sources if self.sources[exchange].session in fitting}
+            result.sources = {number for number in targets.sources if self.sources[number].session in fitting}
             result.lines = {source: set(lines) for source, lines in targets.lines.items()}
         self._complete(result)
         return result

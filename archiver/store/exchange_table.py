@@ -356,8 +356,8 @@ class ExchangeTable:
         observations. If this source already contains the exchange, its own key is kept.
         """
         stored = self._known(source, first)
-        stored = {each.turns for each in stored.values()}
-        moving = self._moving([each for each in exchanges if _pack(each.turns) not in stored] if moved else (), moved)
+        turns = {each.turns for each in stored.values()}
+        moving = self._moving([each for each in exchanges if _pack(each.turns) not in turns] if moved else (), moved)
         kept = _matched(stored, [each for each in exchanges if each.ordinal not in moving])
         left = {each.key for each in kept.values()}
         self.delete([each.key for each in stored.values() if each.key not in left])

@@ -272,7 +272,7 @@ def _compare(fresh: Path, contents: dict[_Table, _Content], report: Reporter) ->
         report("Comparing", len(contents), len(contents))
 
 
-def _renamed(packed: bytes) -> bytes:
+def _renamed(packed: Any) -> bytes:
     """Return the packed rows of a deleted exchange with the current names of tables and columns."""
     current = {old: new for new, old in _TABLES.items()}
     bundle = dict[str, list[dict[str, Any]]]()

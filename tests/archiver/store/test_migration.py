@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from palaver.archiver.store import Store, migration
-from palaver.archiver.store.database import Database, connect, latest_version
+from palaver.archiver.store.database import Database, connect, latest_version, schema_sql
 from palaver.archiver.store.migration import Migration, delete_old_databases, is_outdated, migrate, old_steps
-from palaver.core.conversation import Kind
+from palaver.core.conversation import Kind, Origin
 from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreOutdated, StoreReadOnly
 from palaver.core.home import Home
-from palaver.core.memory import SESSION_LIFETIME, Origin
+from palaver.core.memory import SESSION_LIFETIME
 
 from ... import crash_injection
 from ...old_version import fill, old_database, rows
@@ -191,8 +191,8 @@ def test_a_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch
     """A full disk is reported with the space that is needed, and the next call converts."""
     files = "WITH RECURSIVE n (i) AS (VALUES (1) UNION SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO problem"
     home = home_of(path, 40, f"{files} SELECT CAST('/' || i AS BLOB), printf('%.200c', 'x'), i FROM n")
-    content, sql = rows(path), migration.schema_sql(0)
-    monkeypatch.setattr(migration, "schema_sql", lambda _: f"{sql} PRAGMA max_page_count = 130;")
+    content, sql = rows(path), schema_sql(0)
+    monkeypatch.setattr("palaver.archiver.store.migration.schema_sql", lambda _: f"{sql} PRAGMA max_page_count = 130;")
     with pytest.raises(StoreError, match="the disk is full") as full:
         migrate(home)
 
