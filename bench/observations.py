@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store, StoredExchange, StoredObservation
 from palaver.core.home import Home
-from palaver.core.observation import Observation, ObservationType
+from palaver.core.observation import Observation
 from palaver.core.query import LIMIT_MAX, Query
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules.rule_extractor import observe
@@ -213,7 +213,7 @@ class _Tally(Struct):
         elif labels[0] == NOTHING:
             self.unwanted += len(found)
         else:
-            kind: ObservationType = found[0].type
+            kind = found[0].type.value
             self.typed += 1
             self.first += kind == labels[0]
             self.any += kind in labels

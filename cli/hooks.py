@@ -123,7 +123,7 @@ def run(event: str) -> None:
         deadline.start()
         if reply := _reply(HookEvent(event), _standard_input(), home):
             click.echo(reply)
-        if event == HookEvent.SESSION_START:
+        if event == HookEvent.SESSION_START.value:
             _archive_in_background(home)
     deadline.cancel()
 

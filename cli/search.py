@@ -58,17 +58,12 @@ def _option(attribute: str, field: FilterField) -> Callable[[Callable[..., None]
     """Return the option of a filter."""
     if field.comparison is Comparison.DATE:
         return date_option(field.option, *field.aliases, attribute, last=attribute == "before", help=field.help)
-    return click.option(
-        field.option,
-        *field.aliases,
-        attribute,
-        multiple=True,
-        metavar=field.metavar,
-        help=field.help,
-        shell_complete=lambda _context, _option, typed: [
-            name for name in field.choices or () if name.startswith(typed)
-        ],
-    )
+
+    def complete(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+        return [name for name in field.choices or () if name.startswith(typed)]
+
+    names = (field.option, *field.aliases, attribute)
+    return click.option(*names, multiple=True, metavar=field.metavar, help=field.help, shell_complete=complete)
 
 
 _FILTERS = tuple(_option(attribute, field) for attribute, field in FIELDS.items())

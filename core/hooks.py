@@ -38,6 +38,7 @@ class HookEvent(StrEnum):
     `SELECTORS` in agents/hooks/hooks.py names the function that selects the text.
     """
 
+    _value_: str
     hook: Hook
 
     # The default is for type checkers, which read a lookup such as `HookEvent("tool")` as a call of this method.

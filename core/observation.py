@@ -47,6 +47,7 @@ class ObservationType(StrEnum):
         aliases: Other names that users type.
     """
 
+    _value_: str
     card: CardPart
     section: str
     aliases: tuple[str, ...]

@@ -189,7 +189,7 @@ def newest_first(results: Results) -> Results:
 
 
 def _is_card(hit: Hit) -> bool:
-    return hit.type == ObservationType.GENERAL and hit.title.startswith(SUMMARY)
+    return hit.type == ObservationType.GENERAL.value and hit.title.startswith(SUMMARY)
 
 
 def _statements(hit: Hit) -> Iterator[str]:
