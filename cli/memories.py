@@ -132,7 +132,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             is_name = bool(project) and not is_folder(project or "")
             namespace = namespaces[0]
             chosen = core.contexts.select(cost, namespace, query, budget, namesakes=is_name)
-            by_namespace = core.count_by("namespace", MemoryFilter())
+            spaces = core.count_by("namespace", MemoryFilter())
     except StoreMissing as missing:
         if as_json:
             raise
@@ -153,18 +153,14 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_page(text)
     elif chosen.left_out or chosen.omitted_lines:
         print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
-    elif not by_namespace.keys().isdisjoint(namespaces):
+    elif not spaces.keys().isdisjoint(namespaces):
         _hint(
             f"No memory in {_shown(namespace)} is both trusted and relevant for a new session.",
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
             "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         )
     else:
-        others = (
-            f"Namespaces with memories: {', '.join(list(by_namespace)[:5])}."
-            if by_namespace
-            else "No memories stored yet."
-        )
+        others = f"Namespaces with memories: {', '.join(list(spaces)[:5])}." if spaces else "No memories stored yet."
         _hint(
             f"No memories or trusted observations for {_shown(namespace)}.",
             f"{others} To store one, run `palaver remember TEXT`.",

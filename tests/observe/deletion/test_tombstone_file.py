@@ -445,10 +445,8 @@ from palaver.archiver.store.tombstone_table import TombstoneTable
 from palaver.observe.deletion.deleter import Deleter
 write_file = TombstoneTable.write_file
 def killed(tombstones):
-    changed = tombstones._changed
     write_file(tombstones)
-    if changed:
-        os._exit(9)
+    os._exit(9)
 TombstoneTable.write_file = killed
 with Deleter(Home(Path(sys.argv[1]))) as deleter:
     wanted = DeletionRequest(mentions="secret")
