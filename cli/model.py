@@ -18,19 +18,17 @@ from ..archiver.store import Store
 from ..core.config import Config, Setting, write_settings
 from ..core.errors import InvalidInput
 from ..core.home import Home
+from ..core.prices import Price, PriceList
 from ..core.reports import Estimate, dollars, many
 from ..core.resources import replacing
 from ..observe.archive import Archive
 from ..observe.llm.agent_command import NO_TOOLS, installed_agents, known_agents
 from ..observe.llm.ledger import Budget
-from ..observe.llm.messages_api import ANTHROPIC
-from ..observe.llm.model_settings import KEYS, OWN_KEY, PORTS, local_servers, models_at
-from ..observe.llm.openai_api import OPENAI
-from ..observe.llm.trial import try_model
+from ..observe.llm.model_extractor import try_model
+from ..observe.llm.model_servers import ANTHROPIC, KEYS, OPENAI, OPENROUTER, OWN_KEY, PORTS, local_servers, models_at
 from ..search.model.embedder import DEFAULT_MODEL, load
 from ..templates.json_output import to_json
 from ..templates.quote import line
-from ..templates.render import ExtractionPrompts
 from .output import as_json, print_json, renderer
 
 
@@ -70,15 +68,15 @@ def use_model(name: str, *, as_json: bool) -> None:
         )
 
 
-_URLS = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1"}
+_URLS: Final = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": OPENROUTER}
 SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
 
 
 class ModelChoice(Struct, frozen=True):
     """Language model that this machine can use.
 
-    `use` describes its cost. `priced` is False if the user must enter the price. `free` is True if no budget is needed.
-    `needs_policy` is True if the agent needs the file `no-tools.toml`.
+    `use` describes its cost. `priced` is False if the price depends on the model. `free` is True if no budget is
+    needed. `needs_policy` is True if the agent needs the file `no-tools.toml`.
     """
 
     name: str
@@ -169,7 +167,7 @@ def _write(home: Home, config: Config, choice: ModelChoice) -> None:
     if choice.settings["llm"] == "openai":
         shown = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"
         settings["llm_model"] = click.prompt(shown, default=choice.models[0] if choice.models else None)
-    if not choice.priced:
+    if not choice.priced and _listed_price(config, settings) is None:
         amount = click.FloatRange(0, 1e6)
         tokens_in = click.prompt("Dollars per million input tokens", type=amount)
         settings["llm_price"] = (tokens_in, click.prompt("Dollars per million output tokens", type=amount))
@@ -224,7 +222,7 @@ def set_up_unasked(
         click.confirm(f"{line(use)} gets prompts and answers of your sessions, secrets redacted. Use it?", abort=True)
     if chosen.policy:
         save(home, {}, policy=True)
-    trial = try_model(store, tried, ExtractionPrompts(renderer()))
+    trial = try_model(store, tried, renderer().prompts("session"))
     save(home, settings, policy=chosen.policy)
     if as_json:
         written = {name: value for name, value in chosen.settings.items() if value is not None}
@@ -282,12 +280,20 @@ def _server(config: Config, url: str, model: str | None) -> _Use:
     """Return the settings of a server with OpenAI's API. The user's own server costs nothing."""
     key = KEYS.get(urlsplit(url).hostname or "")
     price = config.llm_price or (None if key else (0.0, 0.0))
-    if price is None:
-        raise InvalidInput(f"The prices of {url} are unknown", hint="Write llm_price = [IN, OUT] in config.toml first.")
+    settings: dict[str, Setting] = {"llm": "openai", "llm_url": url, "llm_price": price, "llm_model": model}
+    if price is None and _listed_price(config, settings) is None:
+        hint = "Name a listed model with --model, or write llm_price = [IN, OUT] in config.toml first."
+        raise InvalidInput(f"The price of {model or 'the model'} at {url} is unknown", hint=hint)
     secret = os.environ.get(key or OWN_KEY, "")
     models = models_at(url, {"authorization": f"Bearer {secret}"} if secret else None)
-    settings: dict[str, Setting] = {"llm": "openai", "llm_url": url, "llm_price": price}
-    return _Use(settings | {"llm_model": _model(url, models, model)} | _budget(config, free=not any(price)), models)
+    settings["llm_model"] = _model(url, models, model)
+    return _Use(settings | _budget(config, free=price is not None and not any(price)), models)
+
+
+def _listed_price(config: Config, settings: Mapping[str, Setting]) -> Price | None:
+    """Return the price of the chosen model at its server, if a list contains it."""
+    prices = PriceList(replace(config, llm_price=None))
+    return prices.price(str(settings["llm_model"] or ""), str(settings["llm_url"]))
 
 
 def _anthropic(config: Config, model: str | None) -> _Use:

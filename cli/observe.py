@@ -14,14 +14,13 @@ from ..core.reports import Extraction
 from ..core.runtime import Reporter, silent
 from ..observe.archive import Archive
 from ..observe.extraction.preferences import preference_candidates
-from ..observe.llm.configured_model import provider_of, why_off
+from ..observe.llm.ledger import load_stats
 from ..observe.llm.model_extractor import ModelExtractor
-from ..observe.llm.model_settings import load_stats
+from ..observe.llm.model_settings import provider_of, why_off
 from ..observe.llm.provider import BudgetExhausted
 from ..observe.pipeline import observe_pending
 from ..templates.json_output import to_json
 from ..templates.quote import line
-from ..templates.render import ExtractionPrompts
 from .memories import preference_fields
 from .model import set_up, set_up_unasked
 from .output import as_json, print_json, print_page, progress_bars, renderer
@@ -158,4 +157,4 @@ def _set_up(home: Home, store: Store, config: Config, *, as_json: bool) -> None:
 
 
 def _extractor(store: Store, config: Config, *, exchanges: bool = False) -> ModelExtractor:
-    return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config), exchanges=exchanges)
+    return ModelExtractor(store, config, renderer().prompts, provider_of(config), exchanges=exchanges)

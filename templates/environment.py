@@ -278,6 +278,8 @@ def _text(turn: Turn, limit: int | None) -> TurnText:
 
 _LISTED: Final = 12
 """Maximum number of names in a list."""
+REPLACEABLE: Final = frozenset({"search.md.j2", "observations.md.j2", "read.md.j2"})
+"""Templates that a user can replace: those of the three layers."""
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
 """Errors of Python that can occur when a user's template is compiled or rendered."""
 
@@ -285,8 +287,9 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 class Templates:
     """Templates by name, such as `search.md.j2`.
 
-    A file in `user_folder` replaces the packaged template of the same name, and runs in a sandbox. Values are never
-    interpreted as templates. Jinja is loaded by the first call, so that a server starts fast.
+    A file in `user_folder` replaces the packaged template of the same name if it is one of `REPLACEABLE`, and runs in
+    a sandbox. Values are never interpreted as templates. Jinja is loaded by the first call, so that a server starts
+    fast.
     """
 
     def __init__(self, user_folder: Path | None) -> None:
@@ -297,18 +300,17 @@ class Templates:
         """Environment of the packaged templates."""
         from jinja2 import Environment, FunctionLoader
 
-        return _with_filters(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
+        return _with_filters(Environment(**_settings(FunctionLoader(packaged))))  # noqa: S701 - markdown, not HTML
 
     @cached_property
     def _sandbox(self) -> "Environment":
-        """Environment of the user's templates, and of the packaged templates that these do not replace."""
+        """Environment of the user's templates, and of the packaged ones that they include."""
         from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        folders = [] if self._folder is None else [FileSystemLoader(self._folder)]
-        return _with_filters(
-            ImmutableSandboxedEnvironment(**_settings(ChoiceLoader([*folders, FunctionLoader(_packaged)])))
-        )
+        internal = FunctionLoader(lambda name: None if name in REPLACEABLE else packaged(name))
+        loader = ChoiceLoader([internal, FileSystemLoader(self._folder or ()), FunctionLoader(packaged)])
+        return _with_filters(ImmutableSandboxedEnvironment(**_settings(loader)))
 
     def fill(self, name: str, values: Mapping[str, object]) -> str:
         """Return the rendered template.
@@ -316,23 +318,19 @@ class Templates:
         Raises:
             TemplateInvalid: A user's template is invalid. The message contains its file and line.
         """
+        # Search the folder on each call, so that users can add templates while a server runs.
+        folder = self._folder
+        if folder is None or name not in REPLACEABLE or not (folder / name).is_file():
+            return self._trusted.get_template(name).render(values)
         from jinja2 import TemplateError
 
-        # Search the folder on each call, so that users can add templates while a server runs.
-        if self._folder is None or not any(self._folder.glob("*.md.j2")):
-            return self._trusted.get_template(name).render(values)
         try:
             return self._sandbox.get_template(name).render(values)
         except (TemplateError, *_FAULTS) as error:
             raise TemplateInvalid(
-                f"{_location(error, self._folder, name)}: {error}",
+                f"{_location(error, folder, name)}: {error}",
                 hint="Correct this template, or delete it to use the packaged one.",
             ) from error
-
-    def source(self, name: str) -> str:
-        """Return the source text of the template with this name, or an empty text if no such template exists."""
-        own = None if self._folder is None else self._folder / name
-        return own.read_text("utf-8", "replace") if own and own.is_file() else _packaged(name) or ""
 
 
 def _location(error: Exception, folder: Path, name: str) -> str:
@@ -346,7 +344,8 @@ def _location(error: Exception, folder: Path, name: str) -> str:
 
 
 @cache
-def _packaged(name: str) -> str | None:
+def packaged(name: str) -> str | None:
+    """Return the source text of a packaged template, or None if no such template exists."""
     source = files("palaver.templates") / name
     return source.read_text("utf-8") if source.is_file() else None
 

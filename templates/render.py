@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeVar
@@ -33,7 +34,16 @@ from ..core.results import (
 )
 from ..core.text import readable
 from ..core.tokens import count
-from .environment import Templates, changes, count_results, dialogues, has_transcript, other_sessions, plural_of
+from .environment import (
+    Templates,
+    changes,
+    count_results,
+    dialogues,
+    has_transcript,
+    other_sessions,
+    packaged,
+    plural_of,
+)
 from .hit_columns import brief_columns, complete_columns, limited, listed_title
 from .quote import brief
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
@@ -295,9 +305,16 @@ class Renderer:
         page = self._templates.fill(f"{name}.md.j2", {**given, **values}).strip() + "\n"
         return page.replace(_TOKENS, str(count(page))) if _TOKENS in page else page
 
-    def source(self, name: str) -> str:
-        """Return the source text of the template with this name."""
-        return self._templates.source(f"{name}.md.j2")
+    def prompts(self, name: str) -> tuple[str, str, Callable[..., str]]:
+        """Return the prompts for a language model: their version, the system prompt, and the filling of the request.
+
+        The version changes with every change of a template. All requests have the same system prompt, so that a
+        provider can cache it.
+        """
+        system, request = f"{name}_system", f"{name}_request"
+        sources = "\0".join(packaged(f"{template}.md.j2") or "" for template in (system, request))
+        version = sha256(sources.encode()).hexdigest()[:8]
+        return version, self.fill(system, mark=OWN_PROMPT_MARK), partial(self.fill, request, mark=OWN_PROMPT_MARK)
 
     def _first_items(self, items: tuple[_Item, ...], page: Callable[[tuple[_Item, ...]], str]) -> str:
         """Return the page with as many of the first items as the budget allows."""
@@ -338,51 +355,6 @@ def _missing_engines(results: Results) -> tuple[str, ...]:
     mode = results.query.mode
     wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
     return tuple(engine for engine in wanted if engine not in results.searched)
-
-
-class ExtractionPrompts:
-    """Prompts that request the observations of an exchange, or the card of a session. Users can replace the templates.
-
-    The names of the templates begin with `name`, as in `observe_system`.
-    """
-
-    def __init__(self, renderer: Renderer, name: str = "observe") -> None:
-        self._renderer, self._system, self._request = renderer, f"{name}_system", f"{name}_request"
-
-    @property
-    def of_sessions(self) -> "ExtractionPrompts":
-        """Prompts that request the card of a session."""
-        return ExtractionPrompts(self._renderer, "session")
-
-    @property
-    def version(self) -> str:
-        """Version of the prompts, which changes with every change of a template."""
-        sources = "\0".join(self._renderer.source(name) for name in (self._system, self._request))
-        return sha256(sources.encode()).hexdigest()[:8]
-
-    def system(self) -> str:
-        """Return the system prompt: the rules for the extraction and the format of the reply."""
-        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK)
-
-    def request(self, excerpt: object, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
-        """Return the prompt that quotes an excerpt as data. The quoted texts are indented."""
-        values = {"shown": excerpt, "nonce": nonce, "known": known, "before": before}
-        return self._renderer.fill(self._request, mark=OWN_PROMPT_MARK, **values)
-
-
-class JudgingPrompts:
-    """Prompts that ask a model how the two memories of each pair are related."""
-
-    def __init__(self, renderer: Renderer) -> None:
-        self._renderer = renderer
-
-    def system(self) -> str:
-        """Return the system prompt: the possible relations and the format of the reply."""
-        return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
-
-    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the prompt that quotes pairs of memories as data, the older memory of each pair first."""
-        return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)
 
 
 class QuestionPrompts:

@@ -30,24 +30,27 @@ from msgspec.structs import replace
 from ...core.home import OWN_FOLDER, OWN_PROMPT_MARK, OWN_RUN
 from ...core.reports import Usage
 from ...core.text import readable
-from .http_replies import BYTES_MAX, TIMEOUT, too_large
-from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
-from .model_settings import KEYS, OWN_KEY
+from .model_servers import BYTES_MAX, KEYS, OWN_KEY, too_large
 from .provider import (
     CALLS_MAX,
+    TIMEOUT,
     Answer,
     Message,
     ModelBusy,
     ModelMessage,
     ModelRefused,
+    ModelRequest,
     Provider,
     ReplyInvalid,
+    ReplyModel,
     RequestRefused,
     ToolCall,
     ToolOutputs,
     ToolRequest,
     ToolTurn,
     UserMessage,
+    parse_reply,
+    schema_of,
 )
 
 _VALUES_MAX: Final = 10_000

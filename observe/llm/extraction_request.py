@@ -4,15 +4,16 @@ An exchange is shown as prompts, answers, one line per tool call, and the errors
 as prompts, the last answer to each, and recaps by the agent's program. Leaving out the output of successful calls
 saves nine tenths of the tokens. It also keeps text of web pages and programs away from the model.
 
-A fact of the reply is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not
-the model, sets files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
+A fact of the reply is kept if its quote and all its names, numbers and paths occur in the conversation. Other facts are
+dropped and counted, and so is a title with such a name, which the first proven fact replaces. Palaver, not the model,
+sets files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -26,8 +27,7 @@ from ...core.text import TITLE_MAX, headline, truncate, visible
 from ..rules.exchange_analysis import find_quote, includes_external
 from .grounding import SourceText
 from .ledger import CallSize
-from .model_request import ModelRequest, ReplyModel, ReplyT, bounded, parse_reply, schema_of
-from .provider import ReplyInvalid
+from .provider import ModelRequest, Prompts, ReplyInvalid, ReplyModel, ReplyT, bounded, parse_reply, schema_of
 
 ERROR: Final = "error"
 """Speaker label of the output of a failed tool call."""
@@ -280,7 +280,7 @@ def read(text: str, model: type[ReplyT], raw: str) -> ReplyT:
 
 
 class VerifiedReply(Struct, frozen=True):
-    """Observations with valid evidence, and the numbers of facts without evidence and of texts that were cut."""
+    """Observations with valid evidence, the number of facts and titles without it, and that of texts that were cut."""
 
     observations: tuple[Observation, ...]
     rejected: int = 0
@@ -288,7 +288,9 @@ class VerifiedReply(Struct, frozen=True):
 
 
 def verify_reply(text: str, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str) -> VerifiedReply:
-    """Return the observations of a reply that have a proven title and at least one proven fact.
+    """Return the observations of a reply that have at least one proven fact.
+
+    A title with a name that does not occur in the conversation is replaced by the first proven fact.
 
     Raises:
         ReplyInvalid: The reply has no valid structure, or it has observations, but none of them is proven.
@@ -303,10 +305,12 @@ def verify_reply(text: str, stored: StoredExchange, excerpt: Excerpt, extractor:
     rejected = 0
     for extracted in limits.first(reply.observations, _OBSERVATIONS_MAX):
         facts = limits.first(extracted.facts, _FACTS_MAX)
-        proven = prove_facts(facts, excerpt, source) if source.contains_names_of(extracted.title) else []
+        proven = prove_facts(facts, excerpt, source)
         rejected += len(facts) - len(proven)
-        if proven and extracted.title.strip():
-            kept.append(_observation(extracted, proven, stored, excerpt, source, limits, extractor))
+        if proven:
+            title = proven_title(extracted.title, proven, source)
+            rejected += title != extracted.title
+            kept.append(_observation(extracted, title, proven, stored, excerpt, source, limits, extractor))
     if reply.observations and not kept:
         raise ReplyInvalid(f"the conversation proves none of the {rejected} facts in the reply", raw)
     return VerifiedReply(tuple(dict.fromkeys(kept)), rejected, limits.cut)
@@ -318,6 +322,12 @@ def prove_facts(facts: Sequence[FactT], excerpt: Excerpt, source: SourceText) ->
     return [(fact, evidence) for fact, evidence in proofs if evidence is not None]
 
 
+def proven_title(title: str, proven: Sequence[tuple[ReplyFact, Evidence]], source: SourceText) -> str:
+    """Return the title, or the first proven fact if the title is empty or has a name that the source lacks."""
+    is_proven = title.strip() and source.contains_names_of(title)
+    return title if is_proven else proven[0][0].text.strip().removesuffix(".")
+
+
 def keep_proven_sentences(text: str, source: SourceText) -> str:
     """Return the sentences of a text that contain only names from the source."""
     return " ".join(each for each in _SENTENCE_END.split(text) if source.contains_names_of(each))
@@ -325,6 +335,7 @@ def keep_proven_sentences(text: str, source: SourceText) -> str:
 
 def _observation(
     extracted: ReplyObservation,
+    title: str,
     proven: Sequence[tuple[ReplyFact, Evidence]],
     stored: StoredExchange,
     excerpt: Excerpt,
@@ -337,7 +348,7 @@ def _observation(
     concepts = [word for word in extracted.concepts if source.contains_names_of(word)]
     return Observation(
         type=ObservationType(extracted.type),
-        title=limits.title(extracted.title),
+        title=limits.title(title),
         subtitle=limits.text(keep_proven_sentences(extracted.subtitle, source), _SUBTITLE),
         narrative=limits.text(keep_proven_sentences(extracted.narrative, source), _NARRATIVE),
         facts=tuple(limits.text(fact.text) for fact, _ in proven),
@@ -346,7 +357,7 @@ def _observation(
         files_modified=stored.exchange.writes,
         evidence=evidence,
         at=stored.exchange.ended or stored.exchange.started,
-        origin=origin_of([extracted.title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
+        origin=origin_of([title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
         extractor=extractor,
     )
 
@@ -380,8 +391,8 @@ def _find_evidence(fact: ReplyFact, excerpt: Excerpt) -> Evidence | None:
 
     Return the quote as written in the source, where paths are absolute.
     """
-    quote = " ".join(fact.quote.split())
-    if not fact.text.strip() or not _QUOTE_MIN <= len(quote) <= _QUOTE_MAX:
+    quote = " ".join(fact.quote.split())[:_QUOTE_MAX]  # The beginning of a long quote proves the line as well.
+    if not fact.text.strip() or len(quote) < _QUOTE_MIN:
         return None
     written = [(passage.line, passage.turn.text) for passage in excerpt.passages]
     if (evidence := find_quote(quote, fact.line, written)) is not None or not excerpt.root:
@@ -421,30 +432,6 @@ _CHARS: Final = 4
 """Typical characters of a token."""
 
 
-class ExtractionTemplates(Protocol):
-    """Prompt templates of extraction requests. `version` changes with every change of a template."""
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def of_sessions(self) -> "ExtractionTemplates":
-        """Templates of requests about sessions."""
-        ...
-
-    def system(self) -> str:
-        """Return the system prompt. All requests have the same one, so that the provider can cache it."""
-        ...
-
-    def request(self, excerpt: Excerpt, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
-        """Return the user prompt.
-
-        It contains the known titles, the answer before the prompt, and the excerpt as quoted data between fences that
-        contain `nonce`.
-        """
-        ...
-
-
 class ExtractionRequest(Struct, frozen=True):
     """Request about one session or one exchange. For a session, `exchange` is the key of its first exchange.
 
@@ -463,33 +450,23 @@ class ExtractionRequest(Struct, frozen=True):
 
 
 class RequestBuilder:
-    """Builder of requests to one model with one set of templates.
+    """Builder of requests to one model with one set of prompts.
 
     `reply` is the structure of the replies. A reply has at most `TOKENS_OUT` tokens, and fewer for a short excerpt.
+    `name` consists of the model and the version of the prompts. It is the end of the name of the extractor.
     """
 
-    def __init__(self, templates: ExtractionTemplates, model: str, reply: type[ReplyModel]) -> None:
-        self._templates, self._model, self._reply = templates, model, reply
-
-    @property
-    def version(self) -> str:
-        """Version of the prompt."""
-        return self._templates.version
-
-    @property
-    def name(self) -> str:
-        """Model and version of the prompt, the end of the name of the extractor."""
-        return f"{self._model}:{self.version}"
+    def __init__(self, prompts: Prompts, model: str, reply: type[ReplyModel]) -> None:
+        self.version, self._system, self._fill = prompts
+        self._model, self._reply, self.name = model, reply, f"{model}:{self.version}"
 
     def build(self, exchange: int, excerpt: Excerpt, known: Sequence[str] = (), before: str = "") -> ExtractionRequest:
         """Return the request about an excerpt. `known` are titles of earlier observations."""
         passages = orjson.dumps([(passage.line, passage.voice, passage.text) for passage in excerpt.passages])
         content = sha256(passages).hexdigest()
         # Authors of the transcript cannot know the digest of the whole text, so they cannot write a closing fence.
-        text = self._templates.request(excerpt, content[:16], known, before)
-        question = ModelRequest(
-            self._model, _tokens_out(excerpt), self._templates.system(), text, schema_of(self._reply)
-        )
+        text = self._fill(shown=excerpt, nonce=content[:16], known=known, before=before)
+        question = ModelRequest(self._model, _tokens_out(excerpt), self._system, text, schema_of(self._reply))
         return ExtractionRequest(exchange, excerpt, sha256(f"{content}:{self.name}".encode()).hexdigest(), question)
 
 

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from ...archiver.store import MODEL, MODEL_PREFIX, Store, StoredExchange
 from ...archiver.store.ledger_table import INVALID, NOTHING
 from ...core.config import Config
-from ...core.conversation import Milliseconds, now
+from ...core.conversation import Exchange, Kind, Milliseconds, Span, Speaker, Turn, now
 from ...core.observation import Observation
 from ...core.reports import Estimate, Extraction, Usage
 from ...core.runtime import Reporter, silent
@@ -19,41 +21,62 @@ from ..extraction.observation_writer import keep, summarise
 from ..rules.exchange_analysis import includes_external
 from .extraction_request import (
     ExtractionRequest,
-    ExtractionTemplates,
     Reply,
     RequestBuilder,
     is_worth_asking,
     last_answer,
     shorten,
+    shorten_session,
     verify_reply,
 )
-from .http_replies import Backoff
-from .ledger import BookedCalls
-from .model_settings import PrivateProjects
+from .ledger import BookedCalls, cost_of
+from .model_settings import PrivateProjects, provider_of
 from .provider import (
     Answer,
+    Backoff,
     BudgetExhausted,
     ExtractionError,
     ModelBusy,
     ModelRefused,
+    Prompts,
     Provider,
     ReplyInvalid,
     RequestRefused,
 )
-from .session_cards import SessionCards
+from .session_cards import SessionCards, SessionReply, SessionVerifier
 
-_KNOWN_MAX = 10
+_KNOWN_MAX: Final = 10
 """Maximum number of earlier observations of the session in a request."""
+_ATTEMPTS_MAX: Final = 3
+"""Number of calls without a valid reply after which a session is not sent again until it or the prompt changes."""
+_REFUSED_MAX: Final = 3
+"""Number of refusals in a row that end a run."""
+_INVALID_MAX: Final = 10
+"""Number of invalid replies in a row that end a run."""
+_TYPICAL_OUT: Final = 1_000
+"""Typical tokens of a reply, for estimates."""
+_Queued = tuple[int, ExtractionRequest]
+_TURNS: Final = (
+    Turn(1, Speaker.HUMAN, Kind.PROMPT, "Why does the nightly export write two files? Repair it."),
+    Turn(
+        2,
+        Speaker.ASSISTANT,
+        Kind.PROSE,
+        "The timer starts the export in both time zones, so it ran twice. I set the timer to UTC. "
+        "Old double files are still in the folder.",
+    ),
+)
+_SESSION: Final = StoredExchange(0, 0, 0, Exchange(0, Span(1, 2, 0, 0), _TURNS, None, None))
 
 
 class SingleExchanges:
     """Requests and results of the calls for single exchanges."""
 
-    reason = "exchange"
+    reason, prompts = "exchange", "observe"
 
-    def __init__(self, store: Store, templates: ExtractionTemplates, model: str, private: PrivateProjects) -> None:
+    def __init__(self, store: Store, prompts: Prompts, model: str, private: PrivateProjects) -> None:
         self._store, self._private = store, private
-        self._requests = RequestBuilder(templates, model, Reply)
+        self._requests = RequestBuilder(prompts, model, Reply)
         self.skipped = self.private = 0
 
     def subjects(self, _at: Milliseconds) -> list[int]:
@@ -120,29 +143,17 @@ class SingleExchanges:
         return self._requests.build(stored.key, excerpt, known, "".join(answers))
 
 
-_ATTEMPTS_MAX: Final = 3
-"""Number of calls without a valid reply after which a session is not sent again until it or the prompt changes."""
-_REFUSED_MAX: Final = 3
-"""Number of refusals in a row that end a run."""
-_INVALID_MAX: Final = 10
-"""Number of invalid replies in a row that end a run."""
-_TYPICAL_OUT: Final = 1_000
-"""Typical tokens of a reply, for estimates."""
-
-_Queued = tuple[int, ExtractionRequest]
-
-
 class ModelExtractor:
     """Extractor that asks a language model about whole sessions, or about single exchanges if `exchanges` is set.
 
-    `provider` is a function that opens the provider. It is called before the first request.
+    `prompts` returns the prompts with a name. `provider` opens the provider, before the first request.
     """
 
     def __init__(
         self,
         store: Store,
         config: Config,
-        templates: ExtractionTemplates,
+        prompts: Callable[[str], Prompts],
         provider: Callable[[], Provider],
         *,
         exchanges: bool = False,
@@ -152,7 +163,7 @@ class ModelExtractor:
         self._store, self._config, self._open, self._clock = store, config, provider, clock
         private = PrivateProjects(store, config.private_projects)
         kind = SingleExchanges if exchanges else SessionCards
-        self._kind: SessionCards | SingleExchanges = kind(store, templates, config.llm_name, private)
+        self._kind: SessionCards | SingleExchanges = kind(store, prompts(kind.prompts), config.llm_name, private)
         self._calls = BookedCalls(store, config, kind.reason, clock)
         self._backoff = Backoff(sleep)
         self._provider: Provider | None = None
@@ -172,7 +183,7 @@ class ModelExtractor:
             private=self._kind.private,
             tokens_in=tokens_in,
             tokens_out=usage.tokens_out,
-            cost=self._calls.price.cost(usage),
+            cost=cost_of(usage, self._calls.price),
             priced=self._calls.price.source,
             calls_day=self._config.llm_calls_day if self._config.llm == "command" else None,
         )
@@ -285,3 +296,36 @@ def _note(result: Extraction, error: ExtractionError) -> None:
 def _stop(message: str, status: int) -> ModelRefused:
     hint = "The sessions are sent again by a later run. Check the llm settings in config.toml, or choose another model."
     return ModelRefused(message, status, hint=hint)
+
+
+class Trial(Struct, frozen=True):
+    """Result of a trial call. `problem` is empty if the reply gave a card with `facts` proven facts."""
+
+    seconds: float
+    tokens_out: int
+    title: str = ""
+    facts: int = 0
+    problem: str = ""
+
+
+def try_model(store: Store, config: Config, prompts: Prompts) -> Trial:
+    """Make one call with these settings.
+
+    Raises:
+        ExtractionError: The model gave no reply.
+        BudgetExhausted: The budgets do not allow the call.
+    """
+    requests = RequestBuilder(prompts, config.llm_name, SessionReply)
+    request, start = requests.build(0, shorten_session([_SESSION.exchange])), time.monotonic()
+    provider = provider_of(config)()
+    try:
+        answer = BookedCalls(store, config, "trial").make(request.size, lambda: provider.ask(request.question))
+        seconds = time.monotonic() - start
+        verified = SessionVerifier([_SESSION], request.excerpt, "", "").verify(answer.text, answer.raw)
+    except ReplyInvalid as error:
+        return Trial(time.monotonic() - start, 0, problem=str(error))
+    finally:
+        provider.close()
+    if verified is None:
+        return Trial(seconds, answer.usage.tokens_out, problem="the model found nothing to keep")
+    return Trial(seconds, answer.usage.tokens_out, verified.card.name, len(verified.card.facts))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import orjson
 from msgspec import json
@@ -14,9 +14,21 @@ from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
 from .ledger import BookedCalls, CallSize
-from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
 from .model_settings import PrivateProjects
-from .provider import Answer, BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, Provider, ReplyInvalid
+from .provider import (
+    Answer,
+    BudgetExhausted,
+    ExtractionError,
+    ModelBusy,
+    ModelRefused,
+    ModelRequest,
+    Prompts,
+    Provider,
+    ReplyInvalid,
+    ReplyModel,
+    parse_reply,
+    schema_of,
+)
 
 REASON: Final = "judging"
 """Purpose under which the ledger lists the calls of the judge."""
@@ -31,18 +43,6 @@ _SHOWN_MAX, _REASON_MAX = 2_000, 200
 """Maximum characters of a memory in the request, and of a reason in the result."""
 _CACHE_MAX: Final = 1_000
 """Maximum number of cached judgements."""
-
-
-class JudgeTemplates(Protocol):
-    """Prompt templates of judge requests."""
-
-    def system(self) -> str:
-        """Return the system prompt."""
-        ...
-
-    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the user prompt: the older and newer text of each pair, quoted between fences that contain `nonce`."""
-        ...
 
 
 class _Judged(ReplyModel):
@@ -62,9 +62,7 @@ class ModelJudge:
     The model is never asked whether two memories are the same. A wrong answer would prevent a memory from being stored.
     """
 
-    def __init__(
-        self, store: Store, config: Config, templates: JudgeTemplates, provider: Callable[[], Provider]
-    ) -> None:
+    def __init__(self, store: Store, config: Config, prompts: Prompts, provider: Callable[[], Provider]) -> None:
         """Create a judge. `provider` is a function that opens the provider before the first request.
 
         Raises:
@@ -72,7 +70,8 @@ class ModelJudge:
         """
         self._rules = RuleJudge()
         self.name = f"{self._rules.name} and {config.llm_name}"
-        self._store, self._model, self._templates, self._open = store, config.llm_name, templates, provider
+        self._store, self._model, self._open = store, config.llm_name, provider
+        _, self._system, self._fill = prompts
         self._calls = BookedCalls(store, config, REASON)
         self._private = config.private_projects
         self._provider: Provider | None = None
@@ -137,8 +136,8 @@ class ModelJudge:
     def _request(self, pairs: Mapping[str, MemoryPair]) -> ModelRequest:
         texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
         nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
-        text = self._templates.request(texts, nonce)
-        return ModelRequest(self._model, _TOKENS_OUT, self._templates.system(), text, schema_of(_Judgements))
+        text = self._fill(pairs=texts, nonce=nonce)
+        return ModelRequest(self._model, _TOKENS_OUT, self._system, text, schema_of(_Judgements))
 
 
 def _read(answer: Answer) -> _Judgements:

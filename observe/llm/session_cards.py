@@ -23,7 +23,6 @@ from ..rules.notes import NoteLabel
 from .extraction_request import (
     Excerpt,
     ExtractionRequest,
-    ExtractionTemplates,
     FactT,
     Limits,
     ReplyFact,
@@ -31,13 +30,13 @@ from .extraction_request import (
     is_worth_asking,
     origin_of,
     prove_facts,
+    proven_title,
     read,
     shorten_session,
 )
 from .grounding import SourceText
-from .model_request import ReplyModel, bounded
 from .model_settings import PrivateProjects
-from .provider import Answer, ReplyInvalid
+from .provider import Answer, Prompts, ReplyInvalid, ReplyModel, bounded
 
 _FACTS_MAX, _FINDINGS_MAX, _FINDING_FACTS_MAX = 14, 5, 4
 _FILES: Final = 6
@@ -90,7 +89,7 @@ class VerifiedSession(Struct, frozen=True):
     """Card and findings with valid evidence.
 
     `findings` maps the key of an exchange to what was found in it, and `cited` contains the exchanges that findings
-    quote. `rejected` counts facts without evidence, and `cut` facts and texts above the size limits.
+    quote. `rejected` counts facts and titles without evidence, and `cut` facts and texts above the size limits.
     """
 
     card: Observation
@@ -125,28 +124,27 @@ class SessionVerifier:
         """Return what a reply proves, or None if its verdict is `nothing`.
 
         Raises:
-            ReplyInvalid: The reply has no valid structure, the title contains a name that does not occur in the
-                session, or no fact of the card is proven.
+            ReplyInvalid: The reply has no valid structure, or no fact of the card is proven.
         """
         reply = read(text, SessionReply, raw)
         if reply.verdict == "nothing" and not reply.facts:
             return None
-        if not reply.title.strip() or not self._source.contains_names_of(reply.title):
-            raise ReplyInvalid("the title of the reply contains a name that does not occur in the session", raw)
         order = list(_LABELS)
-        proven = sorted(self._proven(reply.facts, _FACTS_MAX), key=lambda each: order.index(each[0].kind))
+        proven = sorted(self._proven(reply.facts, _FACTS_MAX), key=lambda proof: order.index(proof[0].kind))
         if not proven:
             raise ReplyInvalid(f"the session proves none of the {len(reply.facts)} facts in the reply", raw)
-        card = self._card(reply.title, proven)
+        results = [proof for proof in proven if proof[0].kind == "outcome"]
+        card = self._card(self._title(reply.title, results or proven), proven)
         findings: dict[int, list[Observation]] = {}
         cited: set[int] = set()
         for finding in self._limits.first(reply.findings, _FINDINGS_MAX):
             facts = self._proven(finding.facts, _FINDING_FACTS_MAX)
-            if facts and finding.title.strip() and self._source.contains_names_of(finding.title):
+            if facts:
+                title = self._title(finding.title, facts)
                 homes = Counter(self._home(evidence) for _, evidence in facts)
-                home = max(homes, key=lambda each: (homes[each], each))
-                cited.update(self._exchanges[place].key for place in homes)
-                observation = self._observation(finding, facts, self._exchanges[home])
+                home = max(homes, key=lambda index: (homes[index], index))
+                cited.update(self._exchanges[index].key for index in homes)
+                observation = self._observation(finding.type, title, facts, self._exchanges[home])
                 findings.setdefault(self._exchanges[home].key, []).append(observation)
         return VerifiedSession(card, findings, frozenset(cited), self._rejected, self._limits.cut)
 
@@ -156,11 +154,17 @@ class SessionVerifier:
         self._rejected += len(within) - len(proven)
         return proven
 
+    def _title(self, title: str, proven: Sequence[tuple[ReplyFact, Evidence]]) -> str:
+        """Return a title with names of the session only. Another title is counted, and replaced by the first fact."""
+        kept = proven_title(title, proven, self._source)
+        self._rejected += kept != title
+        return kept
+
     def _home(self, evidence: Evidence) -> int:
         """Return the index of the exchange that contains a quote."""
         spans = [stored.exchange.span for stored in self._exchanges]
         return next(
-            place for place, span in enumerate(spans) if span.start_line <= evidence.start_line <= span.end_line
+            index for index, span in enumerate(spans) if span.start_line <= evidence.start_line <= span.end_line
         )
 
     def _card(self, title: str, proven: Sequence[tuple[CardFact, Evidence]]) -> Observation:
@@ -178,13 +182,13 @@ class SessionVerifier:
         )
 
     def _observation(
-        self, finding: Finding, proven: Sequence[tuple[ReplyFact, Evidence]], stored: StoredExchange
+        self, kind: str, title: str, proven: Sequence[tuple[ReplyFact, Evidence]], stored: StoredExchange
     ) -> Observation:
-        evidence = tuple(each for _, each in proven)
-        sentences = [finding.title, *(fact.text for fact, _ in proven)]
+        evidence = tuple(proof for _, proof in proven)
+        sentences = [title, *(fact.text for fact, _ in proven)]
         return Observation(
-            type=_TYPES[finding.type],
-            title=self._limits.title(finding.title),
+            type=_TYPES[kind],
+            title=self._limits.title(title),
             facts=tuple(self._limits.text(fact.text) for fact, _ in proven),
             files_read=stored.exchange.reads,
             files_modified=stored.exchange.writes,
@@ -206,11 +210,11 @@ QUIET_MS: Final = 600_000
 class SessionCards:
     """Requests and results of the calls for sessions."""
 
-    reason = "session"
+    reason = prompts = "session"
 
-    def __init__(self, store: Store, templates: ExtractionTemplates, model: str, private: PrivateProjects) -> None:
+    def __init__(self, store: Store, prompts: Prompts, model: str, private: PrivateProjects) -> None:
         self._store, self._private = store, private
-        self._requests = RequestBuilder(templates.of_sessions, model, SessionReply)
+        self._requests = RequestBuilder(prompts, model, SessionReply)
         self.skipped = self.private = 0
 
     def subjects(self, at: Milliseconds) -> list[int]:
@@ -224,7 +228,7 @@ class SessionCards:
             self.private += 1
             return None
         request = self._build(session, exchanges)
-        if any(is_worth_asking(each.exchange, request.excerpt) for each in exchanges):
+        if any(is_worth_asking(stored.exchange, request.excerpt) for stored in exchanges):
             return request
         self.skipped += 1
         return None
@@ -248,9 +252,9 @@ class SessionCards:
         self._store.model_queue.release_findings(session)
         loaded = self._store.sessions.load(session)
         for stored in exchanges:
-            found = verified.findings.get(stored.key, [])
-            if found or (stored.key in verified.cited and not stored.exchange.writes):
-                keep(self._store, stored, loaded, found, finding)
+            findings = verified.findings.get(stored.key, [])
+            if findings or (stored.key in verified.cited and not stored.exchange.writes):
+                keep(self._store, stored, loaded, findings, finding)
         self._store.summaries.put(session, request.exchange, verified.card)
         summarise(self._store, [session])
         report.cards += 1

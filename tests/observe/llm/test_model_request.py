@@ -1,6 +1,6 @@
 """The reply is found in the text of a model, even if other text surrounds it."""
 
-from palaver.observe.llm.model_request import ReplyModel, parse_reply
+from palaver.observe.llm.provider import ReplyModel, parse_reply
 
 
 class _Reply(ReplyModel):
