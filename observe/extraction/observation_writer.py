@@ -26,7 +26,7 @@ from ...archiver.store.observation_table import StoredReplacement
 from ...archiver.zstd_file import content_hash
 from ...core.conversation import Exchange, Milliseconds, Session
 from ...core.observation import Evidence, Observation
-from ..memory.statement_parser import ALTERNATIVES, CHANGE_WORDS, NEGATORS, NUMBERS, OPPOSITES, stem_of
+from ..memory.statement_parser import NUMBERS, WORDS, stem_of
 from ..rules.classification import relative_path
 from ..rules.notes import find_replacements
 from ..rules.outcome import committed_work
@@ -76,19 +76,13 @@ For example, `a > b` differs from `a < b`, and `-1` from `1`.
 _SENTENCE_END = frozenset(".!?:")
 _NAMED = re.compile(r"[-+!.~]|.*[\d_/\\@]|.*[^\W\d_][.:][^\W\d_]|.*[a-z][A-Z]|[A-Z]{2,}")
 _FILLERS = frozenset("a an the please just really actually simply".split())
-_COLOURS = """red green blue yellow orange purple violet pink brown black white grey gray cyan magenta teal indigo amber
-    turquoise maroon navy beige gold silver"""
-_PLACES = """on off up down in out into onto from to over under before after above below with without at by for until
-    since through between left right top bottom front back"""
-_MEASURES = """all any each every both only some more most less least few many half twice once must may might can could
-    should shall would will if unless except instead but or"""
 _DISTINCTIVE = frozenset(
     stem_of(word)
     for word in chain(
-        NEGATORS,
-        CHANGE_WORDS,
+        WORDS.negators,
+        WORDS.change_words,
         NUMBERS,
-        *(row.split() for row in (*OPPOSITES, *ALTERNATIVES, _COLOURS, _PLACES, _MEASURES)),
+        *(*WORDS.opposites, *WORDS.alternatives, WORDS.colours, WORDS.places, WORDS.amounts),
     )
 )
 """Stems of words that change the meaning of a statement when added."""
@@ -164,7 +158,7 @@ def _values(text: str) -> Iterator[str]:
         word, lowered = found.group(), found.group().lower()
         begins = end == 0 or not _SENTENCE_END.isdisjoint(text[end : found.start()])
         named = _NAMED.match(word) is not None or (word[:1].isupper() and not begins)
-        if named or lowered in NEGATORS or lowered in NUMBERS or lowered.endswith(("n't", "n’t")):
+        if named or lowered in WORDS.negators or lowered in NUMBERS or lowered.endswith(("n't", "n’t")):
             yield lowered.replace("’", "'")
         end = found.end()
 

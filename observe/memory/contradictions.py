@@ -21,18 +21,8 @@ from ...core.errors import InvalidInput
 from ...core.memory import ACTIVE, Edge, Memory, MemoryFilter, MemoryState, Relation, StoredMemory
 from ...search.rank.item_finder import MemoryFinder, MemoryVectors
 from .statement_parser import (
-    AUXILIARIES,
-    CATEGORIES,
-    CHANGE_WORDS,
-    EXCLUSIVE_VERBS,
-    FUNCTION_WORDS,
-    GENERIC_VERBS,
-    LIGHT_VERBS,
-    NEGATORS,
-    PEOPLE,
-    SCOPES,
-    SINGLE_OBJECT_VERBS,
     UNITS,
+    WORDS,
     ParsedStatement,
     Word,
     are_alternatives,
@@ -46,7 +36,7 @@ from .statement_parser import (
 )
 from .supersession import edges_at, find_memory, supersede
 
-_GRAMMAR = FUNCTION_WORDS | CHANGE_WORDS | NEGATORS
+_GRAMMAR = WORDS.function_words | WORDS.change_words | WORDS.negators
 _WORDS_MAX = 200
 """Maximum number of content words of a compared statement. A longer text is data, such as a log, not a claim."""
 
@@ -160,7 +150,7 @@ def _claims(text: str) -> set[tuple[tuple[str, ...], bool]]:
 
 def _share_words(older: str, newer: str) -> bool:
     """Return whether the shorter text shares more than a third of its content words with the longer text."""
-    ours, theirs = ({stem for each in sentences(text) for stem in each.stems - PEOPLE} for text in (older, newer))
+    ours, theirs = ({stem for each in sentences(text) for stem in each.stems - WORDS.people} for text in (older, newer))
     return 3 * len(ours & theirs) > min(len(ours), len(theirs))
 
 
@@ -208,7 +198,9 @@ def _conflicting_words(
     if not opposites and (old.negated != new.negated or _can_coexist(old, new, conflicting)):
         return None
     stems = {word.stem for pair in conflicting for word in pair}
-    ignored = stems | (CATEGORIES if any(are_alternatives(one, other) for one, other in conflicting) else set[str]())
+    ignored = stems | (
+        WORDS.categories if any(are_alternatives(one, other) for one, other in conflicting) else set[str]()
+    )
     rest = ([word for word in words if word.stem not in ignored and not word.number] for words in (only_old, only_new))
     if not _is_one_subject(*rest):
         return None
@@ -222,9 +214,9 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
     numbers = {one.stem for one, _ in conflicting if one.number}
     if len(numbers) > 1 or (names and numbers):
         return True
-    person = old.words[0].stem in PEOPLE and new.words[0].stem in PEOPLE
+    person = old.words[0].stem in WORDS.people and new.words[0].stem in WORDS.people
     verbs = {word.stem for word in (*old.words, *new.words)}
-    return person and not SINGLE_OBJECT_VERBS & verbs and not old.changes | new.changes
+    return person and not WORDS.single_object_verbs & verbs and not old.changes | new.changes
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
@@ -236,7 +228,7 @@ def _conflicting_holders(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
     """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`, or None."""
-    exclusive = EXCLUSIVE_VERBS.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == (
+    exclusive = WORDS.exclusive_verbs.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == (
         "is",
         "the",
     )
@@ -274,7 +266,7 @@ def _replaced_value(older: str, newer: str) -> str | None:
             shares_subject = (stems_of_newer & stems) - named
             if named & statement.stems and len(named - stems) <= 1 and shares_subject:
                 return match["old"].strip()
-            if named and statement.stems - PEOPLE <= named:
+            if named and statement.stems - WORDS.people <= named:
                 return match["old"].strip()
     return None
 
@@ -286,14 +278,14 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
     if the newer text states which value was replaced.
     """
     old, new = whole(older), whole(newer)
-    if SCOPES.intersection(old.tokens) != SCOPES.intersection(new.tokens):
+    if WORDS.scopes.intersection(old.tokens) != WORDS.scopes.intersection(new.tokens):
         return False
     stems = {word.stem for word in old.words}
     if any(stems == {word.stem for word in each.words} and each.negated != old.negated for each in clauses(newer)):
         return True
     removed, added = _unshared(old, new)
     verbs = [{word.stem for word in statement.words if word.light} for statement in (old, new)]
-    same_verbs = not verbs[1] - verbs[0] and verbs[0] - verbs[1] <= GENERIC_VERBS
+    same_verbs = not verbs[1] - verbs[0] and verbs[0] - verbs[1] <= WORDS.generic_verbs
     if old.negated != new.negated or not same_verbs or len(_phrases(added, new)) != 1:
         return False
     if named:
@@ -349,7 +341,7 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
         after = after[1:]
     verbs = [position for position, word in enumerate(before) if _is_verb(word)]
     rest = after[: after.index("instead")] if "instead" in after else after
-    while rest and rest[-1] in FUNCTION_WORDS | CHANGE_WORDS:
+    while rest and rest[-1] in WORDS.function_words | WORDS.change_words:
         rest = rest[:-1]
     if not verbs or any(map(_is_verb, rest)):
         return False
@@ -360,7 +352,7 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
 
 
 def _is_verb(word: str) -> bool:
-    return word in AUXILIARIES or word in CHANGE_WORDS or stem_of(word) in LIGHT_VERBS
+    return word in WORDS.auxiliaries or word in WORDS.change_words or stem_of(word) in WORDS.light_verbs
 
 
 COMPARED = 5
