@@ -72,17 +72,17 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidMemoryType: A type is unknown.
     """
-    known = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
-    return tuple(known_type(name, known) for name in names)
+    known_types = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
+    return tuple(known_type(name, known_types) for name in names)
 
 
-def print_memory(stored: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
+def print_memory(stored: StoredMemory, message: str, *, as_json: bool, redacted: bool, **fields: str) -> None:
     """Print a message about a memory, or the memory as JSON with the additional fields `more`.
 
     With `redacted`, also report the kinds of redacted secrets.
     """
     if as_json:
-        print_json({**to_json(stored), **more, **(redacted_kinds(stored) if redacted else {})})
+        print_json({**to_json(stored), **fields, **(redacted_kinds(stored) if redacted else {})})
     else:
         click.echo(line(message))
         if redacted:
@@ -132,7 +132,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             is_name = bool(project) and not is_folder(project or "")
             namespace = namespaces[0]
             chosen = core.contexts.select(cost, namespace, query, budget, namesakes=is_name)
-            known = core.count_by("namespace", MemoryFilter())
+            used = core.count_by("namespace", MemoryFilter())
     except StoreMissing as missing:
         if as_json:
             raise
@@ -153,14 +153,14 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_page(text)
     elif chosen.left_out or chosen.omitted_lines:
         print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
-    elif not known.keys().isdisjoint(namespaces):
+    elif not used.keys().isdisjoint(namespaces):
         _hint(
             f"No memory in {_shown(namespace)} is both trusted and relevant for a new session.",
             "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
             "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         )
     else:
-        others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."
+        others = f"Namespaces with memories: {', '.join(list(used)[:5])}." if used else "No memories stored yet."
         _hint(
             f"No memories or trusted observations for {_shown(namespace)}.",
             f"{others} To store one, run `palaver remember TEXT`.",
@@ -206,17 +206,17 @@ class ReviewItem(Struct, frozen=True):
 
     def as_text(self) -> str:
         """Return the proposal as terminal text."""
-        shown = {name: line(str(value)) for name, value in self.fields.items()}
+        texts = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
             typed = self.fields["origin"] == Origin.HUMAN
             label, author = ("Preference", "your words") if typed else ("Note", "a note")
-            source = f"{author} in session {shown['session_id']}, {shown['path']} line {shown['line']}"
-            source += f" ({shown['exchange']})\n  Trust: {shown['trust']}"
-            source += f"{', because you typed it' if typed else ''}. It {shown['reason']}."
+            source = f"{author} in session {texts['session_id']}, {texts['path']} line {texts['line']}"
+            source += f" ({texts['exchange']})\n  Trust: {texts['trust']}"
+            source += f"{', because you typed it' if typed else ''}. It {texts['reason']}."
         else:
             label = "Golden rule"
-            source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
-        return f"{shown['id']}  {label} for {shown['namespace']}: {shown['content']}\n  Source: {source}"
+            source = f"confidence {texts['confidence']}, {texts['successes']} successes, stored by {texts['stored_by']}"
+        return f"{texts['id']}  {label} for {texts['namespace']}: {texts['content']}\n  Source: {source}"
 
 
 @click.command()
@@ -237,7 +237,7 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
         if approve or decline:
             _decide(proposals, approve, decline, as_json=as_json)
         elif as_json:
-            print_json({"waiting": [each.fields for each in proposals.values()]})
+            print_json({"waiting": [proposal.fields for proposal in proposals.values()]})
         elif not proposals:
             click.echo(
                 "No proposals to review. Run `palaver archive` to find preferences that you stated since the last run."
@@ -245,7 +245,7 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
         elif sys.stdin.isatty() and sys.stdout.isatty():
             _ask(list(proposals.values()))
         else:
-            click.echo("\n".join(each.as_text() for each in proposals.values()))
+            click.echo("\n".join(proposal.as_text() for proposal in proposals.values()))
             click.echo("To decide, run `palaver memories review` with --approve ID or --decline ID.")
 
 
@@ -270,9 +270,9 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
 
 def _proposals(core: MemoryCore) -> dict[str, ReviewItem]:
     """Return the proposals by ID, preferences first."""
-    found = [_preference(core, each) for each in preference_candidates(core.store)]
-    found += [_proven(core, stored) for stored in core.feedback.approvable()]
-    return {each.fields["id"]: each for each in found}
+    proposals = [_preference(core, preference) for preference in preference_candidates(core.store)]
+    proposals += [_proven(core, stored) for stored in core.feedback.approvable()]
+    return {proposal.fields["id"]: proposal for proposal in proposals}
 
 
 def _preference(core: MemoryCore, candidate: PreferenceCandidate) -> ReviewItem:
@@ -327,13 +327,13 @@ def _approved(name: str, memory: str) -> str:
 
 def _ask(proposals: Sequence[ReviewItem]) -> None:
     """Show each proposal and ask for a decision, until all are decided or the user quits."""
-    for number, each in enumerate(proposals, 1):
-        click.echo(f"\n{number} of {len(proposals)}  {each.as_text()}")
+    for number, proposal in enumerate(proposals, 1):
+        click.echo(f"\n{number} of {len(proposals)}  {proposal.as_text()}")
         match _decision():
             case "a":
-                click.echo(_approved(each.fields["id"], each.approve()))
+                click.echo(_approved(proposal.fields["id"], proposal.approve()))
             case "d":
-                each.decline()
+                proposal.decline()
                 click.echo("Declined. It will not be proposed again.")
             case "q":
                 left = len(proposals) - number + 1
@@ -377,17 +377,17 @@ def recall(
     """Search memories, best first. `palaver search` also searches conversations and documents."""
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
-        wanted = _filter(core, project, types, tags)
-        found = core.recall(words, wanted, limit=limit)
-        weak = [] if found else core.nearest(words, wanted)
-        admitted, total = core.count(wanted), core.count()
-        contradictions = contradicting(core.store, [each.stored for each in found or weak])
+        filters = _filter(core, project, types, tags)
+        memories = core.recall(words, filters, limit=limit)
+        weak = [] if memories else core.nearest(words, filters)
+        admitted, total = core.count(filters), core.count()
+        contradictions = contradicting(core.store, [memory.stored for memory in memories or weak])
     if as_json:
-        shown = {"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)}
-        print_json({**shown, "contradictions": contradictions})
+        reply = {"memories": _rows(memories), "total": len(memories), "query": words, "weak": _rows(weak)}
+        print_json({**reply, "contradictions": contradictions})
     else:
-        answers, near = ([(each.stored, each.score) for each in some] for some in (found, weak))
-        values = {"found": answers, "weak": near, "admitted": admitted, "total": total}
+        answers, weaker = ([(memory.stored, memory.score) for memory in some] for some in (memories, weak))
+        values = {"found": answers, "weak": weaker, "admitted": admitted, "total": total}
         print_page(renderer().render("recalled", contradictions=contradictions, **values))
 
 
@@ -429,15 +429,15 @@ def list_memories(
 ) -> None:
     """List memories, newest first."""
     with memory_core() as core:
-        wanted = _filter(core, project, types, tags, tuple(MemoryState) if every else STORED)
-        found = core.page(
-            wanted, order=order_of(order), limit=limit, offset=min(offset, 2**63 - 1)
+        filters = _filter(core, project, types, tags, tuple(MemoryState) if every else STORED)
+        page = core.page(
+            filters, order=order_of(order), limit=limit, offset=min(offset, 2**63 - 1)
         )  # This is SQLite's largest integer.
-        admitted, total = core.count(wanted), core.count()
+        admitted, total = core.count(filters), core.count()
     if as_json:
-        print_json({"memories": found, "total": admitted, "limit": limit, "offset": offset})
+        print_json({"memories": page, "total": admitted, "limit": limit, "offset": offset})
     else:
-        print_page(renderer().render("memories", memories=found, admitted=admitted, total=total))
+        print_page(renderer().render("memories", memories=page, admitted=admitted, total=total))
 
 
 @memories.command("show")
@@ -504,7 +504,7 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     Run the command again to undo the previous edit. With several IDs, an error on one leaves all memories unchanged.
     """
     with memory_core() as core:
-        undone = [(each.stored, *_undo_message(each)) for each in core.undo(memory_ids)]
+        undone = [(change.stored, *_undo_message(change)) for change in core.undo(memory_ids)]
     if as_json and len(undone) > 1:
         print_json({"memories": [{**to_json(stored), "undone": what} for stored, what, _ in undone]})
         return
@@ -566,8 +566,8 @@ def _filter(
     return MemoryFilter(namespaces=namespaces, types=types_of(core, types), tags=tuple(tags), states=states)
 
 
-def _rows(found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
-    return [{**to_json(each.stored), "score": each.score, "similarity": each.similarity} for each in found]
+def _rows(memories: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+    return [{**to_json(memory.stored), "score": memory.score, "similarity": memory.similarity} for memory in memories]
 
 
 @click.command()
@@ -621,16 +621,16 @@ def remember(
         valid_until=None if days is None else now() + days * 86_400_000,
     )
     with memory_core(make=True) as core:
-        [known] = types_of(core, [kind])
+        [known_type] = types_of(core, [kind])
         typo = _similar_projects(core, project)
         namespace = namespace_of(core, project, claim=True)
-        result = core.remember(replace(memory, type=known, namespace=namespace))
+        result = core.remember(replace(memory, type=known_type, namespace=namespace))
     if as_json:
         fields: dict[str, Any] = {
             "superseded_ids": [old.id for old in result.superseded],
             "proposed_superseded_ids": [old.id for old in result.proposed],
             "edges": list(result.edges),
-            "conflicts": [each.stored.id for each in result.conflicts],
+            "conflicts": [conflict.stored.id for conflict in result.conflicts],
         }
         print_json({"memory": result.stored, "duplicate": result.duplicate, **fields, **redacted_kinds(result.stored)})
     else:
@@ -665,10 +665,10 @@ def _print_result(result: RememberResult) -> None:
     for old in result.superseded:
         click.echo(f"The new memory replaces {old.id}: {line(old.memory.content)}")
     proposed = {old.id for old in result.proposed}
-    for each in result.conflicts:
-        relation = "may replace" if each.stored.id in proposed else "contradicts"
-        reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
-        click.echo(f"The new memory {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
+    for conflict in result.conflicts:
+        relation = "may replace" if conflict.stored.id in proposed else "contradicts"
+        reason = f" ({line(conflict.judgement.reason)}, judged by {conflict.judgement.judge})"
+        click.echo(f"The new memory {relation} {conflict.stored.id}: {line(conflict.stored.memory.content)}{reason}")
     if result.superseded:
         click.echo(f"To restore the old memory: {undo_command([result.superseded[0].id])}")
     if result.conflicts:

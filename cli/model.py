@@ -148,25 +148,25 @@ def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
     """Return a choice for each server whose API key is set."""
     cost = f"{dollars(estimate.cost)} ({estimate.priced})"
     tokens = f"the price of about {estimate.tokens_in:,} input and {estimate.tokens_out:,} output tokens"
-    found = list[ModelChoice]()
+    choices = list[ModelChoice]()
     for host, key in KEYS.items():
         if not os.environ.get(key):
             continue
         if key in _URLS:
             settings: dict[str, Setting] = {"llm": "openai", "llm_url": _URLS[key]}
-            found.append(ModelChoice(f"{host} with {key}", tokens, settings, priced=False, free=False))
+            choices.append(ModelChoice(f"{host} with {key}", tokens, settings, priced=False, free=False))
         else:
             settings = {"llm": "anthropic", "llm_model": estimate.model}
-            found.append(ModelChoice(f"{estimate.model} at {host} with {key}", cost, settings, free=False))
-    return found
+            choices.append(ModelChoice(f"{estimate.model} at {host} with {key}", cost, settings, free=False))
+    return choices
 
 
 def _write(home: Home, config: Config, choice: ModelChoice) -> None:
     """Ask for missing values, and write the settings. Lines of other settings are kept."""
     settings: dict[str, Setting] = dict.fromkeys(SETTINGS) | choice.settings
     if choice.settings["llm"] == "openai":
-        shown = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"
-        settings["llm_model"] = click.prompt(shown, default=choice.models[0] if choice.models else None)
+        question = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"
+        settings["llm_model"] = click.prompt(question, default=choice.models[0] if choice.models else None)
     if not choice.priced and _listed_price(config, settings) is None:
         amount = click.FloatRange(0, 1e6)
         tokens_in = click.prompt("Dollars per million input tokens", type=amount)
@@ -255,17 +255,19 @@ def _chosen(home: Home, config: Config, use: str, model: str | None) -> _Use:
         return _anthropic(config, model)
     names = {_named(name): name for name in PORTS}
     if use not in names:
-        known = [*(agent.command[0] for agent in known_agents(policy)), *names, "anthropic"]
-        raise InvalidInput(f"Unknown model: {use}", hint=f"Use one of: {', '.join(known)}, or the address of a server.")
-    found = next((server for server in local_servers() if server.name == names[use]), None)
-    if found is None:
+        usable = [*(agent.command[0] for agent in known_agents(policy)), *names, "anthropic"]
+        raise InvalidInput(
+            f"Unknown model: {use}", hint=f"Use one of: {', '.join(usable)}, or the address of a server."
+        )
+    running = next((server for server in local_servers() if server.name == names[use]), None)
+    if running is None:
         hint = f"Start it and load a model, or use its address: --use http://127.0.0.1:{PORTS[names[use]]}/v1"
         raise InvalidInput(f"{names[use]} does not answer on this machine, or has no model", hint=hint)
-    return _server(config, found.url, model)
+    return _server(config, running.url, model)
 
 
 def _agent(policy: Path, use: str, model: str | None) -> _Use:
-    agent = next((each for each in installed_agents(policy) if Path(each.command[0]).name == use), None)
+    agent = next((installed for installed in installed_agents(policy) if Path(installed.command[0]).name == use), None)
     if agent is None:
         raise InvalidInput(f"{use} is not on PATH", hint="Install it, or start the command where it is on PATH.")
     words = list(agent.command)
@@ -310,16 +312,16 @@ def _budget(config: Config, *, free: bool) -> dict[str, Setting]:
     return {} if free or replace(config, llm_price=None).may_spend else {"budget_month": _BUDGET}
 
 
-def _model(server: str, models: Sequence[str], wanted: str | None) -> str:
-    """Return the wanted model, or else the first one of the server. A name may lack the date at its end."""
-    if wanted is None and models:
+def _model(server: str, models: Sequence[str], requested: str | None) -> str:
+    """Return the requested model, or else the first one of the server. A name may lack the date at its end."""
+    if requested is None and models:
         return models[0]
-    if wanted is None:
+    if requested is None:
         raise InvalidInput(f"{server} lists no models", hint="Start it, or name a model with --model.")
-    if models and not any(name == wanted or name.startswith(f"{wanted}-") for name in models):
+    if models and not any(name == requested or name.startswith(f"{requested}-") for name in models):
         listed = ", ".join(map(line, models[:_SHOWN]))
-        raise InvalidInput(f"{server} has no model {wanted}", hint=f"Choose one of: {listed}.")
-    return wanted
+        raise InvalidInput(f"{server} has no model {requested}", hint=f"Choose one of: {listed}.")
+    return requested
 
 
 def _named(program: str) -> str:

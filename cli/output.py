@@ -184,12 +184,12 @@ def print_page(page: str) -> None:
         click.echo(page, nl=False)
     else:
         size = shutil.get_terminal_size()
-        shown = wrapped(styled(page), screen_width())
-        if shown.count("\n") < size.lines:
-            click.echo(shown, nl=False)
+        screen = wrapped(styled(page), screen_width())
+        if screen.count("\n") < size.lines:
+            click.echo(screen, nl=False)
         else:
             os.environ.setdefault("LESS", "-FRX")  # as git does: the text stays on the screen
-            click.echo_via_pager(shown)
+            click.echo_via_pager(screen)
 
 
 def without_marks(page: str) -> str:
@@ -213,8 +213,8 @@ def _styled_row(row: str) -> str:
         return f"{_BOLD}{row}{_END}"
     if row == "---" or _COST.fullmatch(row):
         return f"{_DIM}{row}{_END}"
-    if found := _ID.match(row) or _SESSION.match(row):
-        return f"{_CYAN}{found[0]}{_END}{row[found.end() :]}"
+    if lead := _ID.match(row) or _SESSION.match(row):
+        return f"{_CYAN}{lead[0]}{_END}{row[lead.end() :]}"
     return _STRONG.sub(rf"{_BOLD}\1{_END}", _ESCAPED.sub("", row, count=1) if row.startswith("\\") else row)
 
 
@@ -330,9 +330,9 @@ def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
     if failure.code == INTERRUPTED and _RESUMABLE.intersection(arguments[:1]):
         failure = failure._replace(hint=_RESUME_HINT)
     if _asks_for_json(arguments) and not unwritable:
-        shown = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
+        fields = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
-            print_json({"error": shown})
+            print_json({"error": fields})
         except OSError:  # The cause may be a full disk, which may also be the cause of the failure.
             _drop_output()
             print_message(f"palaver: {failure.message}", failure.hint)

@@ -49,8 +49,8 @@ _ID_TOKENS: Final = 40
 
 def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
     """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
-    found = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
-    return ", ".join(many(found[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in found)
+    counts = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
+    return ", ".join(many(counts[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in counts)
 
 
 def plural_of(kinds: Sequence[str]) -> str:
@@ -216,18 +216,18 @@ def dialogues(
     late = list[set[str]]()
     waiting: dict[str, dict[str, Turn]] = {}
     for exchange, answers in zip(exchanges, own, strict=True):
-        found = _results(exchange, waiting.keys())
-        late.append(set(found))
-        for call, result in found.items():
+        answered = _results(exchange, waiting.keys())
+        late.append(set(answered))
+        for call, result in answered.items():
             waiting.pop(call)[call] = result
         waiting |= {
             turn.call: answers for turn in exchange.turns if turn.kind is Kind.CALL and turn.call not in answers
         }
-    shown = [
+    dialogue = [
         [_step(turn, answers, limit, subagents) for turn in _shown(exchange, answers.keys() | apart)]
         for exchange, answers, apart in zip(exchanges, own, late, strict=True)
     ]
-    return [(exchange, tuple(_labelled(steps))) for exchange, steps in zip(exchanges, shown, strict=True)]
+    return [(exchange, tuple(_labelled(steps))) for exchange, steps in zip(exchanges, dialogue, strict=True)]
 
 
 def _results(exchange: Exchange, calls: Collection[str]) -> dict[str, Turn]:
@@ -381,8 +381,8 @@ def _beside(part: TurnText) -> str:
 
 def _codes(names: Sequence[str], most: int = _LISTED) -> str:
     """Return the first `most` names as inline code, followed by the number of the other names."""
-    shown = ", ".join(map(quote.code, names[:most]))
-    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+    listed = ", ".join(map(quote.code, names[:most]))
+    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed
 
 
 def _files(paths: Sequence[str], verb: str, most: int = _LISTED) -> str:

@@ -44,47 +44,47 @@ def limited(whole: Detail, cost: Callable[[Detail], int], limit: int = DETAIL_TO
     return shortened[0] if shortened else first(kept)
 
 
-def _by_importance(whole: Observation) -> list[str]:
+def _by_importance(observation: Observation) -> list[str]:
     """Return the name of the field of each part, with the most important part first.
 
     A field with several parts, such as `facts`, occurs once per part.
     """
-    ends = _ends(whole.narrative)
+    ends = _ends(observation.narrative)
     early = sum(end <= _NARRATIVE for end in ends)
     ranked = (
-        ("subtitle", bool(whole.lead)),
+        ("subtitle", bool(observation.lead)),
         ("narrative", early),
-        ("facts", len(whole.facts[:_FACTS])),
-        ("files_modified", bool(whole.files_modified)),
-        ("facts", len(whole.facts[_FACTS:])),
-        ("evidence", len(whole.new_quotes)),
+        ("facts", len(observation.facts[:_FACTS])),
+        ("files_modified", bool(observation.files_modified)),
+        ("facts", len(observation.facts[_FACTS:])),
+        ("evidence", len(observation.new_quotes)),
         ("narrative", len(ends) - early),
-        ("concepts", bool(whole.concepts)),
-        ("files_read", bool(whole.files_read)),
-        *((name, len(getattr(whole, name)) > _NAMES) for name in ("files_modified", "concepts", "files_read")),
+        ("concepts", bool(observation.concepts)),
+        ("files_read", bool(observation.files_read)),
+        *((name, len(getattr(observation, name)) > _NAMES) for name in ("files_modified", "concepts", "files_read")),
     )
     return [field for field, number in ranked for _ in range(number)]
 
 
-def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
+def _with_parts(observation: Observation, parts: Counter[str]) -> Observation:
     """Return the observation with only the first parts of each field.
 
     `parts` maps the name of a field to the number of parts to keep.
     """
-    ends = _ends(whole.narrative)
-    narrative = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
+    ends = _ends(observation.narrative)
+    narrative = observation.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
     some = replace(
-        whole,
-        subtitle=whole.lead if parts["subtitle"] else "",
+        observation,
+        subtitle=observation.lead if parts["subtitle"] else "",
         narrative=f"{narrative} …" if 0 < parts["narrative"] < len(ends) else narrative,
-        facts=whole.facts[: parts["facts"]],
-        concepts=_names(whole.concepts, parts["concepts"]),
-        files_read=_names(whole.files_read, parts["files_read"]),
-        files_modified=_names(whole.files_modified, parts["files_modified"]),
+        facts=observation.facts[: parts["facts"]],
+        concepts=_names(observation.concepts, parts["concepts"]),
+        files_read=_names(observation.files_read, parts["files_read"]),
+        files_modified=_names(observation.files_modified, parts["files_modified"]),
     )
     # Also omit a quote that repeats an omitted text.
-    hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
-    return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
+    hidden = {*some.new_quotes}.difference(observation.new_quotes[: parts["evidence"]])
+    return replace(some, evidence=tuple(proof for proof in observation.quotes if proof not in hidden))
 
 
 def _names(every: Sequence[str], parts: int) -> tuple[str, ...]:

@@ -127,10 +127,10 @@ class BackgroundIndexer:
 
     def _is_wanted(self) -> bool:
         with self._lock:
-            wanted, self._wanted = self._wanted, False
-            if not wanted:
+            is_due, self._wanted = self._wanted, False
+            if not is_due:
                 self._thread = None
-        return wanted
+        return is_due
 
     def _index(self) -> bool:
         """Run one worker. Return True if another worker is needed."""
@@ -212,7 +212,7 @@ def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
             indexer.rebuild()
             verified.repaired += 1
         damage = store.integrity.damage()
-        store.stages.note("verify", [StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]])
+        store.stages.note("verify", [StoreCorrupt(loss, hint="Run `palaver doctor`.") for loss in damage[:1]])
         store.back_up()
     return verified
 

@@ -69,10 +69,10 @@ class AgentOutput(Struct):
 
 def read_output(output: str) -> AgentOutput:
     """Return the answer in the output of an agent. Text before and between JSON values is ignored."""
-    found: AgentOutput | None = None
+    answer: AgentOutput | None = None
     for value in _objects(output):
-        found = _read(value, found)
-    return found or AgentOutput(output)
+        answer = _read(value, answer)
+    return answer or AgentOutput(output)
 
 
 def _read(value: _Fields, before: AgentOutput | None) -> AgentOutput | None:
@@ -96,17 +96,17 @@ def _read(value: _Fields, before: AgentOutput | None) -> AgentOutput | None:
     return before
 
 
-def _codex_turn(kind: str, value: _Fields, found: AgentOutput) -> AgentOutput:
+def _codex_turn(kind: str, value: _Fields, answer: AgentOutput) -> AgentOutput:
     if kind == "turn.completed":
         used = _fields(value.get("usage"))
         cached = _number(used, "cached_input_tokens")
         # A reconnection is reported as an error, but the turn continues.
         usage = Usage(_number(used, "input_tokens") - cached, 0, cached, _number(used, "output_tokens"))
-        return AgentOutput(found.text, usage)
+        return AgentOutput(answer.text, usage)
     if kind in {"turn.failed", "error"}:
         inner = _fields(value.get("error")) or value
-        return AgentOutput(found.text, found.usage, _text(inner.get("message")) or "error")
-    return found
+        return AgentOutput(answer.text, answer.usage, _text(inner.get("message")) or "error")
+    return answer
 
 
 def _claude_usage(used: _Fields) -> Usage:
@@ -142,9 +142,9 @@ def _objects(output: str) -> Iterator[_Fields]:
         except (ValueError, RecursionError):  # not JSON, or too many digits or levels
             start += 1
             continue
-        for each in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:
-            if isinstance(each, dict):
-                yield cast("_Fields", each)
+        for item in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:
+            if isinstance(item, dict):
+                yield cast("_Fields", item)
 
 
 def _fields(value: object) -> _Fields:
@@ -194,8 +194,8 @@ def converse_in_json(provider: Provider, request: ToolRequest) -> ToolTurn:
     calls = [] if request.last else reply.calls
     if not calls and not reply.answer.strip():
         raise ReplyInvalid("the reply has neither calls nor an answer", answer.raw)
-    known = tuple(ToolCall.of(f"call_{index}", each.tool, each.arguments) for index, each in enumerate(calls))
-    return ToolTurn("" if calls else reply.answer, known, answer.truncated, answer.usage, reply.model_dump_json())
+    tool_calls = tuple(ToolCall.of(f"call_{index}", call.tool, call.arguments) for index, call in enumerate(calls))
+    return ToolTurn("" if calls else reply.answer, tool_calls, answer.truncated, answer.usage, reply.model_dump_json())
 
 
 def json_request(request: ToolRequest) -> ModelRequest:
@@ -220,7 +220,9 @@ def _shown(message: Message) -> str:
         case ModelMessage(content):
             return f"You replied: {content}"
         case ToolOutputs(outputs, note):
-            results = [f"Result of {each.id}{' (failed)' if each.failed else ''}:\n{each.text}" for each in outputs]
+            results = [
+                f"Result of {output.id}{' (failed)' if output.failed else ''}:\n{output.text}" for output in outputs
+            ]
             return "\n\n".join(filter(None, [*results, note]))
 
 
@@ -254,12 +256,12 @@ class AgentCommand:
         with TemporaryDirectory(prefix=OWN_FOLDER, ignore_cleanup_errors=True) as folder:
             status, output, errors = self._run(_prompt(request), folder)
         text = output.decode("utf-8", "replace")
-        found = read_output(text)
-        if status or found.error:
-            reason = found.error or _reason(errors.decode("utf-8", "replace")) or text
+        answer = read_output(text)
+        if status or answer.error:
+            reason = answer.error or _reason(errors.decode("utf-8", "replace")) or text
             reason = " ".join(readable(reason).split())[-_MESSAGE_MAX:]
             raise RequestRefused(f"{self._words[0]} ended with status {status}: {reason}", maybe_charged=True)
-        return Answer(found.text, "", found.usage or Usage(), text)
+        return Answer(answer.text, "", answer.usage or Usage(), text)
 
     def converse(self, request: ToolRequest) -> ToolTurn:
         """Return the agent's next message in a conversation with tools, which Palaver runs.
@@ -382,5 +384,5 @@ def known_agents(policy: Path) -> Sequence[KnownAgent]:
 
 def installed_agents(policy: Path) -> list[KnownAgent]:
     """Return the known agents whose program is on PATH, with its full path, because a service has another PATH."""
-    found = [(agent, which(agent.command[0])) for agent in known_agents(policy)]
-    return [replace(agent, command=(path, *agent.command[1:])) for agent, path in found if path]
+    programs = [(agent, which(agent.command[0])) for agent in known_agents(policy)]
+    return [replace(agent, command=(path, *agent.command[1:])) for agent, path in programs if path]

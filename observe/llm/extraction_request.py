@@ -90,8 +90,10 @@ def shorten_session(exchanges: Sequence[Exchange], folder: str = "") -> Excerpt:
     root = _root(folder)
     every = tuple(passage for exchange in exchanges for passage in _session_passages(exchange, root))
     for chars in _SESSION_PASSAGE_CHARS:
-        every = tuple(Passage(each.line, each.voice, _truncate(each.text, chars), each.turn) for each in every)
-        if sum(len(each.text) for each in every) <= SESSION_CHARS:
+        every = tuple(
+            Passage(passage.line, passage.voice, _truncate(passage.text, chars), passage.turn) for passage in every
+        )
+        if sum(len(passage.text) for passage in every) <= SESSION_CHARS:
             break
     return _fit(every, SESSION_CHARS, root)
 
@@ -273,9 +275,9 @@ def read(text: str, model: type[ReplyT], raw: str) -> ReplyT:
         return parse_reply(text, model)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        field = ".".join(map(str, first["loc"]))
         raise ReplyInvalid(
-            f"the reply does not have the expected structure: {place or 'JSON'}: {first['msg']}", raw
+            f"the reply does not have the expected structure: {field or 'JSON'}: {first['msg']}", raw
         ) from None
 
 
@@ -297,8 +299,8 @@ def verify_reply(text: str, stored: StoredExchange, excerpt: Excerpt, extractor:
     """
     reply, exchange, limits = read(text, Reply, raw), stored.exchange, Limits(excerpt.root)
     if (reply.verdict == "nothing") != (not reply.observations):
-        found = len(reply.observations)
-        raise ReplyInvalid(f"the verdict is `{reply.verdict}`, but the reply has {found} observations", raw)
+        number = len(reply.observations)
+        raise ReplyInvalid(f"the verdict is `{reply.verdict}`, but the reply has {number} observations", raw)
     texts = (passage.turn.text for passage in excerpt.passages)
     source = SourceText((*texts, *exchange.reads, *exchange.writes))
     kept: list[Observation] = []
@@ -330,7 +332,7 @@ def proven_title(title: str, proven: Sequence[tuple[ReplyFact, Evidence]], sourc
 
 def keep_proven_sentences(text: str, source: SourceText) -> str:
     """Return the sentences of a text that contain only names from the source."""
-    return " ".join(each for each in _SENTENCE_END.split(text) if source.contains_names_of(each))
+    return " ".join(sentence for sentence in _SENTENCE_END.split(text) if source.contains_names_of(sentence))
 
 
 def _observation(
@@ -343,7 +345,7 @@ def _observation(
     limits: Limits,
     extractor: str,
 ) -> Observation:
-    evidence = tuple(each for _, each in proven)
+    evidence = tuple(proof for _, proof in proven)
     external = includes_external(stored.exchange)
     concepts = [word for word in extracted.concepts if source.contains_names_of(word)]
     return Observation(
@@ -375,9 +377,9 @@ def origin_of(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: E
         next(
             passage
             for passage in excerpt.passages
-            if passage.line == each.start_line and each.quote in passage.turn.text
+            if passage.line == quote.start_line and quote.quote in passage.turn.text
         )
-        for each in evidence
+        for quote in evidence
     ]
     origins = {_ORIGINS.get(passage.voice, Origin.ASSISTANT) for passage in quoted}
     said = SourceText(passage.turn.text for passage in quoted)
@@ -397,12 +399,12 @@ def _find_evidence(fact: ReplyFact, excerpt: Excerpt) -> Evidence | None:
     written = [(passage.line, passage.turn.text) for passage in excerpt.passages]
     if (evidence := find_quote(quote, fact.line, written)) is not None or not excerpt.root:
         return evidence
-    shown = [(line, text.replace(excerpt.root, "")) for line, text in written if excerpt.root in text]
-    if (evidence := find_quote(quote, fact.line, shown)) is None:
+    relative = [(line, text.replace(excerpt.root, "")) for line, text in written if excerpt.root in text]
+    if (evidence := find_quote(quote, fact.line, relative)) is None:
         return None
     for line, text in written:
-        if line == evidence.start_line and (whole := _with_root(evidence.quote, text, excerpt.root)):
-            return replace(evidence, quote=whole)
+        if line == evidence.start_line and (original := _with_root(evidence.quote, text, excerpt.root)):
+            return replace(evidence, quote=original)
     return None
 
 
@@ -415,8 +417,8 @@ def _with_root(quote: str, text: str, root: str) -> str:
     places = list(accumulate(lengths[:-1]))
     """Positions in the text with relative paths at which the folder was removed."""
     end = start + len(quote)
-    first = start + len(root) * sum(place <= start for place in places)
-    return text[first : end + len(root) * sum(place < end for place in places)]
+    first = start + len(root) * sum(position <= start for position in places)
+    return text[first : end + len(root) * sum(position < end for position in places)]
 
 
 def one_line(text: str) -> str:

@@ -136,10 +136,10 @@ class SourceText:
     @cached_property
     def _numbers(self) -> frozenset[str]:
         """Numbers in this text. A version such as 1.2.3 also counts as 1.2 and 1."""
-        found = _NUMBER.findall(self._text)
+        numbers = _NUMBER.findall(self._text)
         parts = (
             part
-            for number in found
+            for number in numbers
             for part in (number, *(number[: match.start()] for match in re.finditer(r"\.", number)))
         )
         return frozenset(map(_plain, (*parts, *kanji_numbers(self._text))))
@@ -235,7 +235,7 @@ def _long_words(text: str) -> Iterator[str]:
     """Yield the words with at least `_LONG` letters, and the pairs of letters of Chinese, Japanese and Korean words."""
     for word in _words_of(text):
         if _IN_CJK.match(word):
-            yield from (word[place : place + 2] for place in range(len(word) - 1))
+            yield from (word[index : index + 2] for index in range(len(word) - 1))
         elif len(word) >= _LONG:
             yield word
 

@@ -124,8 +124,8 @@ class SingleExchanges:
         """
         if not stored.exchange.writes and not includes_external(stored.exchange):
             return []
-        known = self._store.observations.of_exchange(stored.key)
-        return [each.observation for each in known if not each.summary]
+        observations = self._store.observations.of_exchange(stored.key)
+        return [row.observation for row in observations if not row.summary]
 
     def _build(self, stored: StoredExchange) -> ExtractionRequest:
         """Return a request with earlier observations of the session and the answer before the prompt.
@@ -135,12 +135,12 @@ class SingleExchanges:
         latest = self._store.observations.latest(stored.session, stored.key, _KNOWN_MAX)
         keys = self._store.summaries.newest_exchanges(stored.session)
         before = [key for key in keys if key < stored.key][-1:]
-        loaded = self._store.exchanges.load([*(each.exchange for each in latest), *before])
-        public = {key for key, each in loaded.items() if not self._private.includes(each)}
-        known = [each.observation.title for each in latest if each.exchange in public]
+        loaded = self._store.exchanges.load([*(row.exchange for row in latest), *before])
+        public = {key for key, row in loaded.items() if not self._private.includes(row)}
+        titles = [row.observation.title for row in latest if row.exchange in public]
         answers = [last_answer(loaded[key].exchange) for key in before if key in public]
         excerpt = shorten(stored.exchange, self._store.sessions.load(stored.session).cwd)
-        return self._requests.build(stored.key, excerpt, known, "".join(answers))
+        return self._requests.build(stored.key, excerpt, titles, "".join(answers))
 
 
 class ModelExtractor:
