@@ -31,6 +31,14 @@ from ..templates.json_output import to_json
 from ..templates.quote import line
 from .output import as_json, print_json, renderer
 
+_URLS: Final = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": OPENROUTER}
+SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
+_ADDRESS: Final = ("http://", "https://")
+_SHOWN: Final = 30
+"""Maximum number of models that an error lists."""
+_BUDGET: Final = 5.0
+"""Dollars per month, if a model costs money and no budget is set."""
+
 
 @click.group(invoke_without_command=True)
 @as_json
@@ -66,10 +74,6 @@ def use_model(name: str, *, as_json: bool) -> None:
         click.echo(
             f"Using {chosen or DEFAULT_MODEL}, {dimension} dimensions. Run `palaver archive` to embed all entries."
         )
-
-
-_URLS: Final = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": OPENROUTER}
-SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
 
 
 class ModelChoice(Struct, frozen=True):
@@ -189,13 +193,6 @@ def save(home: Home, settings: Mapping[str, Setting], *, policy: bool) -> None:
 def _fields(choice: ModelChoice) -> dict[str, Any]:
     settings = {name: value for name, value in choice.settings.items() if value is not None}
     return {"name": choice.name, "use": choice.use, "settings": settings, "models": choice.models}
-
-
-_ADDRESS: Final = ("http://", "https://")
-_SHOWN: Final = 30
-"""Maximum number of models that an error lists."""
-_BUDGET: Final = 5.0
-"""Dollars per month, if a model costs money and no budget is set."""
 
 
 class _Use(Struct, frozen=True):

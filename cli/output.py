@@ -46,6 +46,35 @@ _COLUMN: Final = re.compile(r"\w[\w ]{,20}?  +(?=\S)")
 _ID_LEAD: Final = re.compile(r"(?:(?:obs|ex|chunk)-|(?:mem|chunk|cand)_)\w+ |[\w…/-]{4,} \d{4}-\d\d-\d\d ")
 """Pattern for the beginning of a row of a list: the ID of an entry, or a session and its date."""
 _LIST_INDENT: Final = 4
+_EVERY: Final = 10.0
+"""Seconds between two lines of progress without a terminal."""
+_MARKER: Final = re.compile(r"</?recalled[\w-]*>\n?")
+_HEADING: Final = re.compile(r"#{1,6} (.+)")
+_FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
+_GROUP: Final = re.compile(r"\[[^]\n]+\]")
+_COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
+_ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
+_SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
+_STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
+_ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
+_BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
+INTERRUPTED: Final = 130
+FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
+"""Expected errors. All other errors are bugs and show a traceback."""
+_RESUMABLE: Final = {"up", "archive", "index", "observe", "rebuild"}
+"""Commands that can resume after an interrupt."""
+_RESUME_HINT: Final = "No data is lost. Run the same command again to resume."
+_IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
+"""Options that are never suggested as the correction of a typo."""
+_ALTERNATIVES: Final = {
+    "forget": "To confirm a preview: --confirm TOKEN",
+    "search": "To search for this text: palaver search '\"{}\"'",
+}
+"""Advice for an unknown option of a command, if no similar option exists."""
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the output and errors as JSON.")
+_CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
+_Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def wrapped(text: str, width: int) -> str:
@@ -141,20 +170,6 @@ def _column(character: str) -> int:
     if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
-
-
-_EVERY: Final = 10.0
-"""Seconds between two lines of progress without a terminal."""
-_MARKER: Final = re.compile(r"</?recalled[\w-]*>\n?")
-_HEADING: Final = re.compile(r"#{1,6} (.+)")
-_FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
-_GROUP: Final = re.compile(r"\[[^]\n]+\]")
-_COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
-_ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
-_SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
-_STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
-_ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
-_BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
 def print_message(*rows: str) -> None:
@@ -285,23 +300,6 @@ def progress_bars() -> Generator[ProgressBars]:
         yield ProgressBars(progress)
 
 
-INTERRUPTED: Final = 130
-FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
-"""Expected errors. All other errors are bugs and show a traceback."""
-
-_RESUMABLE: Final = {"up", "archive", "index", "observe", "rebuild"}
-"""Commands that can resume after an interrupt."""
-_RESUME_HINT: Final = "No data is lost. Run the same command again to resume."
-_IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
-"""Options that are never suggested as the correction of a typo."""
-_ALTERNATIVES: Final = {
-    "forget": "To confirm a preview: --confirm TOKEN",
-    "search": "To search for this text: palaver search '\"{}\"'",
-}
-"""Advice for an unknown option of a command, if no similar option exists."""
-_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
 class Failure(NamedTuple):
     """Failure of a command.
 
@@ -414,12 +412,6 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Return whether --json occurs before a bare `--`."""
     words = list(arguments)
     return "--json" in (words[: words.index("--")] if "--" in words else words)
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the output and errors as JSON.")
-
-_CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
-_Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name

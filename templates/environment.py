@@ -45,48 +45,6 @@ _PLURALS: Final[Mapping[str, tuple[str, str]]] = {
 SESSIONS: Final = 3
 """Maximum number of other session IDs in a reply. Each costs about 25 tokens."""
 _ID_TOKENS: Final = 40
-
-
-def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
-    """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
-    counts = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
-    return ", ".join(many(counts[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in counts)
-
-
-def plural_of(kinds: Sequence[str]) -> str:
-    """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
-    return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
-
-
-def has_transcript(item: Hit | Detail) -> bool:
-    """Return whether an item has a transcript to read. Memories and documents have no transcript."""
-    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE, _SESSION)
-
-
-def label(item: Hit | Detail) -> str:
-    """Return the type of an observation or memory, or the kind of any other item."""
-    kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
-    if isinstance(item, Detail) and item.observation.is_summary:
-        return _SESSION
-    match kind:
-        case HitKind.EXCHANGE:
-            return "exchange"
-        case HitKind.MEMORY:
-            return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
-        case HitKind.DOCUMENT | HitKind.CODE | "session":
-            return kind
-        case _:
-            return line(type_)
-
-
-def other_sessions(sessions: Sequence[str]) -> str:
-    """Return the number and the first IDs of other sessions with the same text, or an empty text if there are none."""
-    if not sessions:
-        return ""
-    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:SESSIONS])
-    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > SESSIONS else ''}"
-
-
 OUTCOMES: Final = {
     "repeated": "copies of a line that is archived already, as after a resumed session",
     "replaced": "earlier versions of a message that a later line completes",
@@ -134,6 +92,63 @@ STEPS: Final = {
 """Description of each step of background work."""
 _TYPES: Final = 3
 """Maximum number of unknown record types to name."""
+_LABELS = {
+    (Speaker.HUMAN, Kind.PROMPT): "User",
+    (Speaker.HOST, Kind.PROMPT): "Task",
+    (Speaker.HOST, Kind.PROSE): "Sub-agent",
+    (Speaker.HOST, Kind.CALL): "Sub-agent",
+}
+_FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
+_LISTED: Final = 12
+"""Maximum number of names in a list."""
+REPLACEABLE: Final = frozenset({"search.md.j2", "observations.md.j2", "read.md.j2"})
+"""Templates that a user can replace: those of the three layers."""
+_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
+"""Errors of Python that can occur when a user's template is compiled or rendered."""
+NAME = "palaver"
+_SPECIAL: Final = frozenset("\"'\\$")
+"""Characters that systemd accepts in arguments but not in the name of a program."""
+_BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
+
+
+def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
+    """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
+    counts = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
+    return ", ".join(many(counts[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in counts)
+
+
+def plural_of(kinds: Sequence[str]) -> str:
+    """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
+    return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
+
+
+def has_transcript(item: Hit | Detail) -> bool:
+    """Return whether an item has a transcript to read. Memories and documents have no transcript."""
+    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE, _SESSION)
+
+
+def label(item: Hit | Detail) -> str:
+    """Return the type of an observation or memory, or the kind of any other item."""
+    kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
+    if isinstance(item, Detail) and item.observation.is_summary:
+        return _SESSION
+    match kind:
+        case HitKind.EXCHANGE:
+            return "exchange"
+        case HitKind.MEMORY:
+            return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
+        case HitKind.DOCUMENT | HitKind.CODE | "session":
+            return kind
+        case _:
+            return line(type_)
+
+
+def other_sessions(sessions: Sequence[str]) -> str:
+    """Return the number and the first IDs of other sessions with the same text, or an empty text if there are none."""
+    if not sessions:
+        return ""
+    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:SESSIONS])
+    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > SESSIONS else ''}"
 
 
 def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
@@ -186,15 +201,6 @@ class Step(Struct, frozen=True):
     result: TurnText | None = None
     rewound: bool = False
     subagents: tuple[StartedSubagent, ...] = ()
-
-
-_LABELS = {
-    (Speaker.HUMAN, Kind.PROMPT): "User",
-    (Speaker.HOST, Kind.PROMPT): "Task",
-    (Speaker.HOST, Kind.PROSE): "Sub-agent",
-    (Speaker.HOST, Kind.CALL): "Sub-agent",
-}
-_FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
 
 
 def count_results(exchanges: Iterable[Exchange]) -> int:
@@ -274,14 +280,6 @@ def _text(turn: Turn, limit: int | None) -> TurnText:
     text = turn.text.removeprefix(turn.tool).removeprefix(": ") if turn.kind is Kind.CALL else turn.text
     hidden = 0 if limit is None else max(len(text) - limit, 0)
     return TurnText(text[: len(text) - hidden], hidden, turn.line, turn.failed)
-
-
-_LISTED: Final = 12
-"""Maximum number of names in a list."""
-REPLACEABLE: Final = frozenset({"search.md.j2", "observations.md.j2", "read.md.j2"})
-"""Templates that a user can replace: those of the three layers."""
-_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
-"""Errors of Python that can occur when a user's template is compiled or rendered."""
 
 
 class Templates:
@@ -452,12 +450,6 @@ def supersession_fields(memories: Sequence[StoredMemory], edges: Sequence[Edge])
         named = {"superseded_by": applied, "proposed_superseded_by": proposed}
         fields.append({name: ids for name, ids in named.items() if ids})
     return fields
-
-
-NAME = "palaver"
-_SPECIAL: Final = frozenset("\"'\\$")
-"""Characters that systemd accepts in arguments but not in the name of a program."""
-_BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -23,6 +23,10 @@ _FACTS, _NARRATIVE = 3, 500
 """Number of facts, and number of characters of the narrative, that have priority over the modified files."""
 _NAMES: Final = 3
 """Number of names of files or concepts that are always shown. The other names are shown only if they fit."""
+_SHORT_PROMPT: Final = 3
+"""Maximum number of words of a prompt that says too little without the title of its session."""
+_SESSION: Final = 12
+"""Maximum tokens of a session ID."""
 
 
 def limited(whole: Detail, cost: Callable[[Detail], int], limit: int = DETAIL_TOKENS) -> Detail:
@@ -94,12 +98,6 @@ def _names(every: Sequence[str], parts: int) -> tuple[str, ...]:
 def _ends(text: str) -> list[int]:
     """Return the end position of each sentence in a narrative."""
     return [part.end() for part in _SENTENCE.finditer(text)]
-
-
-_SHORT_PROMPT: Final = 3
-"""Maximum number of words of a prompt that says too little without the title of its session."""
-_SESSION: Final = 12
-"""Maximum tokens of a session ID."""
 
 
 def complete_columns(hits: Sequence[Hit]) -> list[str]:

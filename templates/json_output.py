@@ -46,6 +46,7 @@ _TYPICAL_TOKENS: Final = 1_000
 
 Object = dict[str, Any]
 _Item = TypeVar("_Item")
+_ID: Final = {"id": "id"}
 
 
 class ObjectFormat(NamedTuple):
@@ -112,7 +113,6 @@ def _done(_: DeletionResult) -> bool:
     return True
 
 
-_ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
         {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in", "reversed_by"},

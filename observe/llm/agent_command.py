@@ -57,6 +57,45 @@ _VALUES_MAX: Final = 10_000
 """Maximum number of JSON values that are read from an output."""
 
 _Fields = Mapping[str, Any]
+_TOOLS: Final = (
+    "You have no tool of your own. Palaver runs the tools below for you, once for each entry of `calls`, and shows the "
+    f"results in the next prompt. Write at most {CALLS_MAX} calls. "
+    'Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
+    '"answer": ""}. When you know enough, leave `calls` empty and write the whole answer, in Markdown, to `answer`.'
+)
+_LAST: Final = "No further call is possible. Leave `calls` empty and write the whole answer, in Markdown, to `answer`."
+_NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
+"""Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
+_KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
+"""Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
+_MESSAGE_MAX: Final = 300
+"""Maximum characters of an agent's error message that an error quotes."""
+_STEP: Final = 0.1
+"""Seconds between two checks of a running agent."""
+_ONLY_JSON: Final = (
+    "Do not use any tool. Reply with one JSON object that is valid under this JSON schema, and nothing else:"
+)
+NO_TOOLS: Final = """\
+# Written by `palaver observe --setup`: Gemini CLI may use no tool when Palaver starts it.
+[[rule]]
+toolName = "*"
+decision = "deny"
+priority = 999
+"""
+"""Content of a policy file for `gemini --admin-policy` that forbids all tools."""
+_CLAUDE: Final = (
+    *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
+    # `--tools ""` keeps the tools of MCP servers, which the next option turns off.
+    *("--tools", "", "--strict-mcp-config"),
+    # This prompt replaces the agent's own 25 kB about tools. It also avoids up to 32,000 tokens of thinking.
+    *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
+)
+_CODEX: Final = (
+    *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules"),
+    *("--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec"),
+    *("--config", 'web_search="disabled"', "--config", 'model_reasoning_effort="low"', "-"),
+)
+_GEMINI: Final = ("gemini", "--output-format", "json", "--model", "flash", "--skip-trust", "--admin-policy")
 
 
 class AgentOutput(Struct):
@@ -160,15 +199,6 @@ def _number(fields: _Fields, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-_TOOLS: Final = (
-    "You have no tool of your own. Palaver runs the tools below for you, once for each entry of `calls`, and shows the "
-    f"results in the next prompt. Write at most {CALLS_MAX} calls. "
-    'Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
-    '"answer": ""}. When you know enough, leave `calls` empty and write the whole answer, in Markdown, to `answer`.'
-)
-_LAST: Final = "No further call is possible. Leave `calls` empty and write the whole answer, in Markdown, to `answer`."
-
-
 class _Wanted(ReplyModel):
     tool: str
     arguments: dict[str, Any]
@@ -224,19 +254,6 @@ def _shown(message: Message) -> str:
                 f"Result of {output.id}{' (failed)' if output.failed else ''}:\n{output.text}" for output in outputs
             ]
             return "\n\n".join(filter(None, [*results, note]))
-
-
-_NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
-"""Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
-_KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
-"""Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
-_MESSAGE_MAX: Final = 300
-"""Maximum characters of an agent's error message that an error quotes."""
-_STEP: Final = 0.1
-"""Seconds between two checks of a running agent."""
-_ONLY_JSON: Final = (
-    "Do not use any tool. Reply with one JSON object that is valid under this JSON schema, and nothing else:"
-)
 
 
 class AgentCommand:
@@ -340,37 +357,12 @@ def _prompt(request: ModelRequest) -> str:
     return prompt if prompt.startswith(OWN_PROMPT_MARK) else f"{OWN_PROMPT_MARK}\n{prompt}"
 
 
-NO_TOOLS: Final = """\
-# Written by `palaver observe --setup`: Gemini CLI may use no tool when Palaver starts it.
-[[rule]]
-toolName = "*"
-decision = "deny"
-priority = 999
-"""
-"""Content of a policy file for `gemini --admin-policy` that forbids all tools."""
-
-
 class KnownAgent(Struct, frozen=True):
     """Coding agent and the command that runs it without its user interface."""
 
     name: str
     command: tuple[str, ...]
     needs_policy: bool = False
-
-
-_CLAUDE: Final = (
-    *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
-    # `--tools ""` keeps the tools of MCP servers, which the next option turns off.
-    *("--tools", "", "--strict-mcp-config"),
-    # This prompt replaces the agent's own 25 kB about tools. It also avoids up to 32,000 tokens of thinking.
-    *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
-)
-_CODEX: Final = (
-    *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules"),
-    *("--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec"),
-    *("--config", 'web_search="disabled"', "--config", 'model_reasoning_effort="low"', "-"),
-)
-_GEMINI: Final = ("gemini", "--output-format", "json", "--model", "flash", "--skip-trust", "--admin-policy")
 
 
 def known_agents(policy: Path) -> Sequence[KnownAgent]:

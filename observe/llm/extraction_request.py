@@ -43,6 +43,25 @@ _SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
 """Maximum lengths of a passage of a session. The first length with which the session fits is used."""
 _MIN_CHARS: Final = 200
 """Minimum characters of an exchange that is sent to the model. An exchange that changed files is always sent."""
+_QUOTE_MIN: Final = 8
+_QUOTE_MAX: Final = 240
+_OBSERVATIONS_MAX, _FACTS_MAX, _CONCEPTS_MAX = 4, 8, 8
+FACT_MAX: Final = 280
+_SUBTITLE, _NARRATIVE, _CONCEPT = 160, 900, 40
+"""Maximum characters of each field."""
+_ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
+"""Origin of quotes by speaker. All other text counts as the assistant's."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+TypeName = Literal[
+    "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
+]
+ItemT = TypeVar("ItemT")
+TOKENS_OUT: Final = 1_600
+"""Maximum tokens of a reply, with the model's thinking. A card with five findings needs about 1,500."""
+_SHORTEST: Final = 500
+"""Maximum tokens of the reply about the shortest excerpt. A reply may be longer than the excerpt by so much."""
+_CHARS: Final = 4
+"""Typical characters of a token."""
 
 
 class Passage(Struct, frozen=True):
@@ -190,21 +209,6 @@ def _count_fitting(passages: tuple[Passage, ...], chars: int) -> int:
     return len(passages)
 
 
-_QUOTE_MIN: Final = 8
-_QUOTE_MAX: Final = 240
-_OBSERVATIONS_MAX, _FACTS_MAX, _CONCEPTS_MAX = 4, 8, 8
-FACT_MAX: Final = 280
-_SUBTITLE, _NARRATIVE, _CONCEPT = 160, 900, 40
-"""Maximum characters of each field."""
-_ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
-"""Origin of quotes by speaker. All other text counts as the assistant's."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
-
-TypeName = Literal[
-    "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
-]
-
-
 class ReplyFact(ReplyModel):
     """Fact with the quote that proves it and the line of the quote."""
 
@@ -214,7 +218,6 @@ class ReplyFact(ReplyModel):
 
 
 FactT = TypeVar("FactT", bound=ReplyFact)
-ItemT = TypeVar("ItemT")
 
 
 class ReplyObservation(ReplyModel):
@@ -424,14 +427,6 @@ def _with_root(quote: str, text: str, root: str) -> str:
 def one_line(text: str) -> str:
     """Return the text as a single line without invisible characters."""
     return " ".join(visible(text).split())
-
-
-TOKENS_OUT: Final = 1_600
-"""Maximum tokens of a reply, with the model's thinking. A card with five findings needs about 1,500."""
-_SHORTEST: Final = 500
-"""Maximum tokens of the reply about the shortest excerpt. A reply may be longer than the excerpt by so much."""
-_CHARS: Final = 4
-"""Typical characters of a token."""
 
 
 class ExtractionRequest(Struct, frozen=True):

@@ -45,6 +45,8 @@ _MESSAGE_FRAME: Final = 200
 """Maximum number of bytes that a provider adds to a message."""
 _STARTS_MAX: Final = 500
 """Maximum number of opening braces in a reply that are tried as the start of a JSON object."""
+Prompts: TypeAlias = tuple[str, str, Callable[..., str]]
+"""Version of the prompts of one kind of request, the system prompt, and the function that fills the user prompt."""
 
 
 class BudgetExhausted(PalaverError):
@@ -139,8 +141,6 @@ class ReplyModel(BaseModel):
 
 
 ReplyT = TypeVar("ReplyT", bound=ReplyModel)
-Prompts: TypeAlias = tuple[str, str, Callable[..., str]]
-"""Version of the prompts of one kind of request, the system prompt, and the function that fills the user prompt."""
 
 
 class ModelRequest(Struct, frozen=True):

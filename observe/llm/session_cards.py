@@ -60,6 +60,8 @@ _TYPES: Final[Mapping[str, ObservationType]] = {
     "cause": ObservationType.DEBUG,
     "gotcha": ObservationType.LEARNING,
 }
+QUIET_MS: Final = 600_000
+"""Milliseconds without activity after which a session counts as finished."""
 
 
 class CardFact(ReplyFact):
@@ -201,10 +203,6 @@ class SessionVerifier:
 
 def _frequent(counted: Counter[str]) -> tuple[str, ...]:
     return tuple(name for name, _ in counted.most_common(_FILES))
-
-
-QUIET_MS: Final = 600_000
-"""Milliseconds without activity after which a session counts as finished."""
 
 
 class SessionCards:
