@@ -82,7 +82,7 @@ LOCAL_IMPORTS: dict[str, int] = {
     "search/rank": 2,
 }
 
-HEAVY = {"anthropic", "mcp", "onnxruntime", "sentence_transformers", "tantivy", "torch", "usearch"}
+HEAVY = {"anthropic", "genai_prices", "mcp", "onnxruntime", "sentence_transformers", "tantivy", "torch", "usearch"}
 
 MODULE_LINES = 800
 FUNCTION_LINES = 60

@@ -217,10 +217,7 @@ def converse_in_json(provider: Provider, request: ToolRequest) -> ToolTurn:
         ExtractionError: The provider failed.
     """
     answer = provider.ask(json_request(request))
-    try:
-        reply = parse_reply(answer.text, _Reply)
-    except ValueError:  # pydantic's error is one
-        raise ReplyInvalid("the reply is not the JSON object that was asked for", answer.raw) from None
+    reply = parse_reply(answer.text, _Reply, answer.raw)
     calls = [] if request.last else reply.calls
     if not calls and not reply.answer.strip():
         raise ReplyInvalid("the reply has neither calls nor an answer", answer.raw)

@@ -18,7 +18,6 @@ from typing import Final, Literal, TypeVar
 import orjson
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from ...archiver.store import StoredExchange
 from ...core.conversation import Exchange, Kind, Origin, Speaker, Turn, least
@@ -27,7 +26,7 @@ from ...core.text import TITLE_MAX, headline, truncate, visible
 from ..rules.exchange_analysis import find_quote, includes_external
 from .grounding import SourceText
 from .ledger import CallSize
-from .provider import ModelRequest, Prompts, ReplyInvalid, ReplyModel, ReplyT, bounded, parse_reply, schema_of
+from .provider import ModelRequest, Prompts, ReplyInvalid, ReplyModel, bounded, parse_reply, schema_of
 
 ERROR: Final = "error"
 """Speaker label of the output of a failed tool call."""
@@ -238,52 +237,6 @@ class Reply(ReplyModel):
     observations: list[ReplyObservation]
 
 
-class Limits:
-    """Limits of titles and texts. `cut` counts what was left out or shortened.
-
-    `root` is the folder of the session, to which paths are made relative.
-    """
-
-    def __init__(self, root: str = "") -> None:
-        self._root, self.cut = root, 0
-
-    def first(self, items: Sequence[ItemT], most: int) -> Sequence[ItemT]:
-        """Return the first items."""
-        self.cut += max(0, len(items) - most)
-        return items[:most]
-
-    def title(self, text: str) -> str:
-        """Return a whole title of at most 90 characters."""
-        plain = self.text(text, len(text))
-        if len(plain) <= TITLE_MAX:
-            return plain
-        self.cut += 1
-        return headline(plain) or truncate(plain, TITLE_MAX)
-
-    def text(self, text: str, most: int = FACT_MAX) -> str:
-        """Return a text as a single line, shortened at the end of a sentence or clause."""
-        plain = one_line(text)
-        plain = plain.replace(self._root, "") if self._root else plain
-        self.cut += len(plain) > most
-        return truncate(plain, most)
-
-
-def read(text: str, model: type[ReplyT], raw: str) -> ReplyT:
-    """Parse a reply that must have the structure of `model`. `raw` is the whole response of the provider.
-
-    Raises:
-        ReplyInvalid: The text is not JSON or has an unexpected structure.
-    """
-    try:
-        return parse_reply(text, model)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ReplyInvalid(
-            f"the reply does not have the expected structure: {field or 'JSON'}: {first['msg']}", raw
-        ) from None
-
-
 class VerifiedReply(Struct, frozen=True):
     """Observations with valid evidence, the number of facts and titles without it, and that of texts that were cut."""
 
@@ -292,90 +245,129 @@ class VerifiedReply(Struct, frozen=True):
     cut: int = 0
 
 
+class ReplyVerifier:
+    """Verifier of the facts, titles and texts in one reply, which also applies the limits of size.
+
+    `rejected` counts facts and titles without evidence, and `cut` what was left out or shortened.
+
+    Args:
+        exchanges: Exchanges that the model has read, in order.
+        excerpt: Text that the model has read.
+        extractor: Name of the extractor of the observations.
+    """
+
+    def __init__(self, exchanges: Sequence[Exchange], excerpt: Excerpt, extractor: str) -> None:
+        self._excerpt, self._extractor = excerpt, extractor
+        self._external = any(map(includes_external, exchanges))
+        self._source = SourceText(
+            (
+                *(passage.turn.text for passage in excerpt.passages),
+                *(path for exchange in exchanges for path in (*exchange.reads, *exchange.writes)),
+            )
+        )
+        self.rejected = self.cut = 0
+
+    def first(self, items: Sequence[ItemT], most: int) -> Sequence[ItemT]:
+        """Return the first items."""
+        self.cut += max(0, len(items) - most)
+        return items[:most]
+
+    def prove(self, facts: Sequence[FactT], most: int) -> list[tuple[FactT, Evidence]]:
+        """Return the first facts whose quote and names occur in the source, each with its evidence."""
+        facts = self.first(facts, most)
+        named = [fact for fact in facts if self._source.contains_names_of(fact.text)]
+        proofs = [(fact, _find_evidence(fact, self._excerpt)) for fact in named]
+        proven = [(fact, evidence) for fact, evidence in proofs if evidence is not None]
+        self.rejected += len(facts) - len(proven)
+        return proven
+
+    def title(self, text: str, proven: Sequence[tuple[ReplyFact, Evidence]]) -> str:
+        """Return a whole title of at most 90 characters.
+
+        The first proven fact replaces an empty title, and a title with a name that the source lacks.
+        """
+        if not (text.strip() and self._source.contains_names_of(text)):
+            self.rejected += 1
+            text = proven[0][0].text.strip().removesuffix(".")
+        plain = self.text(text, len(text))
+        if len(plain) <= TITLE_MAX:
+            return plain
+        self.cut += 1
+        return headline(plain) or truncate(plain, TITLE_MAX)
+
+    def text(self, text: str, most: int = FACT_MAX) -> str:
+        """Return a text as a single line with relative paths, shortened at the end of a sentence or clause."""
+        plain = one_line(text)
+        plain = plain.replace(self._excerpt.root, "") if self._excerpt.root else plain
+        self.cut += len(plain) > most
+        return truncate(plain, most)
+
+    def sentences(self, text: str, most: int) -> str:
+        """Return the sentences of a text that contain only names from the source."""
+        kept = (sentence for sentence in _SENTENCE_END.split(text) if self._source.contains_names_of(sentence))
+        return self.text(" ".join(kept), most)
+
+    def concepts(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the first words that occur in the source, in lower case."""
+        named = [word for word in words if self._source.contains_names_of(word)]
+        return tuple(dict.fromkeys(self.text(word.lower(), _CONCEPT) for word in named[:_CONCEPTS_MAX]))
+
+    def observation(
+        self, kind: ObservationType, title: str, proven: Sequence[tuple[ReplyFact, Evidence]], exchange: Exchange
+    ) -> Observation:
+        """Return the observation of an exchange with proven facts. Palaver sets files, date and origin."""
+        evidence = tuple(proof for _, proof in proven)
+        title = self.title(title, proven)
+        sentences = [title, *(fact.text for fact, _ in proven)]
+        return Observation(
+            type=kind,
+            title=title,
+            facts=tuple(self.text(fact.text) for fact, _ in proven),
+            files_read=exchange.reads,
+            files_modified=exchange.writes,
+            evidence=evidence,
+            at=exchange.ended or exchange.started,
+            origin=Origin.EXTERNAL if self._external else origin_of(sentences, evidence, self._excerpt),
+            extractor=self._extractor,
+        )
+
+
 def verify_reply(text: str, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str) -> VerifiedReply:
     """Return the observations of a reply that have at least one proven fact.
-
-    A title with a name that does not occur in the conversation is replaced by the first proven fact.
 
     Raises:
         ReplyInvalid: The reply has no valid structure, or it has observations, but none of them is proven.
     """
-    reply, exchange, limits = read(text, Reply, raw), stored.exchange, Limits(excerpt.root)
+    reply, verifier = parse_reply(text, Reply, raw), ReplyVerifier([stored.exchange], excerpt, extractor)
     if (reply.verdict == "nothing") != (not reply.observations):
         number = len(reply.observations)
         raise ReplyInvalid(f"the verdict is `{reply.verdict}`, but the reply has {number} observations", raw)
-    texts = (passage.turn.text for passage in excerpt.passages)
-    source = SourceText((*texts, *exchange.reads, *exchange.writes))
     kept: list[Observation] = []
-    rejected = 0
-    for extracted in limits.first(reply.observations, _OBSERVATIONS_MAX):
-        facts = limits.first(extracted.facts, _FACTS_MAX)
-        proven = prove_facts(facts, excerpt, source)
-        rejected += len(facts) - len(proven)
-        if proven:
-            title = proven_title(extracted.title, proven, source)
-            rejected += title != extracted.title
-            kept.append(_observation(extracted, title, proven, stored, excerpt, source, limits, extractor))
+    for extracted in verifier.first(reply.observations, _OBSERVATIONS_MAX):
+        if proven := verifier.prove(extracted.facts, _FACTS_MAX):
+            observation = verifier.observation(
+                ObservationType(extracted.type), extracted.title, proven, stored.exchange
+            )
+            kept.append(
+                replace(
+                    observation,
+                    subtitle=verifier.sentences(extracted.subtitle, _SUBTITLE),
+                    narrative=verifier.sentences(extracted.narrative, _NARRATIVE),
+                    concepts=verifier.concepts(extracted.concepts),
+                )
+            )
     if reply.observations and not kept:
-        raise ReplyInvalid(f"the conversation proves none of the {rejected} facts in the reply", raw)
-    return VerifiedReply(tuple(dict.fromkeys(kept)), rejected, limits.cut)
+        raise ReplyInvalid(f"the conversation proves none of the {verifier.rejected} facts in the reply", raw)
+    return VerifiedReply(tuple(dict.fromkeys(kept)), verifier.rejected, verifier.cut)
 
 
-def prove_facts(facts: Sequence[FactT], excerpt: Excerpt, source: SourceText) -> list[tuple[FactT, Evidence]]:
-    """Return the facts whose quote and names occur in the source, each with its evidence."""
-    proofs = [(fact, _find_evidence(fact, excerpt)) for fact in facts if source.contains_names_of(fact.text)]
-    return [(fact, evidence) for fact, evidence in proofs if evidence is not None]
+def origin_of(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt) -> Origin:
+    """Return the least trusted origin of all quotes.
 
-
-def proven_title(title: str, proven: Sequence[tuple[ReplyFact, Evidence]], source: SourceText) -> str:
-    """Return the title, or the first proven fact if the title is empty or has a name that the source lacks."""
-    is_proven = title.strip() and source.contains_names_of(title)
-    return title if is_proven else proven[0][0].text.strip().removesuffix(".")
-
-
-def keep_proven_sentences(text: str, source: SourceText) -> str:
-    """Return the sentences of a text that contain only names from the source."""
-    return " ".join(sentence for sentence in _SENTENCE_END.split(text) if source.contains_names_of(sentence))
-
-
-def _observation(
-    extracted: ReplyObservation,
-    title: str,
-    proven: Sequence[tuple[ReplyFact, Evidence]],
-    stored: StoredExchange,
-    excerpt: Excerpt,
-    source: SourceText,
-    limits: Limits,
-    extractor: str,
-) -> Observation:
-    evidence = tuple(proof for _, proof in proven)
-    external = includes_external(stored.exchange)
-    concepts = [word for word in extracted.concepts if source.contains_names_of(word)]
-    return Observation(
-        type=ObservationType(extracted.type),
-        title=limits.title(title),
-        subtitle=limits.text(keep_proven_sentences(extracted.subtitle, source), _SUBTITLE),
-        narrative=limits.text(keep_proven_sentences(extracted.narrative, source), _NARRATIVE),
-        facts=tuple(limits.text(fact.text) for fact, _ in proven),
-        concepts=tuple(dict.fromkeys(limits.text(word.lower(), _CONCEPT) for word in concepts[:_CONCEPTS_MAX])),
-        files_read=stored.exchange.reads,
-        files_modified=stored.exchange.writes,
-        evidence=evidence,
-        at=stored.exchange.ended or stored.exchange.started,
-        origin=origin_of([title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
-        extractor=extractor,
-    )
-
-
-def origin_of(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
-    """Return the least trusted origin of all quotes, or `Origin.EXTERNAL` if `external` is set.
-
-    `external` is True if the exchange contains text from outside this machine. The origin is `human` only if all quotes
-    are the user's words, and the quoted messages contain at least half of the longer words of each sentence. Without
-    this rule, a harmless quote of the user could make injected text count as the user's words.
+    The origin is `human` only if all quotes are the user's words, and the quoted messages contain at least half of the
+    longer words of each sentence. Without this rule, a harmless quote of the user could make injected text count as the
+    user's words.
     """
-    if external:
-        return Origin.EXTERNAL
     quoted = [
         next(
             passage

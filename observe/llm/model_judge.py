@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 import orjson
 from msgspec import json
-from pydantic import ValidationError
 
 from ...archiver.store import Store
 from ...core.config import Config
@@ -104,7 +103,8 @@ class ModelJudge:
         """Ask the model about these pairs and cache its judgements by key."""
         request = self._request(pairs)
         try:
-            self._keep(list(pairs), _read(self._call(request)))
+            answer = self._call(request)
+            self._keep(list(pairs), parse_reply(answer.text, _Judgements, answer.raw))
         except ReplyInvalid:
             self._keep(list(pairs), _Judgements(judgements=[]))
         except ModelRefused:
@@ -138,14 +138,6 @@ class ModelJudge:
         nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
         text = self._fill(pairs=texts, nonce=nonce)
         return ModelRequest(self._model, _TOKENS_OUT, self._system, text, schema_of(_Judgements))
-
-
-def _read(answer: Answer) -> _Judgements:
-    """Parse the judgements in a reply. Raises `ReplyInvalid`."""
-    try:
-        return parse_reply(answer.text, _Judgements)
-    except ValidationError:
-        raise ReplyInvalid("the judgement does not have the expected structure", answer.raw) from None
 
 
 def _key(pair: MemoryPair) -> str:

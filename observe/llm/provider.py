@@ -170,11 +170,13 @@ def schema_of(reply: type[ReplyModel]) -> dict[str, Any]:
     return reply.model_json_schema()
 
 
-def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
+def parse_reply(text: str, model: type[ReplyT], raw: str) -> ReplyT:
     """Parse the last valid JSON object in a reply. It can be in Markdown fences or follow other text.
 
+    `raw` is the whole response of the provider.
+
     Raises:
-        pydantic.ValidationError: No JSON object in the text has the structure of the reply.
+        ReplyInvalid: No JSON object in the text has the structure of `model`.
     """
     parsed, decoder, start = None, JSONDecoder(), text.find("{")
     for _ in range(_STARTS_MAX):
@@ -186,9 +188,14 @@ def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
             end = start + 1
         else:
             with suppress(ValidationError):
-                parsed = reply.model_validate_json(text[start:end])
+                parsed = model.model_validate_json(text[start:end])
         start = text.find("{", end)
-    return parsed or reply.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    try:
+        return parsed or model.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "JSON"
+        raise ReplyInvalid(f"the reply does not have the expected structure: {field}: {first['msg']}", raw) from None
 
 
 class Answer(Struct, frozen=True):
