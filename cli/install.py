@@ -393,10 +393,7 @@ def install(
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
-    steps = [
-        _planned(client, partial(plan_removal, client) if remove else partial(plan, client, server))
-        for client in clients
-    ]
+    steps = [_planned(client, _change(client, None if remove else server)) for client in clients]
     chosen = extras(names, home, every=remove and not names)
     steps += [_planned(extra.client, extra.remove if remove else extra.add) for extra in chosen]
     wants_service = _SERVICE in names or not (names or no_service or is_demo(home))
@@ -440,6 +437,11 @@ def _installed() -> list[str]:
     if not names:
         raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
     return [*names, "hooks"]
+
+
+def _change(client: Client, server: ServerEntry | None) -> Callable[[], ConfigChange]:
+    """Return the function that plans the change of a client's file. Without a server, it removes the entry."""
+    return partial(plan_removal, client) if server is None else partial(plan, client, server)
 
 
 def _planned(client: Client, make: Callable[[], ConfigChange]) -> _Step:
