@@ -23,9 +23,9 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 from palaver.search.index import indexed_texts
-from palaver.search.model.build_model import docstrings
 from palaver.search.model.embedder import load
 from palaver.search.model.embedding import Embedder
+from training.build_model import docstrings
 
 from .retrieval.sets import coding_sessions
 from .shared import SetMissing, transcripts, unpack

@@ -53,17 +53,17 @@ def up(*, as_json: bool) -> None:
 
         skipped = Unsearched()
         selected = is_demo_selected()
-        found = [] if selected else of_this_user(skipped)
-        if found:
+        transcripts = [] if selected else of_this_user(skipped)
+        if transcripts:
             refuse_demo(home)
-        demo = selected or (not found and home.is_new)
+        demo = selected or (not transcripts and home.is_new)
         own = command_of(Home(home.root.parent) if selected else home) if demo else ""
         if demo:
-            home, found = home if selected else Home(home.root / DEMO_FOLDER), in_paths([DEMO])
+            home, transcripts = home if selected else Home(home.root / DEMO_FOLDER), in_paths([DEMO])
             if not (as_json or selected):
                 click.echo(_LOADED if home.is_new else f"No agent history found; the sample archive is in {home.root}.")
         first = _is_empty(home)
-        complete = _archive(home, found, skipped, pool, as_json=as_json)
+        complete = _archive(home, transcripts, skipped, pool, as_json=as_json)
     if first and not as_json:
         click.echo()
         about = _DEMO_QUERY if demo else _suggested_query(home)
@@ -87,7 +87,9 @@ def _suggested_query(home: Home) -> str:
     Words of two clauses would be a query that nobody means. The result is empty if there is no such title.
     """
     with Archive(home).store as store:
-        sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
+        sessions = sorted(
+            store.sessions.all().values(), key=lambda session: session.ended or session.started or 0, reverse=True
+        )
     for session in sessions:
         words: list[str] = _WORD.findall(_CLAUSE_END.split(session.title, maxsplit=1)[0])
         if len(words) > 1:
@@ -121,13 +123,13 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
                     f"{path}: No such file or directory", hint="Name a transcript or a folder of transcripts."
                 )
         skipped = Unsearched()
-        found = in_paths([Path(path) for path in paths], skipped) if paths else of_this_user(skipped)
-        if found and not paths:
+        transcripts = in_paths([Path(path) for path in paths], skipped) if paths else of_this_user(skipped)
+        if transcripts and not paths:
             refuse_demo(home)
-        if not found and home.is_new:
+        if not transcripts and home.is_new:
             hint = "Give a folder of transcripts, or run `palaver up` to try demo data."
             raise PalaverError("No agent history found", hint=hint)
-        complete = _archive(home, found, skipped, pool, as_json=as_json, listing=listing)
+        complete = _archive(home, transcripts, skipped, pool, as_json=as_json, listing=listing)
     if not complete:
         sys.exit(1)
 
@@ -152,7 +154,7 @@ def _parser_pool(home: Home) -> ParserPool:
 
 def _archive(
     home: Home,
-    found: Sequence[Transcript],
+    transcripts: Sequence[Transcript],
     skipped: Unsearched,
     pool: ParserPool,
     *,
@@ -171,7 +173,7 @@ def _archive(
                     print_page(renderer().render("searchable", report=report))
 
         _announce_wait(home)
-        report = pipeline.run(found, reporter, _WAIT, announce)
+        report = pipeline.run(transcripts, reporter, _WAIT, announce)
     report.ingested.skipped = skipped
     if as_json:
         print_json({**to_json(report), "home": str(home.root)})

@@ -16,7 +16,7 @@ from ..archiver.ingest.transcripts import of_this_user
 from ..archiver.store import migration
 from ..core.home import Home
 from ..observe.archive import Archive
-from ..observe.llm.configured_model import why_off
+from ..observe.llm.model_settings import why_off
 from ..observe.upkeep.consistency import check_consistency, rebuild_from_archive, rebuild_index
 from ..observe.upkeep.health_check import HealthContext, diagnose
 from .demo import is_demo, refuse_demo_only

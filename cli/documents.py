@@ -109,7 +109,7 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     with _open_existing() as library:
         before = library.stats()
         if paths:
-            for path in (each for each in paths if _is_indexed(before, each)):
+            for path in (path for path in paths if _is_indexed(before, path)):
                 if (folder := library.watched_above(path, namespace)) is not None:
                     hint = f"Remove {folder}, or list the path in its .gitignore."
                     raise InvalidInput(f"{path} is in the watched folder {folder}", hint=hint)
@@ -132,7 +132,9 @@ def remove(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
 def _is_indexed(stats: DocumentStats, path: str) -> bool:
     """Return whether a path is an indexed or unreadable file, or a folder with such files."""
     plain = Path(path).expanduser().resolve()
-    return any(each.is_relative_to(plain) for each in (*stats.source_files, *(each.file for each in stats.failed)))
+    return any(
+        each.is_relative_to(plain) for each in (*stats.source_files, *(failure.file for failure in stats.failed))
+    )
 
 
 def _index_folder(
@@ -154,18 +156,18 @@ def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
     done.truncated += [indexed.source_file] if indexed.truncated else []
 
 
-def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
-    done.indexed += more.indexed
-    done.chunks += more.chunks
-    done.units += more.units
-    done.moved += more.moved
-    done.unchanged += more.unchanged
-    done.unparsed += more.unparsed
-    done.skipped = dict((Counter(done.skipped) + Counter(more.skipped)).most_common())
-    done.gone += more.gone
-    done.queued, done.unembedded = more.queued, more.unembedded
-    done.truncated += more.truncated
-    done.failed += more.failed
+def _add(done: IndexedDirectory, added: IndexedDirectory) -> None:
+    done.indexed += added.indexed
+    done.chunks += added.chunks
+    done.units += added.units
+    done.moved += added.moved
+    done.unchanged += added.unchanged
+    done.unparsed += added.unparsed
+    done.skipped = dict((Counter(done.skipped) + Counter(added.skipped)).most_common())
+    done.gone += added.gone
+    done.queued, done.unembedded = added.queued, added.unembedded
+    done.truncated += added.truncated
+    done.failed += added.failed
 
 
 def _documents(targets: Sequence[Path]) -> DocumentLibrary:
@@ -254,9 +256,9 @@ def disallow(path: str, *, as_json: bool) -> None:
     project = _folder_of(path)
     folder = str(project.path)
     with archive.store as store, store.transaction():
-        known = folder in store.mnemonics.allowed()
+        allowed = folder in store.mnemonics.allowed()
         store.mnemonics.disallow(folder)
-    if not known:
+    if not allowed:
         raise InvalidInput(f"{folder} is not allowed", hint="Run `palaver mnemonics list` to see allowed folders.")
     if as_json:
         print_json({"disallowed": [folder]})

@@ -181,12 +181,12 @@ def all_extras(home: Home) -> list[Extra]:
     server, chosen = own_server(program_words(), home), Archive(home).config.hooks
     hooks = [
         Extra(
-            each.client,
-            partial(plan_hooks, each, server, chosen),
-            partial(plan_hooks_removal, each),
-            partial(hooks_text, each, server, chosen),
+            hooked.client,
+            partial(plan_hooks, hooked, server, chosen),
+            partial(plan_hooks_removal, hooked),
+            partial(hooks_text, hooked, server, chosen),
         )
-        for each in HOOK_CLIENTS
+        for hooked in HOOK_CLIENTS
     ]
     return [*hooks, _of_file(hook_file(server, chosen)), *map(_of_file, SKILL_FILES)]
 
@@ -200,17 +200,17 @@ def extras(names: Collection[str], home: Home, *, every: bool = False) -> list[E
     if not (every or any(name in EXTRA_NAMES for name in names)):
         return []
     return [
-        each
-        for each in all_extras(home)
-        if each.client.name in names
-        or ((every or each.client.name.rpartition("-")[2] in names) and _is_possible(each.client))
+        extra
+        for extra in all_extras(home)
+        if extra.client.name in names
+        or ((every or extra.client.name.rpartition("-")[2] in names) and _is_possible(extra.client))
     ]
 
 
 def extras_hint(connected: Collection[str]) -> str:
     """Return how to add the skill, the agent and the hooks, or an empty text if the connected clients have them."""
-    files = [each for each in SKILL_FILES if each.client.name.partition("-")[0] in connected]
-    missing = list(dict.fromkeys(program_title(each.client) for each in files if not each.client.path.exists()))
+    files = [file for file in SKILL_FILES if file.client.name.partition("-")[0] in connected]
+    missing = list(dict.fromkeys(program_title(file.client) for file in files if not file.client.path.exists()))
     if not missing:
         return ""
     return f"{', '.join(missing)}: to add a skill, an agent and hooks, run `palaver install skills hooks`."
@@ -234,34 +234,36 @@ def print_texts(
     names: Sequence[str], home: Home, server: ServerEntry, container: ServerEntry, *, as_json: bool
 ) -> None:
     """Print the texts of the named clients, hooks and files, and the service file if it is named."""
-    found = list[_Text]()
+    texts = list[_Text]()
     for name in names:
         match name:
             case "service" if len(names) == 1 or as_json:
                 service = Service.find()
-                found.append(_Text(name, str(service.path), service.text))
+                texts.append(_Text(name, str(service.path), service.text))
             case "service":
                 continue
-            case group if group in GROUPS and any(each.endswith(f"-{group}") for each in names):
+            case group if group in GROUPS and any(other_name.endswith(f"-{group}") for other_name in names):
                 continue
             case _ if name in EXTRA_NAMES:
-                shown = extras([name], home)
-                found += [_of(each.client, each.text(), each.client.name, each.client.title) for each in shown]
+                texts += [
+                    _of(extra.client, extra.text(), extra.client.name, extra.client.title)
+                    for extra in extras([name], home)
+                ]
             case "generic":
-                found.append(_Text(name, "", snippet(find_client("cursor"), server)))
+                texts.append(_Text(name, "", snippet(find_client("cursor"), server)))
             case "docker":
-                found += [_of(client, snippet(client, container), f"docker, {client.name}") for client in CLIENTS]
+                texts += [_of(client, snippet(client, container), f"docker, {client.name}") for client in CLIENTS]
             case _:
                 client = find_client(name)
-                found.append(_of(client, snippet(client, server), name))
+                texts.append(_of(client, snippet(client, server), name))
     if as_json:
-        print_json({"texts": [{"client": each.client, "path": each.path, "text": each.text} for each in found]})
-    elif len(found) == 1:
-        click.echo(found[0].text.encode(), nl=False)  # to copy, so no line is wrapped
+        print_json({"texts": [{"client": text.client, "path": text.path, "text": text.text} for text in texts]})
+    elif len(texts) == 1:
+        click.echo(texts[0].text.encode(), nl=False)  # to copy, so no line is wrapped
     else:
-        heads = [": ".join(filter(None, (each.title or each.client, line(each.path)))) for each in found]
+        heads = [": ".join(filter(None, (text.title or text.client, line(text.path)))) for text in texts]
         click.echo(
-            "\n".join(f"{head}\n{each.text}" for head, each in zip(heads, found, strict=True)).encode(), nl=False
+            "\n".join(f"{head}\n{text.text}" for head, text in zip(heads, texts, strict=True)).encode(), nl=False
         )
 
 
@@ -386,12 +388,12 @@ def install(
     others = (*_TEXTS, _SERVICE, *EXTRA_NAMES)
     clients = [find_client(name) for name in dict.fromkeys(names) if name not in others]
     if only_print or (names and set(names) <= set(_TEXTS)):
-        shown = names or (_NAMES if every else _installed())
-        print_texts(shown, home, server, docker_server(home, toolset), as_json=as_json)
+        connected = names or (_NAMES if every else _installed())
+        print_texts(connected, home, server, docker_server(home, toolset), as_json=as_json)
         return
     if not names:
         clients = [client for client in CLIENTS if client.is_installed]
-    steps = [_planned(each, partial(plan_removal, each) if remove else partial(plan, each, server)) for each in clients]
+    steps = [_planned(client, _change(client, None if remove else server)) for client in clients]
     chosen = extras(names, home, every=remove and not names)
     steps += [_planned(extra.client, extra.remove if remove else extra.add) for extra in chosen]
     wants_service = _SERVICE in names or not (names or no_service or is_demo(home))
@@ -431,10 +433,15 @@ def _refuse_temporary() -> None:
 
 def _installed() -> list[str]:
     """Return the names of the installed clients, and `hooks`. Raise `InvalidInput` if no client is installed."""
-    found = [client.name for client in CLIENTS if client.is_installed]
-    if not found:
+    names = [client.name for client in CLIENTS if client.is_installed]
+    if not names:
         raise InvalidInput(_NONE_FOUND, hint=_NAME_ONE)
-    return [*found, "hooks"]
+    return [*names, "hooks"]
+
+
+def _change(client: Client, server: ServerEntry | None) -> Callable[[], ConfigChange]:
+    """Return the function that plans the change of a client's file. Without a server, it removes the entry."""
+    return partial(plan_removal, client) if server is None else partial(plan, client, server)
 
 
 def _planned(client: Client, make: Callable[[], ConfigChange]) -> _Step:
@@ -598,7 +605,7 @@ def _report(steps: Sequence[_Step], service: _ServiceStep | None, parameters: di
     if not _is_pending(steps, service):
         return
     if sys.stdin.isatty():
-        did = any(each.done for each in steps) or (service is not None and service.done)
+        did = any(step.done for step in steps) or (service is not None and service.done)
         click.echo("The rest was not changed." if did else "Nothing was changed.")
     else:
         words = ["palaver install", *parameters["names"], *(["--remove"] if parameters["remove"] else []), "--yes"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..templates.render import JudgingPrompts, Renderer
+from ..templates.render import Renderer
 
 if TYPE_CHECKING:
     from ..archiver.store import Store
@@ -16,13 +16,13 @@ def judge_factory(archive: "Archive") -> "JudgeFactory | None":
     if not config.llm_judge:
         return None
     # Few users turn the judge on, and these imports load the memories and all providers.
-    from ..observe.llm.configured_model import provider_of, why_off
     from ..observe.llm.model_judge import SECONDS, ModelJudge
+    from ..observe.llm.model_settings import provider_of, why_off
 
     if why_off(config):
         return None
 
     def make_judge(store: "Store") -> "Judge":
-        return ModelJudge(store, config, JudgingPrompts(Renderer(templates)), provider_of(config, SECONDS))
+        return ModelJudge(store, config, Renderer(templates).prompts("judge"), provider_of(config, SECONDS))
 
     return make_judge

@@ -18,20 +18,26 @@ from ..archiver.store import Store
 from ..core.config import Config, Setting, write_settings
 from ..core.errors import InvalidInput
 from ..core.home import Home
+from ..core.prices import Price, PriceList
 from ..core.reports import Estimate, dollars, many
 from ..core.resources import replacing
 from ..observe.archive import Archive
 from ..observe.llm.agent_command import NO_TOOLS, installed_agents, known_agents
 from ..observe.llm.ledger import Budget
-from ..observe.llm.messages_api import ANTHROPIC
-from ..observe.llm.model_settings import KEYS, OWN_KEY, PORTS, local_servers, models_at
-from ..observe.llm.openai_api import OPENAI
-from ..observe.llm.trial import try_model
+from ..observe.llm.model_extractor import try_model
+from ..observe.llm.model_servers import ANTHROPIC, KEYS, OPENAI, OPENROUTER, OWN_KEY, PORTS, local_servers, models_at
 from ..search.model.embedder import DEFAULT_MODEL, load
 from ..templates.json_output import to_json
 from ..templates.quote import line
-from ..templates.render import ExtractionPrompts
 from .output import as_json, print_json, renderer
+
+_URLS: Final = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": OPENROUTER}
+SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
+_ADDRESS: Final = ("http://", "https://")
+_SHOWN: Final = 30
+"""Maximum number of models that an error lists."""
+_BUDGET: Final = 5.0
+"""Dollars per month, if a model costs money and no budget is set."""
 
 
 @click.group(invoke_without_command=True)
@@ -70,15 +76,11 @@ def use_model(name: str, *, as_json: bool) -> None:
         )
 
 
-_URLS = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1"}
-SETTINGS = ("llm", "llm_model", "llm_url", "llm_command", "llm_price")
-
-
 class ModelChoice(Struct, frozen=True):
     """Language model that this machine can use.
 
-    `use` describes its cost. `priced` is False if the user must enter the price. `free` is True if no budget is needed.
-    `needs_policy` is True if the agent needs the file `no-tools.toml`.
+    `use` describes its cost. `priced` is False if the price depends on the model. `free` is True if no budget is
+    needed. `needs_policy` is True if the agent needs the file `no-tools.toml`.
     """
 
     name: str
@@ -150,26 +152,26 @@ def _keys(estimate: Estimate) -> Sequence[ModelChoice]:
     """Return a choice for each server whose API key is set."""
     cost = f"{dollars(estimate.cost)} ({estimate.priced})"
     tokens = f"the price of about {estimate.tokens_in:,} input and {estimate.tokens_out:,} output tokens"
-    found = list[ModelChoice]()
+    choices = list[ModelChoice]()
     for host, key in KEYS.items():
         if not os.environ.get(key):
             continue
         if key in _URLS:
             settings: dict[str, Setting] = {"llm": "openai", "llm_url": _URLS[key]}
-            found.append(ModelChoice(f"{host} with {key}", tokens, settings, priced=False, free=False))
+            choices.append(ModelChoice(f"{host} with {key}", tokens, settings, priced=False, free=False))
         else:
             settings = {"llm": "anthropic", "llm_model": estimate.model}
-            found.append(ModelChoice(f"{estimate.model} at {host} with {key}", cost, settings, free=False))
-    return found
+            choices.append(ModelChoice(f"{estimate.model} at {host} with {key}", cost, settings, free=False))
+    return choices
 
 
 def _write(home: Home, config: Config, choice: ModelChoice) -> None:
     """Ask for missing values, and write the settings. Lines of other settings are kept."""
     settings: dict[str, Setting] = dict.fromkeys(SETTINGS) | choice.settings
     if choice.settings["llm"] == "openai":
-        shown = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"
-        settings["llm_model"] = click.prompt(shown, default=choice.models[0] if choice.models else None)
-    if not choice.priced:
+        question = f"Model ({', '.join(map(line, choice.models))})" if choice.models else "Model"
+        settings["llm_model"] = click.prompt(question, default=choice.models[0] if choice.models else None)
+    if not choice.priced and _listed_price(config, settings) is None:
         amount = click.FloatRange(0, 1e6)
         tokens_in = click.prompt("Dollars per million input tokens", type=amount)
         settings["llm_price"] = (tokens_in, click.prompt("Dollars per million output tokens", type=amount))
@@ -191,13 +193,6 @@ def save(home: Home, settings: Mapping[str, Setting], *, policy: bool) -> None:
 def _fields(choice: ModelChoice) -> dict[str, Any]:
     settings = {name: value for name, value in choice.settings.items() if value is not None}
     return {"name": choice.name, "use": choice.use, "settings": settings, "models": choice.models}
-
-
-_ADDRESS: Final = ("http://", "https://")
-_SHOWN: Final = 30
-"""Maximum number of models that an error lists."""
-_BUDGET: Final = 5.0
-"""Dollars per month, if a model costs money and no budget is set."""
 
 
 class _Use(Struct, frozen=True):
@@ -224,7 +219,7 @@ def set_up_unasked(
         click.confirm(f"{line(use)} gets prompts and answers of your sessions, secrets redacted. Use it?", abort=True)
     if chosen.policy:
         save(home, {}, policy=True)
-    trial = try_model(store, tried, ExtractionPrompts(renderer()))
+    trial = try_model(store, tried, renderer().prompts("session"))
     save(home, settings, policy=chosen.policy)
     if as_json:
         written = {name: value for name, value in chosen.settings.items() if value is not None}
@@ -257,17 +252,19 @@ def _chosen(home: Home, config: Config, use: str, model: str | None) -> _Use:
         return _anthropic(config, model)
     names = {_named(name): name for name in PORTS}
     if use not in names:
-        known = [*(agent.command[0] for agent in known_agents(policy)), *names, "anthropic"]
-        raise InvalidInput(f"Unknown model: {use}", hint=f"Use one of: {', '.join(known)}, or the address of a server.")
-    found = next((server for server in local_servers() if server.name == names[use]), None)
-    if found is None:
+        usable = [*(agent.command[0] for agent in known_agents(policy)), *names, "anthropic"]
+        raise InvalidInput(
+            f"Unknown model: {use}", hint=f"Use one of: {', '.join(usable)}, or the address of a server."
+        )
+    running = next((server for server in local_servers() if server.name == names[use]), None)
+    if running is None:
         hint = f"Start it and load a model, or use its address: --use http://127.0.0.1:{PORTS[names[use]]}/v1"
         raise InvalidInput(f"{names[use]} does not answer on this machine, or has no model", hint=hint)
-    return _server(config, found.url, model)
+    return _server(config, running.url, model)
 
 
 def _agent(policy: Path, use: str, model: str | None) -> _Use:
-    agent = next((each for each in installed_agents(policy) if Path(each.command[0]).name == use), None)
+    agent = next((installed for installed in installed_agents(policy) if Path(installed.command[0]).name == use), None)
     if agent is None:
         raise InvalidInput(f"{use} is not on PATH", hint="Install it, or start the command where it is on PATH.")
     words = list(agent.command)
@@ -282,12 +279,20 @@ def _server(config: Config, url: str, model: str | None) -> _Use:
     """Return the settings of a server with OpenAI's API. The user's own server costs nothing."""
     key = KEYS.get(urlsplit(url).hostname or "")
     price = config.llm_price or (None if key else (0.0, 0.0))
-    if price is None:
-        raise InvalidInput(f"The prices of {url} are unknown", hint="Write llm_price = [IN, OUT] in config.toml first.")
+    settings: dict[str, Setting] = {"llm": "openai", "llm_url": url, "llm_price": price, "llm_model": model}
+    if price is None and _listed_price(config, settings) is None:
+        hint = "Name a listed model with --model, or write llm_price = [IN, OUT] in config.toml first."
+        raise InvalidInput(f"The price of {model or 'the model'} at {url} is unknown", hint=hint)
     secret = os.environ.get(key or OWN_KEY, "")
     models = models_at(url, {"authorization": f"Bearer {secret}"} if secret else None)
-    settings: dict[str, Setting] = {"llm": "openai", "llm_url": url, "llm_price": price}
-    return _Use(settings | {"llm_model": _model(url, models, model)} | _budget(config, free=not any(price)), models)
+    settings["llm_model"] = _model(url, models, model)
+    return _Use(settings | _budget(config, free=price is not None and not any(price)), models)
+
+
+def _listed_price(config: Config, settings: Mapping[str, Setting]) -> Price | None:
+    """Return the price of the chosen model at its server, if a list contains it."""
+    prices = PriceList(replace(config, llm_price=None))
+    return prices.price(str(settings["llm_model"] or ""), str(settings["llm_url"]))
 
 
 def _anthropic(config: Config, model: str | None) -> _Use:
@@ -304,16 +309,16 @@ def _budget(config: Config, *, free: bool) -> dict[str, Setting]:
     return {} if free or replace(config, llm_price=None).may_spend else {"budget_month": _BUDGET}
 
 
-def _model(server: str, models: Sequence[str], wanted: str | None) -> str:
-    """Return the wanted model, or else the first one of the server. A name may lack the date at its end."""
-    if wanted is None and models:
+def _model(server: str, models: Sequence[str], requested: str | None) -> str:
+    """Return the requested model, or else the first one of the server. A name may lack the date at its end."""
+    if requested is None and models:
         return models[0]
-    if wanted is None:
+    if requested is None:
         raise InvalidInput(f"{server} lists no models", hint="Start it, or name a model with --model.")
-    if models and not any(name == wanted or name.startswith(f"{wanted}-") for name in models):
+    if models and not any(name == requested or name.startswith(f"{requested}-") for name in models):
         listed = ", ".join(map(line, models[:_SHOWN]))
-        raise InvalidInput(f"{server} has no model {wanted}", hint=f"Choose one of: {listed}.")
-    return wanted
+        raise InvalidInput(f"{server} has no model {requested}", hint=f"Choose one of: {listed}.")
+    return requested
 
 
 def _named(program: str) -> str:

@@ -14,14 +14,13 @@ from ..core.reports import Extraction
 from ..core.runtime import Reporter, silent
 from ..observe.archive import Archive
 from ..observe.extraction.preferences import preference_candidates
-from ..observe.llm.configured_model import provider_of, why_off
+from ..observe.llm.ledger import load_stats
 from ..observe.llm.model_extractor import ModelExtractor
-from ..observe.llm.model_settings import load_stats
+from ..observe.llm.model_settings import provider_of, why_off
 from ..observe.llm.provider import BudgetExhausted
 from ..observe.pipeline import observe_pending
 from ..templates.json_output import to_json
 from ..templates.quote import line
-from ..templates.render import ExtractionPrompts
 from .memories import preference_fields
 from .model import set_up, set_up_unasked
 from .output import as_json, print_json, print_page, progress_bars, renderer
@@ -55,12 +54,12 @@ def observe(
     `budget_month = 5.00` (dollars), your own server, or your own agent. A budget also needs an API key. One call for
     each session returns its card and up to five findings. You can interrupt the command at any time.
     """
-    given = {"--estimate": estimate, "--setup": setup, "--preferences": preferences}
-    asked = [name for name, wanted in given.items() if wanted]
+    actions = {"--estimate": estimate, "--setup": setup, "--preferences": preferences}
+    asked = [name for name, is_set in actions.items() if is_set]
     if len(asked) > 1:
         raise click.UsageError(f"{' and '.join(asked)} cannot be combined.")
-    for name, wanted in {"--exchanges": exchanges, "--only-quiet": only_quiet}.items():
-        if wanted and asked and (name, *asked) != ("--exchanges", "--estimate"):
+    for name, is_set in {"--exchanges": exchanges, "--only-quiet": only_quiet}.items():
+        if is_set and asked and (name, *asked) != ("--exchanges", "--estimate"):
             raise click.UsageError(f"{name} cannot be combined with {asked[0]}.")
     if (use or model or yes) and not (setup and use):
         raise click.UsageError("--use, --model and --yes need --setup --use WHAT.")
@@ -89,11 +88,11 @@ def stats(*, as_json: bool) -> None:
     archive = Archive.find()
     config = archive.config
     with archive.store as store:
-        found = load_stats(store, config)
+        totals = load_stats(store, config)
     if as_json:
-        print_json(found)
+        print_json(totals)
     else:
-        print_page(renderer().render("stats", stats=found))
+        print_page(renderer().render("stats", stats=totals))
 
 
 def _run(archive: Archive, *, exchanges: bool, publish: bool, as_json: bool) -> None:
@@ -121,12 +120,12 @@ def _broke_off(result: Extraction) -> bool:
 
 
 def _show_preferences(store: Store, *, as_json: bool) -> None:
-    found = list(preference_candidates(store))
+    preferences = list(preference_candidates(store))
     if as_json:
-        print_json({"candidates": list(map(preference_fields, found))})
-    elif found:
-        for each in found:
-            click.echo(f"{each.id}  {line(each.memory.namespace)}  {line(each.memory.content)}")
+        print_json({"candidates": list(map(preference_fields, preferences))})
+    elif preferences:
+        for preference in preferences:
+            click.echo(f"{preference.id}  {line(preference.memory.namespace)}  {line(preference.memory.content)}")
         click.echo("These preferences are not stored yet. Run `palaver memories review` to approve or decline them.")
     else:
         click.echo("No new preferences found. Run `palaver remember TEXT` to store a preference.")
@@ -143,19 +142,19 @@ def _publish(archive: Archive, report: Reporter) -> None:
 
 def _show_estimate(store: Store, config: Config, *, exchanges: bool, as_json: bool) -> None:
     with progress_bars() as report:
-        found = _extractor(store, config, exchanges=exchanges).estimate(report)
+        costs = _extractor(store, config, exchanges=exchanges).estimate(report)
     off = why_off(config)
     if as_json:
-        print_json({**to_json(found), "off": off or None})
+        print_json({**to_json(costs), "off": off or None})
     else:
-        print_page(renderer().render("estimate", estimate=found, off=off))
+        print_page(renderer().render("estimate", estimate=costs, off=off))
 
 
 def _set_up(home: Home, store: Store, config: Config, *, as_json: bool) -> None:
     with progress_bars() as report:
-        found = _extractor(store, Config(private_projects=config.private_projects)).estimate(report)
-    set_up(home, config, found, as_json=as_json)
+        costs = _extractor(store, Config(private_projects=config.private_projects)).estimate(report)
+    set_up(home, config, costs, as_json=as_json)
 
 
 def _extractor(store: Store, config: Config, *, exchanges: bool = False) -> ModelExtractor:
-    return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config), exchanges=exchanges)
+    return ModelExtractor(store, config, renderer().prompts, provider_of(config), exchanges=exchanges)

@@ -46,6 +46,35 @@ _COLUMN: Final = re.compile(r"\w[\w ]{,20}?  +(?=\S)")
 _ID_LEAD: Final = re.compile(r"(?:(?:obs|ex|chunk)-|(?:mem|chunk|cand)_)\w+ |[\w…/-]{4,} \d{4}-\d\d-\d\d ")
 """Pattern for the beginning of a row of a list: the ID of an entry, or a session and its date."""
 _LIST_INDENT: Final = 4
+_EVERY: Final = 10.0
+"""Seconds between two lines of progress without a terminal."""
+_MARKER: Final = re.compile(r"</?recalled[\w-]*>\n?")
+_HEADING: Final = re.compile(r"#{1,6} (.+)")
+_FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
+_GROUP: Final = re.compile(r"\[[^]\n]+\]")
+_COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
+_ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
+_SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
+_STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
+_ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
+_BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
+INTERRUPTED: Final = 130
+FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
+"""Expected errors. All other errors are bugs and show a traceback."""
+_RESUMABLE: Final = {"up", "archive", "index", "observe", "rebuild"}
+"""Commands that can resume after an interrupt."""
+_RESUME_HINT: Final = "No data is lost. Run the same command again to resume."
+_IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
+"""Options that are never suggested as the correction of a typo."""
+_ALTERNATIVES: Final = {
+    "forget": "To confirm a preview: --confirm TOKEN",
+    "search": "To search for this text: palaver search '\"{}\"'",
+}
+"""Advice for an unknown option of a command, if no similar option exists."""
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the output and errors as JSON.")
+_CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
+_Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def wrapped(text: str, width: int) -> str:
@@ -143,20 +172,6 @@ def _column(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
 
-_EVERY: Final = 10.0
-"""Seconds between two lines of progress without a terminal."""
-_MARKER: Final = re.compile(r"</?recalled[\w-]*>\n?")
-_HEADING: Final = re.compile(r"#{1,6} (.+)")
-_FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
-_GROUP: Final = re.compile(r"\[[^]\n]+\]")
-_COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
-_ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
-_SESSION: Final = re.compile(r"(?!- )\S+(?= \d{4}-\d\d-\d\d )")
-_STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
-_ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
-_BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
-
-
 def print_message(*rows: str) -> None:
     """Print a message to standard error, without control characters."""
     for row in filter(None, map(line, rows)):
@@ -184,12 +199,12 @@ def print_page(page: str) -> None:
         click.echo(page, nl=False)
     else:
         size = shutil.get_terminal_size()
-        shown = wrapped(styled(page), screen_width())
-        if shown.count("\n") < size.lines:
-            click.echo(shown, nl=False)
+        screen = wrapped(styled(page), screen_width())
+        if screen.count("\n") < size.lines:
+            click.echo(screen, nl=False)
         else:
             os.environ.setdefault("LESS", "-FRX")  # as git does: the text stays on the screen
-            click.echo_via_pager(shown)
+            click.echo_via_pager(screen)
 
 
 def without_marks(page: str) -> str:
@@ -213,8 +228,8 @@ def _styled_row(row: str) -> str:
         return f"{_BOLD}{row}{_END}"
     if row == "---" or _COST.fullmatch(row):
         return f"{_DIM}{row}{_END}"
-    if found := _ID.match(row) or _SESSION.match(row):
-        return f"{_CYAN}{found[0]}{_END}{row[found.end() :]}"
+    if lead := _ID.match(row) or _SESSION.match(row):
+        return f"{_CYAN}{lead[0]}{_END}{row[lead.end() :]}"
     return _STRONG.sub(rf"{_BOLD}\1{_END}", _ESCAPED.sub("", row, count=1) if row.startswith("\\") else row)
 
 
@@ -285,23 +300,6 @@ def progress_bars() -> Generator[ProgressBars]:
         yield ProgressBars(progress)
 
 
-INTERRUPTED: Final = 130
-FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
-"""Expected errors. All other errors are bugs and show a traceback."""
-
-_RESUMABLE: Final = {"up", "archive", "index", "observe", "rebuild"}
-"""Commands that can resume after an interrupt."""
-_RESUME_HINT: Final = "No data is lost. Run the same command again to resume."
-_IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
-"""Options that are never suggested as the correction of a typo."""
-_ALTERNATIVES: Final = {
-    "forget": "To confirm a preview: --confirm TOKEN",
-    "search": "To search for this text: palaver search '\"{}\"'",
-}
-"""Advice for an unknown option of a command, if no similar option exists."""
-_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
 class Failure(NamedTuple):
     """Failure of a command.
 
@@ -330,9 +328,9 @@ def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
     if failure.code == INTERRUPTED and _RESUMABLE.intersection(arguments[:1]):
         failure = failure._replace(hint=_RESUME_HINT)
     if _asks_for_json(arguments) and not unwritable:
-        shown = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
+        fields = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
-            print_json({"error": shown})
+            print_json({"error": fields})
         except OSError:  # The cause may be a full disk, which may also be the cause of the failure.
             _drop_output()
             print_message(f"palaver: {failure.message}", failure.hint)
@@ -414,12 +412,6 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Return whether --json occurs before a bare `--`."""
     words = list(arguments)
     return "--json" in (words[: words.index("--")] if "--" in words else words)
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the output and errors as JSON.")
-
-_CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
-_Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name

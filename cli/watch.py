@@ -19,7 +19,7 @@ from ..core.errors import ConfigInvalid, LeaseHeld, PalaverError
 from ..core.home import Home
 from ..observe.archive import Archive
 from ..observe.background.background_archiver import BackgroundArchiver
-from ..observe.llm.configured_model import why_off
+from ..observe.llm.model_settings import why_off
 from .demo import refuse_demo
 from .output import as_json, print_message
 from .program import StopSignal

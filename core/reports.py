@@ -499,7 +499,7 @@ class Extraction(Struct):
         learned: Number of single exchanges with new observations.
         nothing: Number of sessions or exchanges in which the model found nothing worth keeping.
         observations: Number of new observations, without cards.
-        refused: Number of facts without evidence.
+        refused: Number of facts and titles without evidence.
         cut: Number of facts that were left out and of texts that were shortened, because they were above a size limit.
         failed: Number of calls without a valid reply. A later run repeats them.
         problem: Reason of the last failure.

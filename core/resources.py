@@ -1,4 +1,4 @@
-"""Base class of context managers that are closed at the end of a `with` block, and durable writes.
+"""Base class of context managers that are closed at the end of a `with` block, packaged data, and durable writes.
 
 Durable writes survive a power failure.
 """
@@ -10,8 +10,17 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, BinaryIO, Self
+from typing import IO, BinaryIO, Self, TypeVar
 from zlib import crc32
+
+import msgspec
+
+_T = TypeVar("_T")
+
+
+def read_data(module: str, name: str, kind: type[_T]) -> _T:
+    """Return the content of a JSON file that is packaged beside a module. `module` is its `__file__`."""
+    return msgspec.json.decode(Path(module).with_name(name).read_bytes(), type=kind)
 
 
 class Closing(ABC):

@@ -46,48 +46,6 @@ _PLURALS: Final[Mapping[str, tuple[str, str]]] = {
 SESSIONS: Final = 3
 """Maximum number of other session IDs in a reply. Each costs about 25 tokens."""
 _ID_TOKENS: Final = 40
-
-
-def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
-    """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
-    found = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
-    return ", ".join(many(found[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in found)
-
-
-def plural_of(kinds: Sequence[str]) -> str:
-    """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
-    return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
-
-
-def has_transcript(item: Hit | Detail) -> bool:
-    """Return whether an item has a transcript to read. Memories and documents have no transcript."""
-    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE, _SESSION)
-
-
-def label(item: Hit | Detail) -> str:
-    """Return the type of an observation or memory, or the kind of any other item."""
-    kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
-    if isinstance(item, Detail) and item.observation.is_summary:
-        return _SESSION
-    match kind:
-        case HitKind.EXCHANGE:
-            return "exchange"
-        case HitKind.MEMORY:
-            return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
-        case HitKind.DOCUMENT | HitKind.CODE | "session":
-            return kind
-        case _:
-            return line(type_)
-
-
-def other_sessions(sessions: Sequence[str]) -> str:
-    """Return the number and the first IDs of other sessions with the same text, or an empty text if there are none."""
-    if not sessions:
-        return ""
-    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:SESSIONS])
-    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > SESSIONS else ''}"
-
-
 OUTCOMES: Final = {
     "repeated": "copies of a line that is archived already, as after a resumed session",
     "replaced": "earlier versions of a message that a later line completes",
@@ -135,6 +93,63 @@ STEPS: Final = {
 """Description of each step of background work."""
 _TYPES: Final = 3
 """Maximum number of unknown record types to name."""
+_LABELS = {
+    (Speaker.HUMAN, Kind.PROMPT): "User",
+    (Speaker.HOST, Kind.PROMPT): "Task",
+    (Speaker.HOST, Kind.PROSE): "Sub-agent",
+    (Speaker.HOST, Kind.CALL): "Sub-agent",
+}
+_FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
+_LISTED: Final = 12
+"""Maximum number of names in a list."""
+REPLACEABLE: Final = frozenset({"search.md.j2", "observations.md.j2", "read.md.j2"})
+"""Templates that a user can replace: those of the three layers."""
+_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
+"""Errors of Python that can occur when a user's template is compiled or rendered."""
+NAME = "palaver"
+_SPECIAL: Final = frozenset("\"'\\$")
+"""Characters that systemd accepts in arguments but not in the name of a program."""
+_BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
+
+
+def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
+    """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
+    counts = Counter(item.kind for item in items) or Counter({str(HitKind.OBSERVATION): 0})
+    return ", ".join(many(counts[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in counts)
+
+
+def plural_of(kinds: Sequence[str]) -> str:
+    """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
+    return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
+
+
+def has_transcript(item: Hit | Detail) -> bool:
+    """Return whether an item has a transcript to read. Memories and documents have no transcript."""
+    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE, _SESSION)
+
+
+def label(item: Hit | Detail) -> str:
+    """Return the type of an observation or memory, or the kind of any other item."""
+    kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
+    if isinstance(item, Detail) and item.observation.is_summary:
+        return _SESSION
+    match kind:
+        case HitKind.EXCHANGE:
+            return "exchange"
+        case HitKind.MEMORY:
+            return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
+        case HitKind.DOCUMENT | HitKind.CODE | "session":
+            return kind
+        case _:
+            return line(type_)
+
+
+def other_sessions(sessions: Sequence[str]) -> str:
+    """Return the number and the first IDs of other sessions with the same text, or an empty text if there are none."""
+    if not sessions:
+        return ""
+    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:SESSIONS])
+    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > SESSIONS else ''}"
 
 
 def outcomes(skipped: Mapping[str, int], repeated: int = 0) -> Iterator[tuple[int, str, str]]:
@@ -189,15 +204,6 @@ class Step(Struct, frozen=True):
     subagents: tuple[StartedSubagent, ...] = ()
 
 
-_LABELS = {
-    (Speaker.HUMAN, Kind.PROMPT): "User",
-    (Speaker.HOST, Kind.PROMPT): "Task",
-    (Speaker.HOST, Kind.PROSE): "Sub-agent",
-    (Speaker.HOST, Kind.CALL): "Sub-agent",
-}
-_FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
-
-
 def count_results(exchanges: Iterable[Exchange]) -> int:
     """Count the tool results in these exchanges."""
     return sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
@@ -217,18 +223,18 @@ def dialogues(
     late = list[set[str]]()
     waiting: dict[str, dict[str, Turn]] = {}
     for exchange, answers in zip(exchanges, own, strict=True):
-        found = _results(exchange, waiting.keys())
-        late.append(set(found))
-        for call, result in found.items():
+        answered = _results(exchange, waiting.keys())
+        late.append(set(answered))
+        for call, result in answered.items():
             waiting.pop(call)[call] = result
         waiting |= {
             turn.call: answers for turn in exchange.turns if turn.kind is Kind.CALL and turn.call not in answers
         }
-    shown = [
+    dialogue = [
         [_step(turn, answers, limit, subagents) for turn in _shown(exchange, answers.keys() | apart)]
         for exchange, answers, apart in zip(exchanges, own, late, strict=True)
     ]
-    return [(exchange, tuple(_labelled(steps))) for exchange, steps in zip(exchanges, shown, strict=True)]
+    return [(exchange, tuple(_labelled(steps))) for exchange, steps in zip(exchanges, dialogue, strict=True)]
 
 
 def _results(exchange: Exchange, calls: Collection[str]) -> dict[str, Turn]:
@@ -277,17 +283,12 @@ def _text(turn: Turn, limit: int | None) -> TurnText:
     return TurnText(text[: len(text) - hidden], hidden, turn.line, turn.failed)
 
 
-_LISTED: Final = 12
-"""Maximum number of names in a list."""
-_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
-"""Errors of Python that can occur when a user's template is compiled or rendered."""
-
-
 class Templates:
     """Templates by name, such as `search.md.j2`.
 
-    A file in `user_folder` replaces the packaged template of the same name, and runs in a sandbox. Values are never
-    interpreted as templates. Jinja is loaded by the first call, so that a server starts fast.
+    A file in `user_folder` replaces the packaged template of the same name if it is one of `REPLACEABLE`, and runs in
+    a sandbox. Values are never interpreted as templates. Jinja is loaded by the first call, so that a server starts
+    fast.
     """
 
     def __init__(self, user_folder: Path | None) -> None:
@@ -298,18 +299,17 @@ class Templates:
         """Environment of the packaged templates."""
         from jinja2 import Environment, FunctionLoader
 
-        return _with_filters(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
+        return _with_filters(Environment(**_settings(FunctionLoader(packaged))))  # noqa: S701 - markdown, not HTML
 
     @cached_property
     def _sandbox(self) -> "Environment":
-        """Environment of the user's templates, and of the packaged templates that these do not replace."""
+        """Environment of the user's templates, and of the packaged ones that they include."""
         from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        folders = [] if self._folder is None else [FileSystemLoader(self._folder)]
-        return _with_filters(
-            ImmutableSandboxedEnvironment(**_settings(ChoiceLoader([*folders, FunctionLoader(_packaged)])))
-        )
+        internal = FunctionLoader(lambda name: None if name in REPLACEABLE else packaged(name))
+        loader = ChoiceLoader([internal, FileSystemLoader(self._folder or ()), FunctionLoader(packaged)])
+        return _with_filters(ImmutableSandboxedEnvironment(**_settings(loader)))
 
     def fill(self, name: str, values: Mapping[str, object]) -> str:
         """Return the rendered template.
@@ -317,23 +317,19 @@ class Templates:
         Raises:
             TemplateInvalid: A user's template is invalid. The message contains its file and line.
         """
+        # Search the folder on each call, so that users can add templates while a server runs.
+        folder = self._folder
+        if folder is None or name not in REPLACEABLE or not (folder / name).is_file():
+            return self._trusted.get_template(name).render(values)
         from jinja2 import TemplateError
 
-        # Search the folder on each call, so that users can add templates while a server runs.
-        if self._folder is None or not any(self._folder.glob("*.md.j2")):
-            return self._trusted.get_template(name).render(values)
         try:
             return self._sandbox.get_template(name).render(values)
         except (TemplateError, *_FAULTS) as error:
             raise TemplateInvalid(
-                f"{_location(error, self._folder, name)}: {error}",
+                f"{_location(error, folder, name)}: {error}",
                 hint="Correct this template, or delete it to use the packaged one.",
             ) from error
-
-    def source(self, name: str) -> str:
-        """Return the source text of the template with this name, or an empty text if no such template exists."""
-        own = None if self._folder is None else self._folder / name
-        return own.read_text("utf-8", "replace") if own and own.is_file() else _packaged(name) or ""
 
 
 def _location(error: Exception, folder: Path, name: str) -> str:
@@ -347,7 +343,8 @@ def _location(error: Exception, folder: Path, name: str) -> str:
 
 
 @cache
-def _packaged(name: str) -> str | None:
+def packaged(name: str) -> str | None:
+    """Return the source text of a packaged template, or None if no such template exists."""
     source = files("palaver.templates") / name
     return source.read_text("utf-8") if source.is_file() else None
 
@@ -383,8 +380,8 @@ def _beside(part: TurnText) -> str:
 
 def _codes(names: Sequence[str], most: int = _LISTED) -> str:
     """Return the first `most` names as inline code, followed by the number of the other names."""
-    shown = ", ".join(map(quote.code, names[:most]))
-    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+    listed = ", ".join(map(quote.code, names[:most]))
+    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed
 
 
 def _files(paths: Sequence[str], verb: str, most: int = _LISTED) -> str:
@@ -465,12 +462,6 @@ def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tup
 def undo_command(memory_ids: Sequence[str]) -> str:
     """Return the command that restores these memories or undoes their last edits."""
     return f"palaver memories undo {' '.join(memory_ids)}"
-
-
-NAME = "palaver"
-_SPECIAL: Final = frozenset("\"'\\$")
-"""Characters that systemd accepts in arguments but not in the name of a program."""
-_BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -46,6 +46,7 @@ _TYPICAL_TOKENS: Final = 1_000
 
 Object = dict[str, Any]
 _Item = TypeVar("_Item")
+_ID: Final = {"id": "id"}
 
 
 class ObjectFormat(NamedTuple):
@@ -112,7 +113,6 @@ def _done(_: DeletionResult) -> bool:
     return True
 
 
-_ID: Final = {"id": "id"}
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
         {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in", "reversed_by"},
@@ -147,7 +147,7 @@ def to_json(value: object) -> Any:
             return inert(str(value))
         case Mapping():
             items = cast("Mapping[object, object]", value).items()
-            return {inert(str(key)): to_json(each) for key, each in items}
+            return {inert(str(key)): to_json(item) for key, item in items}
         case SourceUnreadable():
             return {"path": inert(str(value.path)), "reason": inert(value.reason), "hint": inert(value.hint)}
         case Exception():
@@ -159,28 +159,28 @@ def to_json(value: object) -> Any:
         case AbstractSet():
             return sorted(map(to_json, cast("AbstractSet[object]", value)))
         case list() | tuple():
-            return [to_json(each) for each in cast("Sequence[object]", value)]
+            return [to_json(item) for item in cast("Sequence[object]", value)]
         case _:
             return value
 
 
 def _object(value: object, names: Sequence[str]) -> Object:
     form, conversions = _FORMATS.get(type(value), _PLAIN), _conversions(cast("Hashable", type(value)))
-    shown: Object = {}
+    fields: Object = {}
     for name in names:
         if name in form.left_out or name in form.added or name in form.computed:
             continue
         field = getattr(value, name)
         if name in form.merged:
             part = to_json(field)
-            shown |= {key: each for key, each in part.items() if key not in form.left_out}
+            fields |= {key: entry for key, entry in part.items() if key not in form.left_out}
         elif name in conversions and field is not None:
-            shown[name] = conversions[name](field)
+            fields[name] = conversions[name](field)
         else:
-            shown[name] = to_json(field)
-    shown |= {key: to_json(getattr(value, name)) for key, name in form.added.items()}
-    shown |= {key: compute(value) for key, compute in form.computed.items()}
-    return shown
+            fields[name] = to_json(field)
+    fields |= {key: to_json(getattr(value, name)) for key, name in form.added.items()}
+    fields |= {key: compute(value) for key, compute in form.computed.items()}
+    return fields
 
 
 _PLAIN: Final = ObjectFormat()
@@ -189,19 +189,19 @@ _PLAIN: Final = ObjectFormat()
 @cache
 def _conversions(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
     """Map each field that contains instants or amounts of money to the function that converts its values."""
-    found: dict[str, Callable[[Any], object]] = {}
+    computed: dict[str, Callable[[Any], object]] = {}
     for name, kind in get_type_hints(cast("type[Any]", of), include_extras=True).items():
         markers = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]
         if INSTANT in markers:
-            found[name] = show_instant
+            computed[name] = show_instant
         elif MONEY in markers:
-            found[name] = _dollars
-    return found
+            computed[name] = _dollars
+    return computed
 
 
 def _dollars(amount: int | Mapping[str, int]) -> object:
     if isinstance(amount, Mapping):
-        return {name: each / DOLLAR for name, each in amount.items()}
+        return {name: cost / DOLLAR for name, cost in amount.items()}
     return amount / DOLLAR
 
 
@@ -220,9 +220,9 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     return _first_items(results.hits or weak, shown, budget)
 
 
-def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget: int) -> Object:
+def _results(results: Results, hits: tuple[Hit, ...], *, explain: bool, budget: int) -> Object:
     grouped = results.query.by is Grouping.SESSION
-    hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
+    rows = [_hit(hit, explain=explain, grouped=grouped) for hit in hits]
     queries = [
         clip(inert(concept), _QUERY_CHARACTERS // len(results.query.concepts)) for concept in results.query.concepts
     ]
@@ -230,69 +230,69 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget:
     facts = to_json(replace(results, hits=()))
     for name in ("query", "hits", "total", "cursor", "ranking_limit"):
         del facts[name]
-    found: Object = {
-        "results": hits if results.hits else [],
+    fields: Object = {
+        "results": rows if results.hits else [],
         "total": len(hits) if results.hits else 0,
         "query": queries if len(queries) > 1 else "".join(queries),
-        "next": ((shown[-1].cursor if shown else "") if cut else results.cursor) or None,
+        "next": ((hits[-1].cursor if hits else "") if cut else results.cursor) or None,
         "cut": cut,
         "found": len(results.hits),
         "ranking_limit": results.ranking_limit and not cut,
-        "weak": [] if results.hits else hits,
+        "weak": [] if results.hits else rows,
     }
     # Shorten the facts, because they repeat words and phrases of the query, which can have any length.
-    return with_tokens({**found, **fit_json(facts, budget // 2)})
+    return with_tokens({**fields, **fit_json(facts, budget // 2)})
 
 
 def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
-    shown: Object = to_json(hit)
+    fields: Object = to_json(hit)
     if grouped:
-        shown["more"] = hit.more
+        fields["more"] = hit.more
     if hit.also_in:
-        shown["also_in"] = also_in(hit.also_in)
+        fields["also_in"] = also_in(hit.also_in)
     if hit.reversed_by:
-        shown["reversed_by"] = hit.reversed_by
+        fields["reversed_by"] = hit.reversed_by
     if explain:
-        shown["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
-    return shown
+        fields["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
+    return fields
 
 
-def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
+def output_json(matches: OutputMatches, *, budget: int = BUDGET) -> Object:
     """Return matches in tool output, as many as the budget allows. `limited` is true if more may exist."""
 
     def shown(some: tuple[OutputMatch, ...]) -> Object:
-        return with_tokens(to_json(found.first(some)))
+        return with_tokens(to_json(matches.first(some)))
 
-    return _first_items(found.matches, shown, budget)
+    return _first_items(matches.matches, shown, budget)
 
 
-def symbols_json(found: Symbols, *, budget: int = BUDGET) -> Object:
+def symbols_json(symbols: Symbols, *, budget: int = BUDGET) -> Object:
     """Return the units of code found by name, as many as the budget allows.
 
     `limited` is true if there are more.
     """
 
     def shown(some: tuple[Symbol, ...]) -> Object:
-        return with_tokens(to_json(replace(found, symbols=some, limited=found.limited or some != found.symbols)))
+        return with_tokens(to_json(replace(symbols, symbols=some, limited=symbols.limited or some != symbols.symbols)))
 
-    return _first_items(found.symbols, shown, budget)
+    return _first_items(symbols.symbols, shown, budget)
 
 
-def code_lines_json(found: CodeLines, *, budget: int = BUDGET) -> Object:
+def code_lines_json(lines: CodeLines, *, budget: int = BUDGET) -> Object:
     """Return the matching lines of code, as many as the budget allows. `limited` is true if there may be more."""
 
     def shown(some: tuple[CodeLine, ...]) -> Object:
-        return with_tokens(to_json(replace(found, lines=some, limited=found.limited or some != found.lines)))
+        return with_tokens(to_json(replace(lines, lines=some, limited=lines.limited or some != lines.lines)))
 
-    return _first_items(found.lines, shown, budget)
+    return _first_items(lines.lines, shown, budget)
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
     """Return the entries around a hit, as many as the budget allows."""
 
     def shown(part: Timeline) -> Object:
-        found = to_json(part)
-        return with_tokens({**found, "results": found.pop("hits")})
+        fields = to_json(part)
+        return with_tokens({**fields, "results": fields.pop("hits")})
 
     return shown(fit_timeline(timeline, lambda part: shown(part)["tokens"], budget))
 
@@ -302,8 +302,8 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
     every = tuple(details)
 
     def shown(some: tuple[Detail, ...]) -> Object:
-        rest = [detail.id for detail in every[len(some) :]]
-        return with_tokens({"observations": to_json(some), "total": len(some), "rest": rest})
+        left_out = [detail.id for detail in every[len(some) :]]
+        return with_tokens({"observations": to_json(some), "total": len(some), "rest": left_out})
 
     return _first_items(every, shown, budget)
 
@@ -318,24 +318,24 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
     def shown(part: TranscriptExcerpt) -> Object:
         line = truncated_line(transcript, part)
         command = line and f"palaver read {shlex.quote(part.path)} {line.line} {line.option}"
-        rest = line and {"line": line.line, "tokens": line.tokens, "command": inert(command or "")}
-        return with_tokens({**to_json(part), "rest": rest})
+        truncated = line and {"line": line.line, "tokens": line.tokens, "command": inert(command or "")}
+        return with_tokens({**to_json(part), "rest": truncated})
 
     return shown(fit_transcript(transcript, lambda part: shown(part)["tokens"], budget))
 
 
-def _first_items(items: tuple[_Item, ...], shown: Callable[[tuple[_Item, ...]], Object], budget: int) -> Object:
-    """Call `shown` with as many of the first items as the budget allows, and return its result."""
-    whole = shown(items)
-    if whole["tokens"] <= budget:
-        return whole
-    return shown(fit_items(items, lambda some: shown(some)["tokens"], budget))
+def _first_items(items: tuple[_Item, ...], render: Callable[[tuple[_Item, ...]], Object], budget: int) -> Object:
+    """Call `render` with as many of the first items as the budget allows, and return its result."""
+    complete = render(items)
+    if complete["tokens"] <= budget:
+        return complete
+    return render(fit_items(items, lambda some: render(some)["tokens"], budget))
 
 
 def with_tokens(fields: Object) -> Object:
     """Return the object with its cost in tokens. The cost includes this number."""
-    shown = {**fields, "tokens": _TYPICAL_TOKENS}
-    cost = json_cost(shown)
+    counted = {**fields, "tokens": _TYPICAL_TOKENS}
+    cost = json_cost(counted)
     if len(str(cost)) != len(str(_TYPICAL_TOKENS)):
         cost = json_cost({**fields, "tokens": cost})
-    return {**shown, "tokens": cost}
+    return {**counted, "tokens": cost}

@@ -90,17 +90,17 @@ def link_text(text: str) -> str:
 
 def _escaped(text: str, tag: re.Pattern[str]) -> str:
     """Return the text with escaped tags. `![` of a remote image becomes `! [`, so that viewers show a link instead."""
-    shown = tag.sub(lambda found: _ENTITIES[found[0]], text)
-    return shown.replace("![", "! [") if tag is _TAG or _TARGET.search(text) else shown
+    escaped = tag.sub(lambda match: _ENTITIES[match[0]], text)
+    return escaped.replace("![", "! [") if tag is _TAG or _TARGET.search(text) else escaped
 
 
 def _prose(row: str) -> str:
     """Return a line of prose with escaped tags. In code spans, only tags of tool syntax and roles are escaped."""
-    shown, end = "", 0
+    escaped, end = "", 0
     for span in _CODE_SPAN.finditer(row):
-        shown += _escaped(row[end : span.start()], _TAG) + _escaped(span[0], _HOST_TAG)
+        escaped += _escaped(row[end : span.start()], _TAG) + _escaped(span[0], _HOST_TAG)
         end = span.end()
-    return shown + _escaped(row[end:], _TAG)
+    return escaped + _escaped(row[end:], _TAG)
 
 
 def brief(text: str, tokens: int) -> str:
@@ -108,37 +108,37 @@ def brief(text: str, tokens: int) -> str:
 
     A single word that would take more than half of the limit is also truncated.
     """
-    whole = line(text)
-    if count(whole) <= tokens:
-        return whole
-    short = whole[: tokens * CHARS_PER_TOKEN]
+    complete = line(text)
+    if count(complete) <= tokens:
+        return complete
+    short = complete[: tokens * CHARS_PER_TOKEN]
     words = short.split(" ")
     head = " ".join(words[: largest_fitting(lambda many: count(" ".join(words[:many])), len(words), tokens)])
     if 2 * count(head) < tokens:
         head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
     shortened = end_at_clause(head, len(head), round(len(head) * _CLAUSE_MIN))
     # Do not end before a colon, because the statement follows the colon.
-    whole_words = len(shortened) < len(head) * _TEXT_MIN or whole.startswith(":", len(shortened))
+    whole_words = len(shortened) < len(head) * _TEXT_MIN or complete.startswith(":", len(shortened))
     return f"{head.rstrip(_SEPARATORS) if whole_words else shortened}…"
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
     """Return the text on one line with matching whole words in bold. Bold markers of the text are removed."""
-    shown = _BOLD.sub("", line(text))
-    wanted = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
-    if not wanted:
-        return shown
-    return re.sub("|".join(map(_whole, wanted)), lambda found: f"{before}{found[0]}{after}", shown)
+    plain = _BOLD.sub("", line(text))
+    longest_first = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
+    if not longest_first:
+        return plain
+    return re.sub("|".join(map(_whole, longest_first)), lambda match: f"{before}{match[0]}{after}", plain)
 
 
 def text_around(text: str, words: Sequence[str]) -> str:
     """Return about one line of a text, around the first of these words. The result is not escaped yet."""
-    whole = " ".join(text.split())
-    places = [found.start() for word in words if (found := re.search(_whole(word), whole))]
+    one_line = " ".join(text.split())
+    places = [match.start() for word in words if (match := re.search(_whole(word), one_line))]
     start = max(min(places, default=0) - _EXCERPT // 3, 0)
-    start = whole.rfind(" ", 0, start) + 1
-    part = whole[start : start + _EXCERPT]
-    if start + _EXCERPT < len(whole):
+    start = one_line.rfind(" ", 0, start) + 1
+    part = one_line[start : start + _EXCERPT]
+    if start + _EXCERPT < len(one_line):
         part = f"{part[: part.rfind(' ')] if ' ' in part else part}…"
     return f"…{part}" if start else part
 
@@ -153,17 +153,17 @@ def block(text: str, *, is_code: bool = False) -> str:
 
     An open code fence is closed. `is_code` is for tool calls and tool output, which have no fences.
     """
-    shown: list[str] = []
+    rows: list[str] = []
     fence = ""
     for row in clean(text).strip("\n").split("\n"):
         mark = _FENCE.match(row)
         safe = _escaped(row, _HOST_TAG) if fence or mark or is_code else _prose(row)
         if mark is None:
-            shown.append(safe if fence or not _LAYOUT.match(row) else f"\\{safe.lstrip()}")
+            rows.append(safe if fence or not _LAYOUT.match(row) else f"\\{safe.lstrip()}")
             continue
-        shown.append(safe)
+        rows.append(safe)
         if not fence:
             fence = mark[1]
         elif mark[1].startswith(fence) and not mark[2].strip():
             fence = ""
-    return "\n".join([*shown, fence] if fence else shown)
+    return "\n".join([*rows, fence] if fence else rows)

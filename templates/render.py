@@ -8,6 +8,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeVar
@@ -19,7 +20,7 @@ from ..core.document import CodeLine, CodeLines, Symbol, Symbols
 from ..core.handoff import HANDOFF_TOKENS, Handoff
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
-from ..core.observation import DETAIL_TOKENS, Observation, ObservationType
+from ..core.observation import DETAIL_TOKENS, Observation
 from ..core.query import FIELDS, Filters, Mode
 from ..core.results import (
     BUDGET,
@@ -38,7 +39,17 @@ from ..core.results import (
 )
 from ..core.text import readable
 from ..core.tokens import count
-from .environment import Templates, changes, count_results, dialogues, has_transcript, label, other_sessions, plural_of
+from .environment import (
+    Templates,
+    changes,
+    count_results,
+    dialogues,
+    has_transcript,
+    label,
+    other_sessions,
+    packaged,
+    plural_of,
+)
 from .quote import brief
 from .truncation import (
     TruncatedLine,
@@ -269,31 +280,31 @@ class Renderer:
             name_budget=_NAME,
         )
 
-    def output(self, found: OutputMatches, *, filtered: bool) -> str:
+    def output(self, matches: OutputMatches, *, filtered: bool) -> str:
         """Return matches in tool output with their context. `filtered` is true if the search had filters."""
 
         def page(some: tuple[OutputMatch, ...]) -> str:
-            return self.fill("output", found=found.first(some), filtered=filtered, name_budget=_NAME)
+            return self.fill("output", found=matches.first(some), filtered=filtered, name_budget=_NAME)
 
-        return self._first_items(found.matches, page)
+        return self._first_items(matches.matches, page)
 
-    def symbols(self, found: Symbols, *, filtered: bool) -> str:
+    def symbols(self, symbols: Symbols, *, filtered: bool) -> str:
         """Return the units of code found by name, one line each. `filtered` is true if filters applied."""
 
         def page(some: tuple[Symbol, ...]) -> str:
-            part = replace(found, symbols=some, limited=found.limited or len(some) < len(found.symbols))
+            part = replace(symbols, symbols=some, limited=symbols.limited or len(some) < len(symbols.symbols))
             return self.fill("symbols", found=part, filtered=filtered, name_budget=_NAME)
 
-        return self._first_items(found.symbols, page)
+        return self._first_items(symbols.symbols, page)
 
-    def code_lines(self, found: CodeLines, *, filtered: bool) -> str:
+    def code_lines(self, lines: CodeLines, *, filtered: bool) -> str:
         """Return lines of code with their context. `filtered` is true if filters applied."""
 
         def page(some: tuple[CodeLine, ...]) -> str:
-            part = replace(found, lines=some, limited=found.limited or len(some) < len(found.lines))
+            part = replace(lines, lines=some, limited=lines.limited or len(some) < len(lines.lines))
             return self.fill("code_lines", found=part, filtered=filtered, name_budget=_NAME)
 
-        return self._first_items(found.lines, page)
+        return self._first_items(lines.lines, page)
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""
@@ -317,13 +328,13 @@ class Renderer:
         limit = max(DETAIL_TOKENS, self._budget // max(1, len(details)) if self._at_shell else 0)
         ids = tuple(detail.id for detail in details)
 
-        def page(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
-            return self.fill("observations", details=some, rest=rest, readable=any(map(has_transcript, some)))
+        def page(some: tuple[Detail, ...], left_out: tuple[str, ...] = ()) -> str:
+            return self.fill("observations", details=some, rest=left_out, readable=any(map(has_transcript, some)))
 
         def first(some: tuple[Detail, ...]) -> str:
             return page(some, ids[len(some) :])
 
-        every = tuple(limited(detail, lambda one: count(page((one,))), limit) for detail in details)
+        every = tuple(limited(detail, lambda single: count(page((single,))), limit) for detail in details)
         return self._first_items(every, first)
 
     def read(self, transcript: TranscriptExcerpt) -> str:
@@ -335,10 +346,10 @@ class Renderer:
 
         return self._fit(page(fit_transcript(transcript, lambda part: count(page(part)), self._budget)))
 
-    def _transcript(self, transcript: TranscriptExcerpt, rest: TruncatedLine | None, *, single: bool) -> str:
+    def _transcript(self, transcript: TranscriptExcerpt, truncated: TruncatedLine | None, *, single: bool) -> str:
         limit = None if single else result_limit(count_results(transcript.exchanges), self._budget)
         dialogue = dialogues(transcript.exchanges, limit, transcript.subagents)
-        texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
+        texts = [part for _, steps in dialogue for step in steps for part in (step.said, step.result) if part]
         # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.
         program = (
             ("Path", transcript.path),
@@ -360,7 +371,7 @@ class Renderer:
             dialogue=dialogue,
             shortened=any(part.hidden for part in texts),
             name_budget=_NAME,
-            rest=rest,
+            rest=truncated,
         )
 
     def cited_answer(self, answer: CitedAnswer) -> str:
@@ -393,9 +404,9 @@ class Renderer:
         contradict it. `contradictions` are pairs of IDs.
         """
         against: dict[str, list[str]] = {}
-        for one, other in contradictions:
-            against.setdefault(one, []).append(other)
-            against.setdefault(other, []).append(one)
+        for memory, opponent in contradictions:
+            against.setdefault(memory, []).append(opponent)
+            against.setdefault(opponent, []).append(memory)
         values = {"sections": sections, "left_out": left_out, "against": against}
         return self.fill("memory_context", **values, digest=digest, text_tokens=_DIGEST) if sections or digest else ""
 
@@ -417,19 +428,26 @@ class Renderer:
 
     def fill(self, name: str, **values: object) -> str:
         """Fill a template without limiting the length of the output. Raises the same errors as `render`."""
-        given = {"tokens": _TOKENS, "at_shell": self._at_shell, "nonce": self._new_nonce(), "listed": _LISTED}
-        page = self._templates.fill(f"{name}.md.j2", {**given, **values}).strip() + "\n"
+        common = {"tokens": _TOKENS, "at_shell": self._at_shell, "nonce": self._new_nonce(), "listed": _LISTED}
+        page = self._templates.fill(f"{name}.md.j2", {**common, **values}).strip() + "\n"
         return page.replace(_TOKENS, str(count(page))) if _TOKENS in page else page
 
-    def source(self, name: str) -> str:
-        """Return the source text of the template with this name."""
-        return self._templates.source(f"{name}.md.j2")
+    def prompts(self, name: str) -> tuple[str, str, Callable[..., str]]:
+        """Return the prompts for a language model: their version, the system prompt, and the filling of the request.
+
+        The version changes with every change of a template. All requests have the same system prompt, so that a
+        provider can cache it.
+        """
+        system, request = f"{name}_system", f"{name}_request"
+        sources = "\0".join(packaged(f"{template}.md.j2") or "" for template in (system, request))
+        version = sha256(sources.encode()).hexdigest()[:8]
+        return version, self.fill(system, mark=OWN_PROMPT_MARK), partial(self.fill, request, mark=OWN_PROMPT_MARK)
 
     def _first_items(self, items: tuple[_Item, ...], page: Callable[[tuple[_Item, ...]], str]) -> str:
         """Return the page with as many of the first items as the budget allows."""
-        whole = page(items)
-        if count(whole) <= self._budget:
-            return whole
+        complete = page(items)
+        if count(complete) <= self._budget:
+            return complete
         return self._fit(page(fit_items(items, lambda some: count(page(some)), self._budget)))
 
     def _fit(self, page: str) -> str:
@@ -462,56 +480,8 @@ def _removable(filters: Filters) -> str:
 def _missing_engines(results: Results) -> tuple[str, ...]:
     """Return the search engines that were requested but did not answer."""
     mode = results.query.mode
-    wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
-    return tuple(engine for engine in wanted if engine not in results.searched)
-
-
-_TYPES: Final = " or ".join(", ".join(ObservationType).rsplit(", ", 1))
-
-
-class ExtractionPrompts:
-    """Prompts that request the observations of an exchange, or the card of a session. Users can replace the templates.
-
-    The names of the templates begin with `name`, as in `observe_system`.
-    """
-
-    def __init__(self, renderer: Renderer, name: str = "observe") -> None:
-        self._renderer, self._system, self._request = renderer, f"{name}_system", f"{name}_request"
-
-    @property
-    def of_sessions(self) -> "ExtractionPrompts":
-        """Prompts that request the card of a session."""
-        return ExtractionPrompts(self._renderer, "session")
-
-    @property
-    def version(self) -> str:
-        """Version of the prompts, which changes with every change of a template or of the types."""
-        sources = "\0".join(self._renderer.source(name) for name in (self._system, self._request))
-        return sha256(sources.replace("{{ types }}", _TYPES).encode()).hexdigest()[:8]
-
-    def system(self) -> str:
-        """Return the system prompt: the rules for the extraction and the format of the reply."""
-        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK, types=_TYPES)
-
-    def request(self, excerpt: object, nonce: str, known: Sequence[str] = (), before: str = "") -> str:
-        """Return the prompt that quotes an excerpt as data. The quoted texts are indented."""
-        values = {"shown": excerpt, "nonce": nonce, "known": known, "before": before}
-        return self._renderer.fill(self._request, mark=OWN_PROMPT_MARK, **values)
-
-
-class JudgingPrompts:
-    """Prompts that ask a model how the two memories of each pair are related."""
-
-    def __init__(self, renderer: Renderer) -> None:
-        self._renderer = renderer
-
-    def system(self) -> str:
-        """Return the system prompt: the possible relations and the format of the reply."""
-        return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
-
-    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the prompt that quotes pairs of memories as data, the older memory of each pair first."""
-        return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)
+    engines = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
+    return tuple(engine for engine in engines if engine not in results.searched)
 
 
 class QuestionPrompts:

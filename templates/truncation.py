@@ -50,13 +50,13 @@ def fit_items(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int]
     kept = largest_fitting(lambda number: cost(items[:number]), len(items), budget)
     if kept or not items:
         return items[:kept]
-    one = (_fit_texts(items[0], lambda item: cost((item,)), budget),)
-    return one if cost(one) <= budget else ()
+    shortened = (_fit_texts(items[0], lambda item: cost((item,)), budget),)
+    return shortened if cost(shortened) <= budget else ()
 
 
 def fit_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: int) -> Timeline:
     """Return the timeline with only the hits nearest to its anchor, as many as fit into the budget."""
-    anchor = next((place for place, hit in enumerate(timeline.hits) if hit.id == timeline.anchor), 0)
+    anchor = next((index for index, hit in enumerate(timeline.hits) if hit.id == timeline.anchor), 0)
 
     def around(number: int) -> Timeline:
         first = max(0, min(anchor - number // 2, len(timeline.hits) - number))
@@ -96,8 +96,11 @@ class TruncatedLine(NamedTuple):
 
 def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> TruncatedLine | None:
     """Return the line that `part` shows only partially, or None if it shows every line completely."""
-    texts, shown = ([(turn.line, turn.text) for each in one.exchanges for turn in each.turns] for one in (whole, part))
-    line = next((line for (line, text), (_, kept) in zip(texts, shown, strict=False) if text != kept), None)
+    texts, kept_texts = (
+        [(turn.line, turn.text) for exchange in excerpt.exchanges for turn in exchange.turns]
+        for excerpt in (whole, part)
+    )
+    line = next((line for (line, text), (_, kept) in zip(texts, kept_texts, strict=False) if text != kept), None)
     if line is None:
         return None
     tokens = sum(count(text) for number, text in texts if number == line)
@@ -134,17 +137,17 @@ def fit_json(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
     if json_cost(value) <= budget:
         return dict(value)
     short = _shorter(value, 1, tables=False)
-    shown: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for most, shorten in (
         (_longest(value, list), partial(_shorter, value, tables=True)),
         (_longest(value, list), partial(_shorter, value, tables=False)),
         (_longest(value, str), partial(_clipped, short)),
     ):
         kept = largest_fitting(partial(_json_cost_of, shorten), most, budget) if most else 0
-        shown = shorten(size=kept or 1)
+        fields = shorten(size=kept or 1)
         if kept:
             break
-    return shown
+    return fields
 
 
 def _json_cost_of(shorten: Callable[..., object], size: int) -> int:
@@ -192,16 +195,16 @@ def _shorten(value: Any, length: int) -> Any:
         return value
     items = cast("tuple[object, ...]", value)
     if hasattr(items, "_fields"):
-        return cast("Any", type(items))(*(_shorten(each, length) for each in items))
-    shown = tuple(_shorten(each, length) for each in items[: max(1, length // _ENTRY)])
-    if len(shown) == len(items) or not isinstance(items[0], str):
-        return shown
-    return (*shown, f"… [{len(items) - len(shown):,} more left out]") if length >= _NOTE else ()
+        return cast("Any", type(items))(*(_shorten(item, length) for item in items))
+    kept = tuple(_shorten(item, length) for item in items[: max(1, length // _ENTRY)])
+    if len(kept) == len(items) or not isinstance(items[0], str):
+        return kept
+    return (*kept, f"… [{len(items) - len(kept):,} more left out]") if length >= _NOTE else ()
 
 
 def _longest(value: object, kind: type[list[Any]] | type[str]) -> int:
     """Return the length of the longest list or text inside a JSON value."""
-    return max((len(cast("list[Any]", each)) for each in _walk(value) if isinstance(each, kind)), default=0)
+    return max((len(cast("list[Any]", inner)) for inner in _walk(value) if isinstance(inner, kind)), default=0)
 
 
 def _walk(value: object) -> Iterator[object]:
@@ -211,26 +214,26 @@ def _walk(value: object) -> Iterator[object]:
         inside = cast("Mapping[str, object]", value).values()
     elif isinstance(value, list):
         inside = cast("list[object]", value)
-    for each in inside:
-        yield from _walk(each)
+    for inner in inside:
+        yield from _walk(inner)
 
 
 def _shorter(value: Any, size: int, *, tables: bool) -> Any:
     """Return a JSON value with at most `size` entries per list. With `tables`, only lists of objects are shortened."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
-        return {name: _shorter(each, size, tables=tables) for name, each in fields.items()}
+        return {name: _shorter(item, size, tables=tables) for name, item in fields.items()}
     if not isinstance(value, list):
         return value
     entries = cast("list[object]", value)
-    shown = entries if tables and not all(isinstance(each, dict) for each in entries) else entries[:size]
-    return [_shorter(each, size, tables=tables) for each in shown]
+    kept = entries if tables and not all(isinstance(item, dict) for item in entries) else entries[:size]
+    return [_shorter(item, size, tables=tables) for item in kept]
 
 
 def _clipped(value: Any, size: int) -> Any:
     """Return a JSON value with texts of at most `size` characters."""
     if isinstance(value, dict):
-        return {name: _clipped(each, size) for name, each in cast("dict[str, Any]", value).items()}
+        return {name: _clipped(item, size) for name, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_clipped(each, size) for each in cast("list[object]", value)]
+        return [_clipped(item, size) for item in cast("list[object]", value)]
     return f"{value[:size]}…" if isinstance(value, str) and len(value) > size else value

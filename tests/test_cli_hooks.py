@@ -166,7 +166,7 @@ def test_run_loads_no_large_library(event: str, tmp_path: Path, monkeypatch: pyt
         check=True, capture_output=True, text=True,
     )  # fmt: skip
 
-    heavy = {"torch", "sentence_transformers", "anthropic", "mcp", "pydantic"}
+    heavy = {"torch", "sentence_transformers", "anthropic", "genai_prices", "mcp", "pydantic"}
     heavy |= {"numpy", "onnxruntime"} if event in {HookEvent.SESSION_START, HookEvent.TOOL} else set()
     heavy |= set() if event == "session-end" else {"palaver.observe.rules.rule_extractor"}
     assert heavy.intersection(ran.stderr.split()) == set()

@@ -16,6 +16,7 @@ from palaver.cli import main, observe
 from palaver.core.home import Home
 from palaver.core.reports import Extraction
 from palaver.core.runtime import silent
+from palaver.templates import environment, render
 from palaver.templates.render import Renderer
 
 from .observe.llm.server import FakeProvider, Sent, carded, failing, honest, is_about_session, message
@@ -71,14 +72,20 @@ def test_observing_from_estimate_to_ledger(provider: FakeProvider) -> None:
     )
 
 
-@pytest.mark.usefixtures("unpublished")
-def test_a_changed_prompt_sends_sessions_again(home: Home, provider: FakeProvider) -> None:
+@pytest.mark.usefixtures("home", "unpublished")
+def test_a_changed_prompt_sends_sessions_again(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions without a card of the current prompt are the queue, so a changed template sends all of them again."""
+    original = environment.packaged
+
+    def packaged(name: str) -> str | None:
+        changed = "{{ mark }}\nSay what was learned.\n"
+        return changed if name == "session_system.md.j2" else original(name)
+
     answer("observe")
     asked = len(provider.calls)
     assert answer("observe", "--estimate")["calls"] == 0
-    home.templates.mkdir()
-    (home.templates / "session_system.md.j2").write_text("{{ mark }}\nSay what was learned.\n")
+    for module in (environment, render):
+        monkeypatch.setattr(module, "packaged", packaged)
 
     assert answer("observe", "--estimate")["calls"] == asked
     answer("observe")

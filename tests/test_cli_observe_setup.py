@@ -16,12 +16,11 @@ from palaver.cli import main
 from palaver.cli.model import suggestion
 from palaver.core.config import Config
 from palaver.core.home import DEMO, Home
-from palaver.observe.llm import model_settings
+from palaver.observe.llm import model_servers
 from palaver.observe.llm.agent_command import known_agents
-from palaver.observe.llm.configured_model import provider_of, why_off
-from palaver.observe.llm.model_request import ModelRequest
-from palaver.observe.llm.model_settings import KEYS
-from palaver.observe.llm.provider import RequestRefused
+from palaver.observe.llm.model_servers import KEYS
+from palaver.observe.llm.model_settings import provider_of, why_off
+from palaver.observe.llm.provider import ModelRequest, RequestRefused
 
 from .observe.llm import agent
 from .observe.llm.server import FakeProvider, Sent, serving
@@ -44,7 +43,7 @@ def home(built: Home, tmp_path: Path, programs: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
     for key in KEYS.values():
         monkeypatch.delenv(key, raising=False)
-    monkeypatch.setattr(model_settings, "PORTS", {"Ollama": 9})
+    monkeypatch.setattr(model_servers, "PORTS", {"Ollama": 9})
     return home
 
 
@@ -53,7 +52,7 @@ def server(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider
     """Return a local server at the port of Ollama."""
     with serving() as server:
         server.models = ["qwen3:8b", "other"]
-        monkeypatch.setattr(model_settings, "PORTS", {"LM Studio": 9, "Ollama": int(server.url.rpartition(":")[2])})
+        monkeypatch.setattr(model_servers, "PORTS", {"LM Studio": 9, "Ollama": int(server.url.rpartition(":")[2])})
         yield server
 
 
@@ -225,7 +224,7 @@ def test_unknown_and_missing_programs_are_refused() -> None:
         "claude": "claude is not on PATH",
         "ollama": "does not answer on this machine",
         "anthropic": "ANTHROPIC_API_KEY is not set",
-        "https://openrouter.ai/api/v1": "Write llm_price = [IN, OUT]",
+        "https://openrouter.ai/api/v1": "or write llm_price = [IN, OUT]",
     }
     missing = [
         use for use, why in refused.items() if why not in palaver("observe", "--setup", "--use", use, "--yes").stderr

@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 
 from safetensors.torch import load_file, save_file
 
-from palaver.search.model import build_model
 from palaver.search.model.embedder import PackagedEmbedder, SentenceTransformerEmbedder
 from palaver.search.model.encoder import TOKENIZER, fingerprint
+
+from . import build_model
 
 WEIGHTS = "model.safetensors"
 

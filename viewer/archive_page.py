@@ -16,8 +16,8 @@ from ..archiver.store.session_list import SessionFilter
 from ..archiver.store.source_table import Source
 from ..core.conversation import now
 from ..core.home import Home
-from ..observe.llm.configured_model import why_off
-from ..observe.llm.model_settings import load_stats
+from ..observe.llm.ledger import load_stats
+from ..observe.llm.model_settings import why_off
 from ..observe.upkeep.archive_status import state_of
 from ..observe.upkeep.health_check import HealthContext, diagnose
 from ..search.index.generation import Generations

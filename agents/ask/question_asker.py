@@ -17,8 +17,8 @@ from ...core.reports import many
 from ...core.results import AnswerReceipt, CitedAnswer, CitedSession, CitedSource
 from ...core.runtime import never, silent
 from ...observe.archive import Archive
-from ...observe.llm.configured_model import provider_of, why_off
 from ...observe.llm.ledger import BookedCalls
+from ...observe.llm.model_settings import provider_of, why_off
 from ...observe.llm.provider import BudgetExhausted, ExtractionError, ModelRefused, ToolProvider, UserMessage
 from ...search.query.query_analysis import redacted
 from ...templates.render import QuestionPrompts, Renderer

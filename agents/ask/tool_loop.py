@@ -18,10 +18,10 @@ from ...core.errors import PalaverError
 from ...core.reports import Usage, many
 from ...core.runtime import never
 from ...core.tokens import count
-from ...observe.llm.http_replies import Backoff
 from ...observe.llm.ledger import BookedCalls, CallSize
 from ...observe.llm.provider import (
     CALLS_MAX,
+    Backoff,
     Message,
     ModelBusy,
     ModelMessage,

@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
 from msgspec import Struct, structs
+
+from ...core.resources import read_data
 
 Target = Literal["secret", "match", "line"]
 
@@ -48,16 +49,21 @@ VERSION = "8"
 """Version of the rules. Increase it with each change, so that text redacted by older rules is redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
-OWN = Path(__file__).with_name("secret_rules.json")
-
 _FRAGMENT = re.compile(r"@\{([\w-]+)\}")
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
     """Return every rule. If matches overlap, the earlier rule determines the kind."""
-    own = _OwnRules(orjson.loads(OWN.read_bytes()))
+    own = _OwnRules(read_data(__file__, "secret_rules.json", dict[str, Any]))
     return (*own.rules("forms"), *own.gitleaks(), *own.rules("contexts"))
+
+
+class _Gitleaks(Struct):
+    """Rules of gitleaks, and exceptions to all of them."""
+
+    allowed: AllowList
+    rules: tuple[Rule, ...]
 
 
 class _OwnRules:
@@ -90,8 +96,9 @@ class _OwnRules:
     def gitleaks(self) -> Iterator[Rule]:
         """Yield the rules of gitleaks with the further exceptions of this file."""
         exceptions: Mapping[str, Sequence[str]] = self._data.get("gitleaks", {})
-        for rule in _gitleaks():
-            allowed = (*rule.allowed, *self._named(exceptions.get(rule.kind, [])))
+        gitleaks = read_data(__file__, GITLEAKS.name, _Gitleaks)
+        for rule in gitleaks.rules:
+            allowed = (gitleaks.allowed, *rule.allowed, *self._named(exceptions.get(rule.kind, [])))
             yield structs.replace(rule, allowed=allowed)
 
     def _pattern(self, pattern: str) -> str:
@@ -109,22 +116,3 @@ class _OwnRules:
 
     def _allow_list(self, entry: Mapping[str, Any]) -> AllowList:
         return AllowList(self._patterns(entry["patterns"]), target=entry.get("target", "secret"))
-
-
-def _gitleaks() -> Iterator[Rule]:
-    data = orjson.loads(GITLEAKS.read_bytes())
-    everywhere = _allowed(data["allowed"])
-    for rule in data["rules"]:
-        yield Rule(
-            kind=rule["kind"],
-            pattern=rule["pattern"],
-            keywords=tuple(rule["keywords"]),
-            group=rule.get("group", 0),
-            entropy=rule.get("entropy", 0.0),
-            allowed=(everywhere, *map(_allowed, rule.get("allowed", []))),
-        )
-
-
-def _allowed(data: dict[str, Any]) -> AllowList:
-    patterns, words = tuple(data.get("patterns", [])), tuple(data.get("words", []))
-    return AllowList(patterns, words, data.get("target", "secret"))

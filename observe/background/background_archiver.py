@@ -187,7 +187,7 @@ class BackgroundArchiver:
                 unfinished = is_unfinished(store)
                 problems = finish(self._home, store, self._exclusion, self._model()).problems if unfinished else ()
                 failing = {f"erase {problem.path}": problem for problem in problems}
-                for stage in [each for each in self._failures if each.startswith("erase") and each not in failing]:
+                for stage in [stage for stage in self._failures if stage.startswith("erase") and stage not in failing]:
                     del self._failures[stage]
                 for stage, problem in failing.items():
                     self._report_failure(stage, problem, _MAINTENANCE)

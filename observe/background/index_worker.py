@@ -35,6 +35,23 @@ from .. import rules
 from ..pipeline import learn
 
 _MODULE: Final = f"{__package__}.index_worker"
+_RETRY: Final = 5.0
+"""Seconds between attempts while another process holds the learner's lease."""
+_LONGEST: Final = 60.0
+"""Seconds after which a worker finishes the current batch and publishes its results."""
+_BEHIND: Final = 300
+"""Minimum number of unpublished changes for which a worker publishes, unless `settle` is set.
+
+Search reads unpublished changes from the database.
+"""
+_VERIFY_COPIES: Final = 50 * 60 * 1000
+"""Milliseconds between two verifications of raw copies. Idle workers start every hour, so each verifies some copies."""
+_VERIFY_INDEX: Final = 24 * 3600 * 1000
+"""Milliseconds between two checks of the whole index and database for damage."""
+_ORPHANED: Final = 60.0
+"""Seconds for which a worker runs on after its caller was killed, so that it can still complete the index."""
+_NICE: Final = 10
+"""Niceness of a worker, so that the user's programs and ingest runs have priority."""
 
 
 class WorkerResult(Struct, frozen=True):
@@ -95,10 +112,6 @@ class IndexWorker:
             self._process = None
 
 
-_RETRY: Final = 5.0
-"""Seconds between attempts while another process holds the learner's lease."""
-
-
 class BackgroundIndexer:
     """Indexer that runs index workers in a daemon thread until no work is left.
 
@@ -127,10 +140,10 @@ class BackgroundIndexer:
 
     def _is_wanted(self) -> bool:
         with self._lock:
-            wanted, self._wanted = self._wanted, False
-            if not wanted:
+            is_due, self._wanted = self._wanted, False
+            if not is_due:
                 self._thread = None
-        return wanted
+        return is_due
 
     def _index(self) -> bool:
         """Run one worker. Return True if another worker is needed."""
@@ -145,23 +158,6 @@ class BackgroundIndexer:
         if result.left and not result.seq:  # Another process holds the lease.
             time.sleep(_RETRY)
         return result.left
-
-
-_LONGEST: Final = 60.0
-"""Seconds after which a worker finishes the current batch and publishes its results."""
-_BEHIND: Final = 300
-"""Minimum number of unpublished changes for which a worker publishes, unless `settle` is set.
-
-Search reads unpublished changes from the database.
-"""
-_VERIFY_COPIES: Final = 50 * 60 * 1000
-"""Milliseconds between two verifications of raw copies. Idle workers start every hour, so each verifies some copies."""
-_VERIFY_INDEX: Final = 24 * 3600 * 1000
-"""Milliseconds between two checks of the whole index and database for damage."""
-_ORPHANED: Final = 60.0
-"""Seconds for which a worker runs on after its caller was killed, so that it can still complete the index."""
-_NICE: Final = 10
-"""Niceness of a worker, so that the user's programs and ingest runs have priority."""
 
 
 def update_index(
@@ -212,7 +208,7 @@ def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
             indexer.rebuild()
             verified.repaired += 1
         damage = store.integrity.damage()
-        store.stages.note("verify", [StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]])
+        store.stages.note("verify", [StoreCorrupt(loss, hint="Run `palaver doctor`.") for loss in damage[:1]])
         store.back_up()
     return verified
 

@@ -30,6 +30,16 @@ _IDLE: Final = 3600.0
 """Seconds after which a worker checks for damage even if nothing changed."""
 _INDEX_RETRY: Final = (5.0, 300.0)
 """Seconds until the first retry after a failure, and the maximum delay of later retries."""
+QUIET: Final = 600.0
+"""Seconds without new lines after which a session is sent."""
+_MODEL_RETRY: Final = (600.0, 6 * 3600.0)
+"""Seconds until the first retry after a failure, and the maximum delay of later retries."""
+_UNFINISHED: Final = 3600.0
+"""Seconds until the next process if some requests could not be completed because of a budget."""
+_STOPPING: Final = 5.0
+"""Seconds that the process has to end when the archiver ends."""
+_MESSAGE_MAX: Final = 500
+_HINT: Final = "Run `palaver observe` to try again."
 
 
 class IndexSchedule:
@@ -105,18 +115,6 @@ class IndexSchedule:
             self._stopped_early, self._not_before = True, now + (0.0 if result.seq else _INDEX_RETRY[0])
         else:
             self._indexed, self._lag = result.seq, result.lag
-
-
-QUIET: Final = 600.0
-"""Seconds without new lines after which a session is sent."""
-_MODEL_RETRY: Final = (600.0, 6 * 3600.0)
-"""Seconds until the first retry after a failure, and the maximum delay of later retries."""
-_UNFINISHED: Final = 3600.0
-"""Seconds until the next process if some requests could not be completed because of a budget."""
-_STOPPING: Final = 5.0
-"""Seconds that the process has to end when the archiver ends."""
-_MESSAGE_MAX: Final = 500
-_HINT: Final = "Run `palaver observe` to try again."
 
 
 class _Failure(Struct, frozen=True):

@@ -2,8 +2,8 @@
 
 `model_extractor` sends whole sessions, or single exchanges on request. `extraction_request` shortens them, builds the
 call and parses its reply; `session_cards` does so for sessions, and `grounding` verifies the facts. A `provider` sends
-the call: `messages_api`, `openai_api` or `agent_command`. The sessions without a card of the current prompt are the
-queue, and `ledger` enforces the budgets. `trial` makes the trial call of a setup.
+the call: `model_servers` or `agent_command`. The sessions without a card of the current prompt are the queue, and
+`ledger` enforces the budgets.
 
 The same providers hold the conversations with tools of `palaver ask`. `model_judge` compares pairs of memories.
 """

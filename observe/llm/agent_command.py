@@ -30,30 +30,72 @@ from msgspec.structs import replace
 from ...core.home import OWN_FOLDER, OWN_PROMPT_MARK, OWN_RUN
 from ...core.reports import Usage
 from ...core.text import readable
-from .http_replies import BYTES_MAX, TIMEOUT, too_large
-from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
-from .model_settings import KEYS, OWN_KEY
+from .model_servers import BYTES_MAX, KEYS, OWN_KEY, too_large
 from .provider import (
     CALLS_MAX,
+    TIMEOUT,
     Answer,
     Message,
     ModelBusy,
     ModelMessage,
     ModelRefused,
+    ModelRequest,
     Provider,
     ReplyInvalid,
+    ReplyModel,
     RequestRefused,
     ToolCall,
     ToolOutputs,
     ToolRequest,
     ToolTurn,
     UserMessage,
+    parse_reply,
+    schema_of,
 )
 
 _VALUES_MAX: Final = 10_000
 """Maximum number of JSON values that are read from an output."""
 
 _Fields = Mapping[str, Any]
+_TOOLS: Final = (
+    "You have no tool of your own. Palaver runs the tools below for you, once for each entry of `calls`, and shows the "
+    f"results in the next prompt. Write at most {CALLS_MAX} calls. "
+    'Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
+    '"answer": ""}. When you know enough, leave `calls` empty and write the whole answer, in Markdown, to `answer`.'
+)
+_LAST: Final = "No further call is possible. Leave `calls` empty and write the whole answer, in Markdown, to `answer`."
+_NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
+"""Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
+_KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
+"""Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
+_MESSAGE_MAX: Final = 300
+"""Maximum characters of an agent's error message that an error quotes."""
+_STEP: Final = 0.1
+"""Seconds between two checks of a running agent."""
+_ONLY_JSON: Final = (
+    "Do not use any tool. Reply with one JSON object that is valid under this JSON schema, and nothing else:"
+)
+NO_TOOLS: Final = """\
+# Written by `palaver observe --setup`: Gemini CLI may use no tool when Palaver starts it.
+[[rule]]
+toolName = "*"
+decision = "deny"
+priority = 999
+"""
+"""Content of a policy file for `gemini --admin-policy` that forbids all tools."""
+_CLAUDE: Final = (
+    *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
+    # `--tools ""` keeps the tools of MCP servers, which the next option turns off.
+    *("--tools", "", "--strict-mcp-config"),
+    # This prompt replaces the agent's own 25 kB about tools. It also avoids up to 32,000 tokens of thinking.
+    *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
+)
+_CODEX: Final = (
+    *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules"),
+    *("--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec"),
+    *("--config", 'web_search="disabled"', "--config", 'model_reasoning_effort="low"', "-"),
+)
+_GEMINI: Final = ("gemini", "--output-format", "json", "--model", "flash", "--skip-trust", "--admin-policy")
 
 
 class AgentOutput(Struct):
@@ -66,10 +108,10 @@ class AgentOutput(Struct):
 
 def read_output(output: str) -> AgentOutput:
     """Return the answer in the output of an agent. Text before and between JSON values is ignored."""
-    found: AgentOutput | None = None
+    answer: AgentOutput | None = None
     for value in _objects(output):
-        found = _read(value, found)
-    return found or AgentOutput(output)
+        answer = _read(value, answer)
+    return answer or AgentOutput(output)
 
 
 def _read(value: _Fields, before: AgentOutput | None) -> AgentOutput | None:
@@ -93,17 +135,17 @@ def _read(value: _Fields, before: AgentOutput | None) -> AgentOutput | None:
     return before
 
 
-def _codex_turn(kind: str, value: _Fields, found: AgentOutput) -> AgentOutput:
+def _codex_turn(kind: str, value: _Fields, answer: AgentOutput) -> AgentOutput:
     if kind == "turn.completed":
         used = _fields(value.get("usage"))
         cached = _number(used, "cached_input_tokens")
         # A reconnection is reported as an error, but the turn continues.
         usage = Usage(_number(used, "input_tokens") - cached, 0, cached, _number(used, "output_tokens"))
-        return AgentOutput(found.text, usage)
+        return AgentOutput(answer.text, usage)
     if kind in {"turn.failed", "error"}:
         inner = _fields(value.get("error")) or value
-        return AgentOutput(found.text, found.usage, _text(inner.get("message")) or "error")
-    return found
+        return AgentOutput(answer.text, answer.usage, _text(inner.get("message")) or "error")
+    return answer
 
 
 def _claude_usage(used: _Fields) -> Usage:
@@ -139,9 +181,9 @@ def _objects(output: str) -> Iterator[_Fields]:
         except (ValueError, RecursionError):  # not JSON, or too many digits or levels
             start += 1
             continue
-        for each in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:
-            if isinstance(each, dict):
-                yield cast("_Fields", each)
+        for item in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:
+            if isinstance(item, dict):
+                yield cast("_Fields", item)
 
 
 def _fields(value: object) -> _Fields:
@@ -155,15 +197,6 @@ def _text(value: object) -> str:
 def _number(fields: _Fields, name: str) -> int:
     value = fields.get(name)
     return value if isinstance(value, int) else 0
-
-
-_TOOLS: Final = (
-    "You have no tool of your own. Palaver runs the tools below for you, once for each entry of `calls`, and shows the "
-    f"results in the next prompt. Write at most {CALLS_MAX} calls. "
-    'Example: {"calls": [{"tool": "search", "arguments": {"query": "cache"}}], '
-    '"answer": ""}. When you know enough, leave `calls` empty and write the whole answer, in Markdown, to `answer`.'
-)
-_LAST: Final = "No further call is possible. Leave `calls` empty and write the whole answer, in Markdown, to `answer`."
 
 
 class _Wanted(ReplyModel):
@@ -184,15 +217,12 @@ def converse_in_json(provider: Provider, request: ToolRequest) -> ToolTurn:
         ExtractionError: The provider failed.
     """
     answer = provider.ask(json_request(request))
-    try:
-        reply = parse_reply(answer.text, _Reply)
-    except ValueError:  # pydantic's error is one
-        raise ReplyInvalid("the reply is not the JSON object that was asked for", answer.raw) from None
+    reply = parse_reply(answer.text, _Reply, answer.raw)
     calls = [] if request.last else reply.calls
     if not calls and not reply.answer.strip():
         raise ReplyInvalid("the reply has neither calls nor an answer", answer.raw)
-    known = tuple(ToolCall.of(f"call_{index}", each.tool, each.arguments) for index, each in enumerate(calls))
-    return ToolTurn("" if calls else reply.answer, known, answer.truncated, answer.usage, reply.model_dump_json())
+    tool_calls = tuple(ToolCall.of(f"call_{index}", call.tool, call.arguments) for index, call in enumerate(calls))
+    return ToolTurn("" if calls else reply.answer, tool_calls, answer.truncated, answer.usage, reply.model_dump_json())
 
 
 def json_request(request: ToolRequest) -> ModelRequest:
@@ -217,21 +247,10 @@ def _shown(message: Message) -> str:
         case ModelMessage(content):
             return f"You replied: {content}"
         case ToolOutputs(outputs, note):
-            results = [f"Result of {each.id}{' (failed)' if each.failed else ''}:\n{each.text}" for each in outputs]
+            results = [
+                f"Result of {output.id}{' (failed)' if output.failed else ''}:\n{output.text}" for output in outputs
+            ]
             return "\n\n".join(filter(None, [*results, note]))
-
-
-_NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
-"""Environment variables that are removed, because an agent that finds them refuses to start inside another session."""
-_KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
-"""Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
-_MESSAGE_MAX: Final = 300
-"""Maximum characters of an agent's error message that an error quotes."""
-_STEP: Final = 0.1
-"""Seconds between two checks of a running agent."""
-_ONLY_JSON: Final = (
-    "Do not use any tool. Reply with one JSON object that is valid under this JSON schema, and nothing else:"
-)
 
 
 class AgentCommand:
@@ -251,12 +270,12 @@ class AgentCommand:
         with TemporaryDirectory(prefix=OWN_FOLDER, ignore_cleanup_errors=True) as folder:
             status, output, errors = self._run(_prompt(request), folder)
         text = output.decode("utf-8", "replace")
-        found = read_output(text)
-        if status or found.error:
-            reason = found.error or _reason(errors.decode("utf-8", "replace")) or text
+        answer = read_output(text)
+        if status or answer.error:
+            reason = answer.error or _reason(errors.decode("utf-8", "replace")) or text
             reason = " ".join(readable(reason).split())[-_MESSAGE_MAX:]
             raise RequestRefused(f"{self._words[0]} ended with status {status}: {reason}", maybe_charged=True)
-        return Answer(found.text, "", found.usage or Usage(), text)
+        return Answer(answer.text, "", answer.usage or Usage(), text)
 
     def converse(self, request: ToolRequest) -> ToolTurn:
         """Return the agent's next message in a conversation with tools, which Palaver runs.
@@ -335,37 +354,12 @@ def _prompt(request: ModelRequest) -> str:
     return prompt if prompt.startswith(OWN_PROMPT_MARK) else f"{OWN_PROMPT_MARK}\n{prompt}"
 
 
-NO_TOOLS: Final = """\
-# Written by `palaver observe --setup`: Gemini CLI may use no tool when Palaver starts it.
-[[rule]]
-toolName = "*"
-decision = "deny"
-priority = 999
-"""
-"""Content of a policy file for `gemini --admin-policy` that forbids all tools."""
-
-
 class KnownAgent(Struct, frozen=True):
     """Coding agent and the command that runs it without its user interface."""
 
     name: str
     command: tuple[str, ...]
     needs_policy: bool = False
-
-
-_CLAUDE: Final = (
-    *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
-    # `--tools ""` keeps the tools of MCP servers, which the next option turns off.
-    *("--tools", "", "--strict-mcp-config"),
-    # This prompt replaces the agent's own 25 kB about tools. It also avoids up to 32,000 tokens of thinking.
-    *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
-)
-_CODEX: Final = (
-    *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules"),
-    *("--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec"),
-    *("--config", 'web_search="disabled"', "--config", 'model_reasoning_effort="low"', "-"),
-)
-_GEMINI: Final = ("gemini", "--output-format", "json", "--model", "flash", "--skip-trust", "--admin-policy")
 
 
 def known_agents(policy: Path) -> Sequence[KnownAgent]:
@@ -379,5 +373,5 @@ def known_agents(policy: Path) -> Sequence[KnownAgent]:
 
 def installed_agents(policy: Path) -> list[KnownAgent]:
     """Return the known agents whose program is on PATH, with its full path, because a service has another PATH."""
-    found = [(agent, which(agent.command[0])) for agent in known_agents(policy)]
-    return [replace(agent, command=(path, *agent.command[1:])) for agent, path in found if path]
+    programs = [(agent, which(agent.command[0])) for agent in known_agents(policy)]
+    return [replace(agent, command=(path, *agent.command[1:])) for agent, path in programs if path]

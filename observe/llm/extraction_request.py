@@ -4,20 +4,20 @@ An exchange is shown as prompts, answers, one line per tool call, and the errors
 as prompts, the last answer to each, and recaps by the agent's program. Leaving out the output of successful calls
 saves nine tenths of the tokens. It also keeps text of web pages and programs away from the model.
 
-A fact of the reply is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not
-the model, sets files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
+A fact of the reply is kept if its quote and all its names, numbers and paths occur in the conversation. Other facts are
+dropped and counted, and so is a title with such a name, which the first proven fact replaces. Palaver, not the model,
+sets files, dates and origin. The limits of size apply to titles and texts only, not to quotes and paths.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 import orjson
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from ...archiver.store import StoredExchange
 from ...core.conversation import Exchange, Kind, Origin, Speaker, Turn, least
@@ -26,11 +26,7 @@ from ...core.text import TITLE_MAX, headline, truncate, visible
 from ..rules.exchange_analysis import find_quote, includes_external
 from .grounding import SourceText
 from .ledger import CallSize
-from .model_request import ModelRequest, ReplyModel, ReplyT, bounded, parse_reply, schema_of
-from .provider import ReplyInvalid
-
-if TYPE_CHECKING:
-    from ...templates.render import ExtractionPrompts
+from .provider import ModelRequest, Prompts, ReplyInvalid, ReplyModel, bounded, parse_reply, schema_of
 
 ERROR: Final = "error"
 """Speaker label of the output of a failed tool call."""
@@ -46,6 +42,25 @@ _SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
 """Maximum lengths of a passage of a session. The first length with which the session fits is used."""
 _MIN_CHARS: Final = 200
 """Minimum characters of an exchange that is sent to the model. An exchange that changed files is always sent."""
+_QUOTE_MIN: Final = 8
+_QUOTE_MAX: Final = 240
+_OBSERVATIONS_MAX, _FACTS_MAX, _CONCEPTS_MAX = 4, 8, 8
+FACT_MAX: Final = 280
+_SUBTITLE, _NARRATIVE, _CONCEPT = 160, 900, 40
+"""Maximum characters of each field."""
+_ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
+"""Origin of quotes by speaker. All other text counts as the assistant's."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+TypeName = Literal[
+    "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
+]
+ItemT = TypeVar("ItemT")
+TOKENS_OUT: Final = 1_600
+"""Maximum tokens of a reply, with the model's thinking. A card with five findings needs about 1,500."""
+_SHORTEST: Final = 500
+"""Maximum tokens of the reply about the shortest excerpt. A reply may be longer than the excerpt by so much."""
+_CHARS: Final = 4
+"""Typical characters of a token."""
 
 
 class Passage(Struct, frozen=True):
@@ -93,8 +108,10 @@ def shorten_session(exchanges: Sequence[Exchange], folder: str = "") -> Excerpt:
     root = _root(folder)
     every = tuple(passage for exchange in exchanges for passage in _session_passages(exchange, root))
     for chars in _SESSION_PASSAGE_CHARS:
-        every = tuple(Passage(each.line, each.voice, _truncate(each.text, chars), each.turn) for each in every)
-        if sum(len(each.text) for each in every) <= SESSION_CHARS:
+        every = tuple(
+            Passage(passage.line, passage.voice, _truncate(passage.text, chars), passage.turn) for passage in every
+        )
+        if sum(len(passage.text) for passage in every) <= SESSION_CHARS:
             break
     return _fit(every, SESSION_CHARS, root)
 
@@ -191,22 +208,6 @@ def _count_fitting(passages: tuple[Passage, ...], chars: int) -> int:
     return len(passages)
 
 
-_QUOTE_MIN: Final = 8
-_QUOTE_MAX: Final = 240
-_OBSERVATIONS_MAX, _FACTS_MAX, _CONCEPTS_MAX = 4, 8, 8
-FACT_MAX: Final = 280
-_SUBTITLE, _NARRATIVE, _CONCEPT = 160, 900, 40
-"""Maximum characters of each field."""
-_ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
-"""Origin of quotes by speaker. All other text counts as the assistant's."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
-
-if TYPE_CHECKING:
-    TypeName = str
-else:
-    TypeName = Literal[tuple(map(str, ObservationType))]
-
-
 class ReplyFact(ReplyModel):
     """Fact with the quote that proves it and the line of the quote."""
 
@@ -216,7 +217,6 @@ class ReplyFact(ReplyModel):
 
 
 FactT = TypeVar("FactT", bound=ReplyFact)
-ItemT = TypeVar("ItemT")
 
 
 class ReplyObservation(ReplyModel):
@@ -237,22 +237,58 @@ class Reply(ReplyModel):
     observations: list[ReplyObservation]
 
 
-class Limits:
-    """Limits of titles and texts. `cut` counts what was left out or shortened.
+class VerifiedReply(Struct, frozen=True):
+    """Observations with valid evidence, the number of facts and titles without it, and that of texts that were cut."""
 
-    `root` is the folder of the session, to which paths are made relative.
+    observations: tuple[Observation, ...]
+    rejected: int = 0
+    cut: int = 0
+
+
+class ReplyVerifier:
+    """Verifier of the facts, titles and texts in one reply, which also applies the limits of size.
+
+    `rejected` counts facts and titles without evidence, and `cut` what was left out or shortened.
+
+    Args:
+        exchanges: Exchanges that the model has read, in order.
+        excerpt: Text that the model has read.
+        extractor: Name of the extractor of the observations.
     """
 
-    def __init__(self, root: str = "") -> None:
-        self._root, self.cut = root, 0
+    def __init__(self, exchanges: Sequence[Exchange], excerpt: Excerpt, extractor: str) -> None:
+        self._excerpt, self._extractor = excerpt, extractor
+        self._external = any(map(includes_external, exchanges))
+        self._source = SourceText(
+            (
+                *(passage.turn.text for passage in excerpt.passages),
+                *(path for exchange in exchanges for path in (*exchange.reads, *exchange.writes)),
+            )
+        )
+        self.rejected = self.cut = 0
 
     def first(self, items: Sequence[ItemT], most: int) -> Sequence[ItemT]:
         """Return the first items."""
         self.cut += max(0, len(items) - most)
         return items[:most]
 
-    def title(self, text: str) -> str:
-        """Return a whole title of at most 90 characters."""
+    def prove(self, facts: Sequence[FactT], most: int) -> list[tuple[FactT, Evidence]]:
+        """Return the first facts whose quote and names occur in the source, each with its evidence."""
+        facts = self.first(facts, most)
+        named = [fact for fact in facts if self._source.contains_names_of(fact.text)]
+        proofs = [(fact, _find_evidence(fact, self._excerpt)) for fact in named]
+        proven = [(fact, evidence) for fact, evidence in proofs if evidence is not None]
+        self.rejected += len(facts) - len(proven)
+        return proven
+
+    def title(self, text: str, proven: Sequence[tuple[ReplyFact, Evidence]]) -> str:
+        """Return a whole title of at most 90 characters.
+
+        The first proven fact replaces an empty title, and a title with a name that the source lacks.
+        """
+        if not (text.strip() and self._source.contains_names_of(text)):
+            self.rejected += 1
+            text = proven[0][0].text.strip().removesuffix(".")
         plain = self.text(text, len(text))
         if len(plain) <= TITLE_MAX:
             return plain
@@ -260,117 +296,85 @@ class Limits:
         return headline(plain) or truncate(plain, TITLE_MAX)
 
     def text(self, text: str, most: int = FACT_MAX) -> str:
-        """Return a text as a single line, shortened at the end of a sentence or clause."""
+        """Return a text as a single line with relative paths, shortened at the end of a sentence or clause."""
         plain = one_line(text)
-        plain = plain.replace(self._root, "") if self._root else plain
+        plain = plain.replace(self._excerpt.root, "") if self._excerpt.root else plain
         self.cut += len(plain) > most
         return truncate(plain, most)
 
+    def sentences(self, text: str, most: int) -> str:
+        """Return the sentences of a text that contain only names from the source."""
+        kept = (sentence for sentence in _SENTENCE_END.split(text) if self._source.contains_names_of(sentence))
+        return self.text(" ".join(kept), most)
 
-def read(text: str, model: type[ReplyT], raw: str) -> ReplyT:
-    """Parse a reply that must have the structure of `model`. `raw` is the whole response of the provider.
+    def concepts(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the first words that occur in the source, in lower case."""
+        named = [word for word in words if self._source.contains_names_of(word)]
+        return tuple(dict.fromkeys(self.text(word.lower(), _CONCEPT) for word in named[:_CONCEPTS_MAX]))
 
-    Raises:
-        ReplyInvalid: The text is not JSON or has an unexpected structure.
-    """
-    try:
-        return parse_reply(text, model)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ReplyInvalid(
-            f"the reply does not have the expected structure: {place or 'JSON'}: {first['msg']}", raw
-        ) from None
-
-
-class VerifiedReply(Struct, frozen=True):
-    """Observations with valid evidence, and the numbers of facts without evidence and of texts that were cut."""
-
-    observations: tuple[Observation, ...]
-    rejected: int = 0
-    cut: int = 0
+    def observation(
+        self, kind: ObservationType, title: str, proven: Sequence[tuple[ReplyFact, Evidence]], exchange: Exchange
+    ) -> Observation:
+        """Return the observation of an exchange with proven facts. Palaver sets files, date and origin."""
+        evidence = tuple(proof for _, proof in proven)
+        title = self.title(title, proven)
+        sentences = [title, *(fact.text for fact, _ in proven)]
+        return Observation(
+            type=kind,
+            title=title,
+            facts=tuple(self.text(fact.text) for fact, _ in proven),
+            files_read=exchange.reads,
+            files_modified=exchange.writes,
+            evidence=evidence,
+            at=exchange.ended or exchange.started,
+            origin=Origin.EXTERNAL if self._external else origin_of(sentences, evidence, self._excerpt),
+            extractor=self._extractor,
+        )
 
 
 def verify_reply(text: str, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str) -> VerifiedReply:
-    """Return the observations of a reply that have a proven title and at least one proven fact.
+    """Return the observations of a reply that have at least one proven fact.
 
     Raises:
         ReplyInvalid: The reply has no valid structure, or it has observations, but none of them is proven.
     """
-    reply, exchange, limits = read(text, Reply, raw), stored.exchange, Limits(excerpt.root)
+    reply, verifier = parse_reply(text, Reply, raw), ReplyVerifier([stored.exchange], excerpt, extractor)
     if (reply.verdict == "nothing") != (not reply.observations):
-        found = len(reply.observations)
-        raise ReplyInvalid(f"the verdict is `{reply.verdict}`, but the reply has {found} observations", raw)
-    texts = (passage.turn.text for passage in excerpt.passages)
-    source = SourceText((*texts, *exchange.reads, *exchange.writes))
+        number = len(reply.observations)
+        raise ReplyInvalid(f"the verdict is `{reply.verdict}`, but the reply has {number} observations", raw)
     kept: list[Observation] = []
-    rejected = 0
-    for extracted in limits.first(reply.observations, _OBSERVATIONS_MAX):
-        facts = limits.first(extracted.facts, _FACTS_MAX)
-        proven = prove_facts(facts, excerpt, source) if source.contains_names_of(extracted.title) else []
-        rejected += len(facts) - len(proven)
-        if proven and extracted.title.strip():
-            kept.append(_observation(extracted, proven, stored, excerpt, source, limits, extractor))
+    for extracted in verifier.first(reply.observations, _OBSERVATIONS_MAX):
+        if proven := verifier.prove(extracted.facts, _FACTS_MAX):
+            observation = verifier.observation(
+                ObservationType(extracted.type), extracted.title, proven, stored.exchange
+            )
+            kept.append(
+                replace(
+                    observation,
+                    subtitle=verifier.sentences(extracted.subtitle, _SUBTITLE),
+                    narrative=verifier.sentences(extracted.narrative, _NARRATIVE),
+                    concepts=verifier.concepts(extracted.concepts),
+                )
+            )
     if reply.observations and not kept:
-        raise ReplyInvalid(f"the conversation proves none of the {rejected} facts in the reply", raw)
-    return VerifiedReply(tuple(dict.fromkeys(kept)), rejected, limits.cut)
+        raise ReplyInvalid(f"the conversation proves none of the {verifier.rejected} facts in the reply", raw)
+    return VerifiedReply(tuple(dict.fromkeys(kept)), verifier.rejected, verifier.cut)
 
 
-def prove_facts(facts: Sequence[FactT], excerpt: Excerpt, source: SourceText) -> list[tuple[FactT, Evidence]]:
-    """Return the facts whose quote and names occur in the source, each with its evidence."""
-    proofs = [(fact, _find_evidence(fact, excerpt)) for fact in facts if source.contains_names_of(fact.text)]
-    return [(fact, evidence) for fact, evidence in proofs if evidence is not None]
+def origin_of(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt) -> Origin:
+    """Return the least trusted origin of all quotes.
 
-
-def keep_proven_sentences(text: str, source: SourceText) -> str:
-    """Return the sentences of a text that contain only names from the source."""
-    return " ".join(each for each in _SENTENCE_END.split(text) if source.contains_names_of(each))
-
-
-def _observation(
-    extracted: ReplyObservation,
-    proven: Sequence[tuple[ReplyFact, Evidence]],
-    stored: StoredExchange,
-    excerpt: Excerpt,
-    source: SourceText,
-    limits: Limits,
-    extractor: str,
-) -> Observation:
-    evidence = tuple(each for _, each in proven)
-    external = includes_external(stored.exchange)
-    concepts = [word for word in extracted.concepts if source.contains_names_of(word)]
-    return Observation(
-        type=ObservationType(extracted.type),
-        title=limits.title(extracted.title),
-        subtitle=limits.text(keep_proven_sentences(extracted.subtitle, source), _SUBTITLE),
-        narrative=limits.text(keep_proven_sentences(extracted.narrative, source), _NARRATIVE),
-        facts=tuple(limits.text(fact.text) for fact, _ in proven),
-        concepts=tuple(dict.fromkeys(limits.text(word.lower(), _CONCEPT) for word in concepts[:_CONCEPTS_MAX])),
-        files_read=stored.exchange.reads,
-        files_modified=stored.exchange.writes,
-        evidence=evidence,
-        at=stored.exchange.ended or stored.exchange.started,
-        origin=origin_of([extracted.title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
-        extractor=extractor,
-    )
-
-
-def origin_of(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
-    """Return the least trusted origin of all quotes, or `Origin.EXTERNAL` if `external` is set.
-
-    `external` is True if the exchange contains text from outside this machine. The origin is `human` only if all quotes
-    are the user's words, and the quoted messages contain at least half of the longer words of each sentence. Without
-    this rule, a harmless quote of the user could make injected text count as the user's words.
+    The origin is `human` only if all quotes are the user's words, and the quoted messages contain at least half of the
+    longer words of each sentence. Without this rule, a harmless quote of the user could make injected text count as the
+    user's words.
     """
-    if external:
-        return Origin.EXTERNAL
     quoted = [
         next(
             passage
             for passage in excerpt.passages
-            if passage.line == each.start_line and each.quote in passage.turn.text
+            if passage.line == quote.start_line and quote.quote in passage.turn.text
         )
-        for each in evidence
+        for quote in evidence
     ]
     origins = {_ORIGINS.get(passage.voice, Origin.ASSISTANT) for passage in quoted}
     said = SourceText(passage.turn.text for passage in quoted)
@@ -384,18 +388,18 @@ def _find_evidence(fact: ReplyFact, excerpt: Excerpt) -> Evidence | None:
 
     Return the quote as written in the source, where paths are absolute.
     """
-    quote = " ".join(fact.quote.split())
-    if not fact.text.strip() or not _QUOTE_MIN <= len(quote) <= _QUOTE_MAX:
+    quote = " ".join(fact.quote.split())[:_QUOTE_MAX]  # The beginning of a long quote proves the line as well.
+    if not fact.text.strip() or len(quote) < _QUOTE_MIN:
         return None
     written = [(passage.line, passage.turn.text) for passage in excerpt.passages]
     if (evidence := find_quote(quote, fact.line, written)) is not None or not excerpt.root:
         return evidence
-    shown = [(line, text.replace(excerpt.root, "")) for line, text in written if excerpt.root in text]
-    if (evidence := find_quote(quote, fact.line, shown)) is None:
+    relative = [(line, text.replace(excerpt.root, "")) for line, text in written if excerpt.root in text]
+    if (evidence := find_quote(quote, fact.line, relative)) is None:
         return None
     for line, text in written:
-        if line == evidence.start_line and (whole := _with_root(evidence.quote, text, excerpt.root)):
-            return replace(evidence, quote=whole)
+        if line == evidence.start_line and (original := _with_root(evidence.quote, text, excerpt.root)):
+            return replace(evidence, quote=original)
     return None
 
 
@@ -408,21 +412,13 @@ def _with_root(quote: str, text: str, root: str) -> str:
     places = list(accumulate(lengths[:-1]))
     """Positions in the text with relative paths at which the folder was removed."""
     end = start + len(quote)
-    first = start + len(root) * sum(place <= start for place in places)
-    return text[first : end + len(root) * sum(place < end for place in places)]
+    first = start + len(root) * sum(position <= start for position in places)
+    return text[first : end + len(root) * sum(position < end for position in places)]
 
 
 def one_line(text: str) -> str:
     """Return the text as a single line without invisible characters."""
     return " ".join(visible(text).split())
-
-
-TOKENS_OUT: Final = 1_600
-"""Maximum tokens of a reply, with the model's thinking. A card with five findings needs about 1,500."""
-_SHORTEST: Final = 500
-"""Maximum tokens of the reply about the shortest excerpt. A reply may be longer than the excerpt by so much."""
-_CHARS: Final = 4
-"""Typical characters of a token."""
 
 
 class ExtractionRequest(Struct, frozen=True):
@@ -443,33 +439,23 @@ class ExtractionRequest(Struct, frozen=True):
 
 
 class RequestBuilder:
-    """Builder of requests to one model with one set of templates.
+    """Builder of requests to one model with one set of prompts.
 
     `reply` is the structure of the replies. A reply has at most `TOKENS_OUT` tokens, and fewer for a short excerpt.
+    `name` consists of the model and the version of the prompts. It is the end of the name of the extractor.
     """
 
-    def __init__(self, templates: "ExtractionPrompts", model: str, reply: type[ReplyModel]) -> None:
-        self._templates, self._model, self._reply = templates, model, reply
-
-    @property
-    def version(self) -> str:
-        """Version of the prompt."""
-        return self._templates.version
-
-    @property
-    def name(self) -> str:
-        """Model and version of the prompt, the end of the name of the extractor."""
-        return f"{self._model}:{self.version}"
+    def __init__(self, prompts: Prompts, model: str, reply: type[ReplyModel]) -> None:
+        self.version, self._system, self._fill = prompts
+        self._model, self._reply, self.name = model, reply, f"{model}:{self.version}"
 
     def build(self, exchange: int, excerpt: Excerpt, known: Sequence[str] = (), before: str = "") -> ExtractionRequest:
         """Return the request about an excerpt. `known` are titles of earlier observations."""
         passages = orjson.dumps([(passage.line, passage.voice, passage.text) for passage in excerpt.passages])
         content = sha256(passages).hexdigest()
         # Authors of the transcript cannot know the digest of the whole text, so they cannot write a closing fence.
-        text = self._templates.request(excerpt, content[:16], known, before)
-        question = ModelRequest(
-            self._model, _tokens_out(excerpt), self._templates.system(), text, schema_of(self._reply)
-        )
+        text = self._fill(shown=excerpt, nonce=content[:16], known=known, before=before)
+        question = ModelRequest(self._model, _tokens_out(excerpt), self._system, text, schema_of(self._reply))
         return ExtractionRequest(exchange, excerpt, sha256(f"{content}:{self.name}".encode()).hexdigest(), question)
 
 

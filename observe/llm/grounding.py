@@ -28,38 +28,6 @@ _CHARACTERS: Final = "".join((*_DIGITS, *_TENS, *_LARGE))
 _NUMERAL: Final = re.compile(rf"(?:\d+(?:\.\d+)?)?[{_CHARACTERS}](?:[{_CHARACTERS}]|\d)*")
 _PART: Final = re.compile(rf"\d+(?:\.\d+)?|[{_CHARACTERS}]")
 _ROUND: Final = re.compile(rf"(\d+(?:\.\d+)?)([{''.join((*_TENS, *_LARGE))}]+)(?![{_CHARACTERS}\d])")
-
-
-def kanji_numbers(text: str) -> Iterator[str]:
-    """Yield the values of the numerals in a text, in digits. Words with a numeral, such as `一般`, give a value too."""
-    for numeral in _NUMERAL.findall(text):
-        yield _value(numeral)
-
-
-def with_digits(text: str) -> str:
-    """Return a text in which numerals that begin with digits are written in digits: `1.5万` becomes `15000`."""
-    return _ROUND.sub(lambda numeral: _value(numeral.group()), text)
-
-
-def _value(numeral: str) -> str:
-    """Return the value of a numeral in digits. A sequence such as `二〇二六` is read digit by digit."""
-    parts = _PART.findall(numeral)
-    if len(parts) > 1 and all(part in _DIGITS for part in parts):
-        return "".join(str(_DIGITS[part]) for part in parts)
-    total = section = number = 0.0
-    for part in parts:
-        if part in _LARGE:
-            total += (section + number or 1) * _LARGE[part]
-            section = number = 0.0
-        elif part in _TENS:
-            section += (number or 1) * _TENS[part]
-            number = 0.0
-        else:
-            number = _DIGITS[part] if part in _DIGITS else float(part)
-    value = total + section + number
-    return str(int(value)) if value.is_integer() else str(value)
-
-
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>\"“”„«»‘|=→…—–*`]+")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)*")
 _GROUPED: Final = re.compile(r"(?<=\d)[,\u202f\u00a0'’_](?=\d{3}(?!\d))")
@@ -102,6 +70,36 @@ _LONG: Final = 4
 _SHARED_MIN: Final = 0.5
 
 
+def kanji_numbers(text: str) -> Iterator[str]:
+    """Yield the values of the numerals in a text, in digits. Words with a numeral, such as `一般`, give a value too."""
+    for numeral in _NUMERAL.findall(text):
+        yield _value(numeral)
+
+
+def with_digits(text: str) -> str:
+    """Return a text in which numerals that begin with digits are written in digits: `1.5万` becomes `15000`."""
+    return _ROUND.sub(lambda numeral: _value(numeral.group()), text)
+
+
+def _value(numeral: str) -> str:
+    """Return the value of a numeral in digits. A sequence such as `二〇二六` is read digit by digit."""
+    parts = _PART.findall(numeral)
+    if len(parts) > 1 and all(part in _DIGITS for part in parts):
+        return "".join(str(_DIGITS[part]) for part in parts)
+    total = section = number = 0.0
+    for part in parts:
+        if part in _LARGE:
+            total += (section + number or 1) * _LARGE[part]
+            section = number = 0.0
+        elif part in _TENS:
+            section += (number or 1) * _TENS[part]
+            number = 0.0
+        else:
+            number = _DIGITS[part] if part in _DIGITS else float(part)
+    value = total + section + number
+    return str(int(value)) if value.is_integer() else str(value)
+
+
 class SourceText:
     """Text of a conversation, in which the names of a sentence are searched."""
 
@@ -136,10 +134,10 @@ class SourceText:
     @cached_property
     def _numbers(self) -> frozenset[str]:
         """Numbers in this text. A version such as 1.2.3 also counts as 1.2 and 1."""
-        found = _NUMBER.findall(self._text)
+        numbers = _NUMBER.findall(self._text)
         parts = (
             part
-            for number in found
+            for number in numbers
             for part in (number, *(number[: match.start()] for match in re.finditer(r"\.", number)))
         )
         return frozenset(map(_plain, (*parts, *kanji_numbers(self._text))))
@@ -235,7 +233,7 @@ def _long_words(text: str) -> Iterator[str]:
     """Yield the words with at least `_LONG` letters, and the pairs of letters of Chinese, Japanese and Korean words."""
     for word in _words_of(text):
         if _IN_CJK.match(word):
-            yield from (word[place : place + 2] for place in range(len(word) - 1))
+            yield from (word[index : index + 2] for index in range(len(word) - 1))
         elif len(word) >= _LONG:
             yield word
 

@@ -1,30 +1,30 @@
 """Ledger, which reserves the maximum cost of a call before the call, so that no budget is exceeded.
 
 After the call, the actual cost replaces the reservation. If a process crashes, its reservations still count.
-
-The file `prices.json` lists the prices of models with their date.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
 from typing import Final, TypeVar
 from uuid import uuid4
 
-import orjson
 from msgspec import Struct
 
 from ...archiver.store import PlannedCall, Store
 from ...core.config import Config
 from ...core.conversation import Milliseconds, now
 from ...core.errors import ConfigInvalid
-from ...core.reports import DOLLAR, Usage, dollars
+from ...core.prices import Price, PriceList, Rates
+from ...core.reports import DOLLAR, Stats, Usage, dollars
+from ...core.token_usage import TokenCounts
 from .provider import Answer, BudgetExhausted, ExtractionError, ToolTurn
 
 _HOUR: Final = 3_600_000
 """One hour in milliseconds."""
+_COMPARED: Final = 100
+"""Number of most recent exchanges whose tokens are compared with those of their observations. This takes 0.5 s."""
+
+Reply = TypeVar("Reply", Answer, ToolTurn)
 
 
 class Budget(Struct, frozen=True):
@@ -99,64 +99,27 @@ def _start_of(span: str, at: Milliseconds) -> Milliseconds:
     return round(first.timestamp() * 1000)
 
 
-_DATED: Final = re.compile(r"-\d{8}\Z")
-_PER_MILLION: Final = DOLLAR // 1_000_000
-
-
-class Price(Struct, frozen=True):
-    """Prices per token in billionths of a US dollar. `source` names the price list or the setting."""
-
-    tokens_in: int
-    tokens_out: int
-    cache_written: int
-    cache_read: int
-    source: str
-
-    def cost(self, usage: Usage) -> int:
-        """Return the cost of these tokens in billionths of a dollar."""
-        return (
-            usage.tokens_in * self.tokens_in
-            + usage.cache_written * self.cache_written
-            + usage.cache_read * self.cache_read
-            + usage.tokens_out * self.tokens_out
-        )
-
-    def maximum_cost(self, size: int, tokens_out: int) -> int:
-        """Return the highest possible cost of a request of `size` bytes. A token has at least one byte."""
-        highest = max(self.tokens_in, self.cache_written, self.cache_read)
-        return size * highest + tokens_out * self.tokens_out
-
-
 def price_of(config: Config) -> Price:
-    """Return the price of the configured model, from `llm_price` or else from the price list.
+    """Return the price of the configured model, from the settings or else from the price list.
 
     Raises:
         ConfigInvalid: The price is unknown, so no budget can be enforced.
     """
-    model, own = config.llm_model, config.llm_price
     if config.llm == "command":
-        return Price(0, 0, 0, 0, "calls are counted instead, up to llm_calls_day")
-    if own is not None:
-        read, written = (round(amount * _PER_MILLION) for amount in own)
-        return Price(read, written, read, read, "llm_price in config.toml")
-    as_of, models = _price_list()
-    found = models.get(model) or models.get(_DATED.sub("", model))
-    if found is None:
+        return Price(Rates(0, 0, 0, 0, 0), "calls are counted instead, up to llm_calls_day")
+    server = config.llm_url if config.llm == "openai" else None
+    price = PriceList(config).price(config.llm_model, server or config.llm)
+    if price is None:
         raise ConfigInvalid(
-            f"the price of {model} is unknown",
+            f"the price of {config.llm_model} is unknown",
             hint="Write llm_price = [IN, OUT] in config.toml: dollars per million tokens, [0, 0] for your own server.",
         )
-    tokens_in, tokens_out, cache_written, cache_read = (round(amount * _PER_MILLION) for amount in found)
-    return Price(tokens_in, tokens_out, cache_written, cache_read, f"price list of {as_of}")
+    return price
 
 
-@cache
-def _price_list() -> tuple[str, dict[str, list[float]]]:
-    read = orjson.loads((files(__package__) / "prices.json").read_bytes())
-    return read["as_of"], read["models"]
-
-
-Reply = TypeVar("Reply", Answer, ToolTurn)
+def cost_of(usage: Usage, price: Price) -> int:
+    """Return the cost of a call in billionths of a dollar."""
+    return price.cost(TokenCounts(usage.tokens_in, usage.tokens_out, usage.cache_read, usage.cache_written))
 
 
 class CallSize(Struct, frozen=True):
@@ -202,7 +165,7 @@ class BookedCalls:
                     self._store.ledger.release(booked)
             raise
         with self._store.transaction():
-            self._store.ledger.settle(booked, reply.usage, self.price.cost(reply.usage), keep(reply))
+            self._store.ledger.settle(booked, reply.usage, cost_of(reply.usage, self.price), keep(reply))
         return reply
 
     def maximum_cost(self, planned: CallSize) -> int:
@@ -212,8 +175,21 @@ class BookedCalls:
     def allows(self, cost: int, calls: int) -> bool:
         """Return whether the remaining budgets cover `cost`, and the limit of calls allows `calls` more calls."""
         left, possible = self._ledger.left(), self._ledger.calls_left(self._model)
-        return all(cost <= each for each in left.values()) and (possible is None or calls <= possible)
+        return all(cost <= amount for amount in left.values()) and (possible is None or calls <= possible)
 
     def spent(self) -> int:
         """Return the cost of this run so far, including the maximum cost of unanswered calls."""
         return self._ledger.spent()
+
+
+def load_stats(store: Store, config: Config) -> Stats:
+    """Return costs, budgets, replies and token savings."""
+    ledger = Ledger(store, Budget.of(config), run="")
+    return Stats(
+        spent=store.ledger.by_model(),
+        left=ledger.left(),
+        calls_left=ledger.calls_left(config.llm_name),
+        replies=store.ledger.outcomes(),
+        reading=store.ledger.reading_costs(_COMPARED),
+        injections=store.injections.totals(),
+    )

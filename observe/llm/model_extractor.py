@@ -6,12 +6,14 @@ replace those of the rules.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from msgspec import Struct
 
 from ...archiver.store import MODEL, MODEL_PREFIX, Store, StoredExchange
 from ...archiver.store.ledger_table import INVALID, NOTHING
 from ...core.config import Config
-from ...core.conversation import Milliseconds, now
+from ...core.conversation import Exchange, Kind, Milliseconds, Span, Speaker, Turn, now
 from ...core.observation import Observation
 from ...core.reports import Estimate, Extraction, Usage
 from ...core.runtime import Reporter, silent
@@ -24,38 +26,57 @@ from .extraction_request import (
     is_worth_asking,
     last_answer,
     shorten,
+    shorten_session,
     verify_reply,
 )
-from .http_replies import Backoff
-from .ledger import BookedCalls
-from .model_settings import PrivateProjects
+from .ledger import BookedCalls, cost_of
+from .model_settings import PrivateProjects, provider_of
 from .provider import (
     Answer,
+    Backoff,
     BudgetExhausted,
     ExtractionError,
     ModelBusy,
     ModelRefused,
+    Prompts,
     Provider,
     ReplyInvalid,
     RequestRefused,
 )
-from .session_cards import SessionCards
+from .session_cards import SessionCards, SessionReply, SessionVerifier
 
-if TYPE_CHECKING:
-    from ...templates.render import ExtractionPrompts
-
-_KNOWN_MAX = 10
+_KNOWN_MAX: Final = 10
 """Maximum number of earlier observations of the session in a request."""
+_ATTEMPTS_MAX: Final = 3
+"""Number of calls without a valid reply after which a session is not sent again until it or the prompt changes."""
+_REFUSED_MAX: Final = 3
+"""Number of refusals in a row that end a run."""
+_INVALID_MAX: Final = 10
+"""Number of invalid replies in a row that end a run."""
+_TYPICAL_OUT: Final = 1_000
+"""Typical tokens of a reply, for estimates."""
+_Queued = tuple[int, ExtractionRequest]
+_TURNS: Final = (
+    Turn(1, Speaker.HUMAN, Kind.PROMPT, "Why does the nightly export write two files? Repair it."),
+    Turn(
+        2,
+        Speaker.ASSISTANT,
+        Kind.PROSE,
+        "The timer starts the export in both time zones, so it ran twice. I set the timer to UTC. "
+        "Old double files are still in the folder.",
+    ),
+)
+_SESSION: Final = StoredExchange(0, 0, 0, Exchange(0, Span(1, 2, 0, 0), _TURNS, None, None))
 
 
 class SingleExchanges:
     """Requests and results of the calls for single exchanges."""
 
-    reason = "exchange"
+    reason, prompts = "exchange", "observe"
 
-    def __init__(self, store: Store, templates: "ExtractionPrompts", model: str, private: PrivateProjects) -> None:
+    def __init__(self, store: Store, prompts: Prompts, model: str, private: PrivateProjects) -> None:
         self._store, self._private = store, private
-        self._requests = RequestBuilder(templates, model, Reply)
+        self._requests = RequestBuilder(prompts, model, Reply)
         self.skipped = self.private = 0
 
     def subjects(self, _at: Milliseconds) -> list[int]:
@@ -103,8 +124,8 @@ class SingleExchanges:
         """
         if not stored.exchange.writes and not includes_external(stored.exchange):
             return []
-        known = self._store.observations.of_exchange(stored.key)
-        return [each.observation for each in known if not each.summary]
+        observations = self._store.observations.of_exchange(stored.key)
+        return [row.observation for row in observations if not row.summary]
 
     def _build(self, stored: StoredExchange) -> ExtractionRequest:
         """Return a request with earlier observations of the session and the answer before the prompt.
@@ -114,37 +135,25 @@ class SingleExchanges:
         latest = self._store.observations.latest(stored.session, stored.key, _KNOWN_MAX)
         keys = self._store.summaries.newest_exchanges(stored.session)
         before = [key for key in keys if key < stored.key][-1:]
-        loaded = self._store.exchanges.load([*(each.exchange for each in latest), *before])
-        public = {key for key, each in loaded.items() if not self._private.includes(each)}
-        known = [each.observation.title for each in latest if each.exchange in public]
+        loaded = self._store.exchanges.load([*(row.exchange for row in latest), *before])
+        public = {key for key, row in loaded.items() if not self._private.includes(row)}
+        titles = [row.observation.title for row in latest if row.exchange in public]
         answers = [last_answer(loaded[key].exchange) for key in before if key in public]
         excerpt = shorten(stored.exchange, self._store.sessions.load(stored.session).cwd)
-        return self._requests.build(stored.key, excerpt, known, "".join(answers))
-
-
-_ATTEMPTS_MAX: Final = 3
-"""Number of calls without a valid reply after which a session is not sent again until it or the prompt changes."""
-_REFUSED_MAX: Final = 3
-"""Number of refusals in a row that end a run."""
-_INVALID_MAX: Final = 10
-"""Number of invalid replies in a row that end a run."""
-_TYPICAL_OUT: Final = 1_000
-"""Typical tokens of a reply, for estimates."""
-
-_Queued = tuple[int, ExtractionRequest]
+        return self._requests.build(stored.key, excerpt, titles, "".join(answers))
 
 
 class ModelExtractor:
     """Extractor that asks a language model about whole sessions, or about single exchanges if `exchanges` is set.
 
-    `provider` is a function that opens the provider. It is called before the first request.
+    `prompts` returns the prompts with a name. `provider` opens the provider, before the first request.
     """
 
     def __init__(
         self,
         store: Store,
         config: Config,
-        templates: "ExtractionPrompts",
+        prompts: Callable[[str], Prompts],
         provider: Callable[[], Provider],
         *,
         exchanges: bool = False,
@@ -154,7 +163,7 @@ class ModelExtractor:
         self._store, self._config, self._open, self._clock = store, config, provider, clock
         private = PrivateProjects(store, config.private_projects)
         kind = SingleExchanges if exchanges else SessionCards
-        self._kind: SessionCards | SingleExchanges = kind(store, templates, config.llm_name, private)
+        self._kind: SessionCards | SingleExchanges = kind(store, prompts(kind.prompts), config.llm_name, private)
         self._calls = BookedCalls(store, config, kind.reason, clock)
         self._backoff = Backoff(sleep)
         self._provider: Provider | None = None
@@ -174,7 +183,7 @@ class ModelExtractor:
             private=self._kind.private,
             tokens_in=tokens_in,
             tokens_out=usage.tokens_out,
-            cost=self._calls.price.cost(usage),
+            cost=cost_of(usage, self._calls.price),
             priced=self._calls.price.source,
             calls_day=self._config.llm_calls_day if self._config.llm == "command" else None,
         )
@@ -287,3 +296,36 @@ def _note(result: Extraction, error: ExtractionError) -> None:
 def _stop(message: str, status: int) -> ModelRefused:
     hint = "The sessions are sent again by a later run. Check the llm settings in config.toml, or choose another model."
     return ModelRefused(message, status, hint=hint)
+
+
+class Trial(Struct, frozen=True):
+    """Result of a trial call. `problem` is empty if the reply gave a card with `facts` proven facts."""
+
+    seconds: float
+    tokens_out: int
+    title: str = ""
+    facts: int = 0
+    problem: str = ""
+
+
+def try_model(store: Store, config: Config, prompts: Prompts) -> Trial:
+    """Make one call with these settings.
+
+    Raises:
+        ExtractionError: The model gave no reply.
+        BudgetExhausted: The budgets do not allow the call.
+    """
+    requests = RequestBuilder(prompts, config.llm_name, SessionReply)
+    request, start = requests.build(0, shorten_session([_SESSION.exchange])), time.monotonic()
+    provider = provider_of(config)()
+    try:
+        answer = BookedCalls(store, config, "trial").make(request.size, lambda: provider.ask(request.question))
+        seconds = time.monotonic() - start
+        verified = SessionVerifier([_SESSION], request.excerpt, "", "").verify(answer.text, answer.raw)
+    except ReplyInvalid as error:
+        return Trial(time.monotonic() - start, 0, problem=str(error))
+    finally:
+        provider.close()
+    if verified is None:
+        return Trial(seconds, answer.usage.tokens_out, problem="the model found nothing to keep")
+    return Trial(seconds, answer.usage.tokens_out, verified.card.name, len(verified.card.facts))

@@ -3,23 +3,31 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import orjson
 from msgspec import json
-from pydantic import ValidationError
 
 from ...archiver.store import Store
 from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
 from .ledger import BookedCalls, CallSize
-from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
 from .model_settings import PrivateProjects
-from .provider import Answer, BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, Provider, ReplyInvalid
-
-if TYPE_CHECKING:
-    from ...templates.render import JudgingPrompts
+from .provider import (
+    Answer,
+    BudgetExhausted,
+    ExtractionError,
+    ModelBusy,
+    ModelRefused,
+    ModelRequest,
+    Prompts,
+    Provider,
+    ReplyInvalid,
+    ReplyModel,
+    parse_reply,
+    schema_of,
+)
 
 REASON: Final = "judging"
 """Purpose under which the ledger lists the calls of the judge."""
@@ -53,9 +61,7 @@ class ModelJudge:
     The model is never asked whether two memories are the same. A wrong answer would prevent a memory from being stored.
     """
 
-    def __init__(
-        self, store: Store, config: Config, templates: "JudgingPrompts", provider: Callable[[], Provider]
-    ) -> None:
+    def __init__(self, store: Store, config: Config, prompts: Prompts, provider: Callable[[], Provider]) -> None:
         """Create a judge. `provider` is a function that opens the provider before the first request.
 
         Raises:
@@ -63,7 +69,8 @@ class ModelJudge:
         """
         self._rules = RuleJudge()
         self.name = f"{self._rules.name} and {config.llm_name}"
-        self._store, self._model, self._templates, self._open = store, config.llm_name, templates, provider
+        self._store, self._model, self._open = store, config.llm_name, provider
+        _, self._system, self._fill = prompts
         self._calls = BookedCalls(store, config, REASON)
         self._private = config.private_projects
         self._provider: Provider | None = None
@@ -96,7 +103,8 @@ class ModelJudge:
         """Ask the model about these pairs and cache its judgements by key."""
         request = self._request(pairs)
         try:
-            self._keep(list(pairs), _read(self._call(request)))
+            answer = self._call(request)
+            self._keep(list(pairs), parse_reply(answer.text, _Judgements, answer.raw))
         except ReplyInvalid:
             self._keep(list(pairs), _Judgements(judgements=[]))
         except ModelRefused:
@@ -128,16 +136,8 @@ class ModelJudge:
     def _request(self, pairs: Mapping[str, MemoryPair]) -> ModelRequest:
         texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
         nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
-        text = self._templates.request(texts, nonce)
-        return ModelRequest(self._model, _TOKENS_OUT, self._templates.system(), text, schema_of(_Judgements))
-
-
-def _read(answer: Answer) -> _Judgements:
-    """Parse the judgements in a reply. Raises `ReplyInvalid`."""
-    try:
-        return parse_reply(answer.text, _Judgements)
-    except ValidationError:
-        raise ReplyInvalid("the judgement does not have the expected structure", answer.raw) from None
+        text = self._fill(pairs=texts, nonce=nonce)
+        return ModelRequest(self._model, _TOKENS_OUT, self._system, text, schema_of(_Judgements))
 
 
 def _key(pair: MemoryPair) -> str:

@@ -1,101 +1,57 @@
-"""Settings of language models: API keys, servers on this machine, private projects, and call statistics.
+"""Settings of the language model: the provider, or the reason why no model is called, and private projects.
 
-Local servers are found at the usual ports of known programs, with the names of their models. The text of a private
-project is never sent to a language model.
+The text of a private project is never sent to a language model.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import PurePath
-from typing import Final
 from urllib.parse import urlsplit
-
-from msgspec import Struct, json
 
 from ...archiver.store import Store, StoredExchange
 from ...core.config import Config
 from ...core.conversation import Session
 from ...core.home import is_in_project
 from ...core.memory import Memory, project_namespace
-from ...core.reports import Stats
-from .http_replies import LOOPBACK
-from .ledger import Budget, Ledger
-
-KEYS: Final = {
-    "api.anthropic.com": "ANTHROPIC_API_KEY",
-    "api.openai.com": "OPENAI_API_KEY",
-    "openrouter.ai": "OPENROUTER_API_KEY",
-}
-"""Key variables of known servers. Each key is sent only to its own server."""
-OWN_KEY: Final = "PALAVER_LLM_KEY"
-"""Environment variable with the key for a server that has no variable of its own."""
+from .agent_command import AgentCommand
+from .model_servers import ANTHROPIC, KEYS, OPENAI, OWN_KEY, MessagesApi, OpenAIApi
+from .provider import TIMEOUT, ToolProvider
 
 
-PORTS: Final = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
-"""Default port of each program."""
-_TIMEOUT: Final = 0.5
-_REMOTE_TIMEOUT: Final = 10.0
-_BYTES_MAX: Final = 1_000_000
+def why_off(config: Config) -> str:
+    """Return the reason why the model is off, or an empty text if it may be called."""
+    if config.llm == "command":
+        return "" if config.llm_calls_day else "llm_calls_day is 0"
+    name, needed = _key(config)
+    key = os.environ.get(name) or not needed
+    budget = config.may_spend
+    if not key and not budget:
+        return f"neither {name} nor a budget in config.toml is set"
+    if not key:
+        return f"{name} is not set"
+    return "" if budget else "config.toml sets no budget, such as budget_month = 5.00"
 
 
-class LocalServer(Struct, frozen=True):
-    """Server on this machine, and the names of its models."""
+def provider_of(config: Config, seconds: float = TIMEOUT) -> Callable[[], ToolProvider]:
+    """Return a function that opens the language model of the settings. `seconds` is the timeout of a call."""
 
-    name: str
-    url: str
-    models: tuple[str, ...]
+    def open_provider() -> ToolProvider:
+        if config.llm == "command":
+            return AgentCommand(config.llm_command, seconds)
+        name, _ = _key(config)
+        key = os.environ.get(name, "")
+        if config.llm == "openai":
+            return OpenAIApi(key, config.llm_url, seconds, name)
+        return MessagesApi(key, config.llm_url, seconds, name)
 
-
-class _Model(Struct):
-    id: str
-
-
-class _Models(Struct):
-    data: list[_Model]
-
-
-def local_servers() -> list[LocalServer]:
-    """Return the servers that list at least one model."""
-    addresses = [(name, f"http://{LOOPBACK}:{port}/v1") for name, port in PORTS.items()]
-    found = [(name, url, models_at(url, timeout=_TIMEOUT)) for name, url in addresses]
-    return [LocalServer(name, url, models) for name, url, models in found if models]
+    return open_provider
 
 
-def models_at(url: str, headers: Mapping[str, str] | None = None, timeout: float = _REMOTE_TIMEOUT) -> tuple[str, ...]:
-    """Return the names of the models of a server. Return an empty tuple if no such server answers, or lists none."""
-    address = urlsplit(url)
-    # Unlike urllib, these clients never use a proxy.
-    client = HTTPSConnection if address.scheme == "https" else HTTPConnection
-    try:
-        connection = client(address.hostname or "", address.port, timeout=timeout)
-    except ValueError:  # The port is not a number.
-        return ()
-    try:
-        connection.request("GET", f"{address.path.rstrip('/')}/models", headers=dict(headers or {}))
-        content = connection.getresponse().read(_BYTES_MAX)
-        return tuple(model.id for model in json.decode(content, type=_Models).data)
-    except (OSError, HTTPException, ValueError):  # The port is closed, or another program uses it.
-        return ()
-    finally:
-        connection.close()
-
-
-_COMPARED = 100
-"""Number of most recent exchanges whose tokens are compared with those of their observations. This takes 0.5 s."""
-
-
-def load_stats(store: Store, config: Config) -> Stats:
-    """Return costs, budgets, replies and token savings."""
-    ledger = Ledger(store, Budget.of(config), run="")
-    return Stats(
-        spent=store.ledger.by_model(),
-        left=ledger.left(),
-        calls_left=ledger.calls_left(config.llm_name),
-        replies=store.ledger.outcomes(),
-        reading=store.ledger.reading_costs(_COMPARED),
-        injections=store.injections.totals(),
-    )
+def _key(config: Config) -> tuple[str, bool]:
+    """Return the environment variable with the key, and whether the server needs a key."""
+    host = urlsplit(config.llm_url or (OPENAI if config.llm == "openai" else ANTHROPIC)).hostname or ""
+    return KEYS.get(host, OWN_KEY), host in KEYS
 
 
 class PrivateProjects:

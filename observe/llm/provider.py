@@ -1,7 +1,7 @@
-"""Interface of language model providers, their errors, and conversations in which a model can call tools.
+"""Interface of language model providers: requests with a JSON schema for the reply, conversations with tools, errors.
 
-`messages_api`, `openai_api` and `agent_command` implement the interface. Providers do not retry, so that the ledger
-contains every attempt.
+`model_servers` and `agent_command` implement the interface. Providers do not retry, so that the ledger contains every
+attempt.
 
 ::
 
@@ -14,15 +14,39 @@ contains every attempt.
         └── ReplyInvalid        the reply is truncated, malformed, or without a valid quote
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol, TypeAlias, cast
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from json import JSONDecoder
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
+import orjson
 from msgspec import Struct, json
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...core.errors import PalaverError
 from ...core.reports import Usage
 from ...core.tokens import count
-from .model_request import ModelRequest
+
+CALLS_MAX: Final = 8
+"""Maximum number of calls in one message. Calls above the limit get an error."""
+TIMEOUT: Final = 180.0
+"""Maximum seconds for the answer of a model."""
+_BUSY_MAX: Final = 3
+"""Number of consecutive temporary failures after which a run ends."""
+_WAIT_MAX: Final = 60.0
+"""Maximum seconds that a run waits before a retry."""
+_FRAME: Final = 400
+"""Maximum number of bytes that a provider adds to a request: field names and settings of the call."""
+_TOOL_FRAME: Final = 3_000
+"""Maximum number of bytes that a provider adds to a request, including the provider's instructions about tools."""
+_MESSAGE_FRAME: Final = 200
+"""Maximum number of bytes that a provider adds to a message."""
+_STARTS_MAX: Final = 500
+"""Maximum number of opening braces in a reply that are tried as the start of a JSON object."""
+Prompts: TypeAlias = tuple[str, str, Callable[..., str]]
+"""Version of the prompts of one kind of request, the system prompt, and the function that fills the user prompt."""
 
 
 class BudgetExhausted(PalaverError):
@@ -79,6 +103,101 @@ class ReplyInvalid(ExtractionError):
         super().__init__(message, hint="The session is sent again by a later `palaver observe`.")
 
 
+class Backoff:
+    """Counter of consecutive temporary failures that waits after each of them."""
+
+    def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._sleep, self._failures = sleep, 0
+
+    def wait(self, error: ModelBusy, most: float = _WAIT_MAX) -> None:
+        """Wait after a failure: as long as the provider requested, or else 2 s, then 4 s.
+
+        Raises:
+            ModelBusy: This was the third consecutive failure, or the wait would exceed `most` or 60 seconds.
+        """
+        self._failures += 1
+        seconds = error.after if error.after is not None else 2.0**self._failures
+        if self._failures >= _BUSY_MAX or seconds > min(most, _WAIT_MAX):
+            raise error
+        self._sleep(seconds)
+
+    def reset(self) -> None:
+        """Set the number of failures to 0, after a successful call."""
+        self._failures = 0
+
+
+def bounded(**limits: int) -> Any:
+    """Return a field with limits, such as `maxLength`, that the schema states and longer replies may exceed.
+
+    A server that writes by the schema then ends in time. A server that only reads the schema may write a little more.
+    """
+    return Field(json_schema_extra=dict(limits))
+
+
+class ReplyModel(BaseModel):
+    """Base class of reply structures. A reply with unknown fields is invalid."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+ReplyT = TypeVar("ReplyT", bound=ReplyModel)
+
+
+class ModelRequest(Struct, frozen=True):
+    """One question to a language model.
+
+    `schema` is the JSON schema of the reply. `tokens_out` is the maximum length of the reply.
+    """
+
+    model: str
+    tokens_out: int
+    system: str
+    text: str
+    schema: dict[str, Any]
+
+    def size(self) -> int:
+        """Return the maximum size of the request in bytes, which is an upper bound for its tokens."""
+        return len(orjson.dumps([self.model, self.system, self.text, self.schema])) + _FRAME
+
+    def tokens(self) -> int:
+        """Return the estimated number of input tokens, including the schema."""
+        return count(self.system) + count(self.text) + count(orjson.dumps(self.schema).decode())
+
+
+@cache
+def schema_of(reply: type[ReplyModel]) -> dict[str, Any]:
+    """Return the JSON schema of a reply."""
+    return reply.model_json_schema()
+
+
+def parse_reply(text: str, model: type[ReplyT], raw: str) -> ReplyT:
+    """Parse the last valid JSON object in a reply. It can be in Markdown fences or follow other text.
+
+    `raw` is the whole response of the provider.
+
+    Raises:
+        ReplyInvalid: No JSON object in the text has the structure of `model`.
+    """
+    parsed, decoder, start = None, JSONDecoder(), text.find("{")
+    for _ in range(_STARTS_MAX):
+        if start < 0:
+            break
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):  # not JSON, or too many digits or levels
+            end = start + 1
+        else:
+            with suppress(ValidationError):
+                parsed = model.model_validate_json(text[start:end])
+        start = text.find("{", end)
+    try:
+        return parsed or model.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "JSON"
+        raise ReplyInvalid(f"the reply does not have the expected structure: {field}: {first['msg']}", raw) from None
+
+
 class Answer(Struct, frozen=True):
     """Reply that the provider charged for.
 
@@ -101,14 +220,6 @@ class Provider(Protocol):
     def close(self) -> None:
         """Release all resources."""
         ...
-
-
-CALLS_MAX: Final = 8
-"""Maximum number of calls in one message. Calls above the limit get an error."""
-_TOOL_FRAME: Final = 3_000
-"""Maximum number of bytes that a provider adds to a request, including the provider's instructions about tools."""
-_MESSAGE_FRAME: Final = 200
-"""Maximum number of bytes that a provider adds to a message."""
 
 
 class OfferedTool(Struct, frozen=True):

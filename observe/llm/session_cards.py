@@ -6,8 +6,8 @@ session is sent again when it has grown.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -18,28 +18,18 @@ from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.reports import Extraction
 from ...core.text import TITLE_MAX
 from ..extraction.observation_writer import keep, summarise
-from ..rules.exchange_analysis import includes_external
 from ..rules.notes import NoteLabel
 from .extraction_request import (
     Excerpt,
     ExtractionRequest,
-    FactT,
-    Limits,
     ReplyFact,
+    ReplyVerifier,
     RequestBuilder,
     is_worth_asking,
-    origin_of,
-    prove_facts,
-    read,
     shorten_session,
 )
-from .grounding import SourceText
-from .model_request import ReplyModel, bounded
 from .model_settings import PrivateProjects
-from .provider import Answer, ReplyInvalid
-
-if TYPE_CHECKING:
-    from ...templates.render import ExtractionPrompts
+from .provider import Answer, Prompts, ReplyInvalid, ReplyModel, bounded, parse_reply
 
 _FACTS_MAX, _FINDINGS_MAX, _FINDING_FACTS_MAX = 14, 5, 4
 _FILES: Final = 6
@@ -63,6 +53,8 @@ _TYPES: Final[Mapping[str, ObservationType]] = {
     "cause": ObservationType.DEBUG,
     "gotcha": ObservationType.LEARNING,
 }
+QUIET_MS: Final = 600_000
+"""Milliseconds without activity after which a session counts as finished."""
 
 
 class CardFact(ReplyFact):
@@ -92,7 +84,7 @@ class VerifiedSession(Struct, frozen=True):
     """Card and findings with valid evidence.
 
     `findings` maps the key of an exchange to what was found in it, and `cited` contains the exchanges that findings
-    quote. `rejected` counts facts without evidence, and `cut` facts and texts above the size limits.
+    quote. `rejected` counts facts and titles without evidence, and `cut` facts and texts above the size limits.
     """
 
     card: Observation
@@ -102,117 +94,75 @@ class VerifiedSession(Struct, frozen=True):
     cut: int
 
 
-class SessionVerifier:
-    """Verifier of the replies about one session.
-
-    Args:
-        exchanges: Exchanges that the model has read, in order.
-        excerpt: Text that the model has read.
-        extractor: Name of the extractor, for the card and for findings.
-    """
+class SessionVerifier(ReplyVerifier):
+    """Verifier of a reply about one session. `extractor` is the name for findings, `card_extractor` for the card."""
 
     def __init__(
-        self, exchanges: Sequence[StoredExchange], excerpt: Excerpt, extractor: str, finding_extractor: str
+        self, exchanges: Sequence[StoredExchange], excerpt: Excerpt, card_extractor: str, extractor: str
     ) -> None:
-        self._exchanges, self._excerpt = exchanges, excerpt
-        self._extractor, self._finding_extractor = extractor, finding_extractor
-        self._read = Counter(path for stored in exchanges for path in stored.exchange.reads)
-        self._modified = Counter(path for stored in exchanges for path in stored.exchange.writes)
-        texts = (passage.turn.text for passage in excerpt.passages)
-        self._source = SourceText((*texts, *self._read, *self._modified))
-        self._external = any(includes_external(stored.exchange) for stored in exchanges)
-        self._limits, self._rejected = Limits(excerpt.root), 0
+        super().__init__([stored.exchange for stored in exchanges], excerpt, extractor)
+        self._exchanges, self._card_extractor = exchanges, card_extractor
 
     def verify(self, text: str, raw: str) -> VerifiedSession | None:
         """Return what a reply proves, or None if its verdict is `nothing`.
 
         Raises:
-            ReplyInvalid: The reply has no valid structure, the title contains a name that does not occur in the
-                session, or no fact of the card is proven.
+            ReplyInvalid: The reply has no valid structure, or no fact of the card is proven.
         """
-        reply = read(text, SessionReply, raw)
+        reply = parse_reply(text, SessionReply, raw)
         if reply.verdict == "nothing" and not reply.facts:
             return None
-        if not reply.title.strip() or not self._source.contains_names_of(reply.title):
-            raise ReplyInvalid("the title of the reply contains a name that does not occur in the session", raw)
         order = list(_LABELS)
-        proven = sorted(self._proven(reply.facts, _FACTS_MAX), key=lambda each: order.index(each[0].kind))
+        proven = sorted(self.prove(reply.facts, _FACTS_MAX), key=lambda proof: order.index(proof[0].kind))
         if not proven:
             raise ReplyInvalid(f"the session proves none of the {len(reply.facts)} facts in the reply", raw)
         card = self._card(reply.title, proven)
         findings: dict[int, list[Observation]] = {}
         cited: set[int] = set()
-        for finding in self._limits.first(reply.findings, _FINDINGS_MAX):
-            facts = self._proven(finding.facts, _FINDING_FACTS_MAX)
-            if facts and finding.title.strip() and self._source.contains_names_of(finding.title):
+        for finding in self.first(reply.findings, _FINDINGS_MAX):
+            if facts := self.prove(finding.facts, _FINDING_FACTS_MAX):
                 homes = Counter(self._home(evidence) for _, evidence in facts)
-                home = max(homes, key=lambda each: (homes[each], each))
-                cited.update(self._exchanges[place].key for place in homes)
-                observation = self._observation(finding, facts, self._exchanges[home])
-                findings.setdefault(self._exchanges[home].key, []).append(observation)
-        return VerifiedSession(card, findings, frozenset(cited), self._rejected, self._limits.cut)
-
-    def _proven(self, facts: Sequence[FactT], most: int) -> list[tuple[FactT, Evidence]]:
-        within = self._limits.first(facts, most)
-        proven = prove_facts(within, self._excerpt, self._source)
-        self._rejected += len(within) - len(proven)
-        return proven
+                home = self._exchanges[max(homes, key=lambda index: (homes[index], index))]
+                cited.update(self._exchanges[index].key for index in homes)
+                observation = self.observation(_TYPES[finding.type], finding.title, facts, home.exchange)
+                findings.setdefault(home.key, []).append(observation)
+        return VerifiedSession(card, findings, frozenset(cited), self.rejected, self.cut)
 
     def _home(self, evidence: Evidence) -> int:
         """Return the index of the exchange that contains a quote."""
         spans = [stored.exchange.span for stored in self._exchanges]
         return next(
-            place for place, span in enumerate(spans) if span.start_line <= evidence.start_line <= span.end_line
+            index for index, span in enumerate(spans) if span.start_line <= evidence.start_line <= span.end_line
         )
 
     def _card(self, title: str, proven: Sequence[tuple[CardFact, Evidence]]) -> Observation:
-        last = self._exchanges[-1].exchange
+        exchanges = [stored.exchange for stored in self._exchanges]
+        results = [proof for proof in proven if proof[0].kind == "outcome"]
         return Observation(
             type=ObservationType.GENERAL,
-            title=SUMMARY + self._limits.title(title.removeprefix(SUMMARY)),
-            facts=tuple(f"{_LABELS[fact.kind]}: {self._limits.text(fact.text)}" for fact, _ in proven),
-            files_read=_frequent(self._read),
-            files_modified=_frequent(self._modified),
+            title=SUMMARY + self.title(title.removeprefix(SUMMARY), results or proven),
+            facts=tuple(f"{_LABELS[fact.kind]}: {self.text(fact.text)}" for fact, _ in proven),
+            files_read=_frequent(path for exchange in exchanges for path in exchange.reads),
+            files_modified=_frequent(path for exchange in exchanges for path in exchange.writes),
             evidence=tuple(evidence for _, evidence in proven),
-            at=last.ended or last.started,
+            at=exchanges[-1].ended or exchanges[-1].started,
             origin=Origin.EXTERNAL if self._external else Origin.ASSISTANT,
-            extractor=self._extractor,
-        )
-
-    def _observation(
-        self, finding: Finding, proven: Sequence[tuple[ReplyFact, Evidence]], stored: StoredExchange
-    ) -> Observation:
-        evidence = tuple(each for _, each in proven)
-        sentences = [finding.title, *(fact.text for fact, _ in proven)]
-        return Observation(
-            type=_TYPES[finding.type],
-            title=self._limits.title(finding.title),
-            facts=tuple(self._limits.text(fact.text) for fact, _ in proven),
-            files_read=stored.exchange.reads,
-            files_modified=stored.exchange.writes,
-            evidence=evidence,
-            at=stored.exchange.ended or stored.exchange.started,
-            origin=origin_of(sentences, evidence, self._excerpt, external=self._external),
-            extractor=self._finding_extractor,
+            extractor=self._card_extractor,
         )
 
 
-def _frequent(counted: Counter[str]) -> tuple[str, ...]:
-    return tuple(name for name, _ in counted.most_common(_FILES))
-
-
-QUIET_MS: Final = 600_000
-"""Milliseconds without activity after which a session counts as finished."""
+def _frequent(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path for path, _ in Counter(paths).most_common(_FILES))
 
 
 class SessionCards:
     """Requests and results of the calls for sessions."""
 
-    reason = "session"
+    reason = prompts = "session"
 
-    def __init__(self, store: Store, templates: "ExtractionPrompts", model: str, private: PrivateProjects) -> None:
+    def __init__(self, store: Store, prompts: Prompts, model: str, private: PrivateProjects) -> None:
         self._store, self._private = store, private
-        self._requests = RequestBuilder(templates.of_sessions, model, SessionReply)
+        self._requests = RequestBuilder(prompts, model, SessionReply)
         self.skipped = self.private = 0
 
     def subjects(self, at: Milliseconds) -> list[int]:
@@ -226,7 +176,7 @@ class SessionCards:
             self.private += 1
             return None
         request = self._build(session, exchanges)
-        if any(is_worth_asking(each.exchange, request.excerpt) for each in exchanges):
+        if any(is_worth_asking(stored.exchange, request.excerpt) for stored in exchanges):
             return request
         self.skipped += 1
         return None
@@ -250,9 +200,9 @@ class SessionCards:
         self._store.model_queue.release_findings(session)
         loaded = self._store.sessions.load(session)
         for stored in exchanges:
-            found = verified.findings.get(stored.key, [])
-            if found or (stored.key in verified.cited and not stored.exchange.writes):
-                keep(self._store, stored, loaded, found, finding)
+            findings = verified.findings.get(stored.key, [])
+            if findings or (stored.key in verified.cited and not stored.exchange.writes):
+                keep(self._store, stored, loaded, findings, finding)
         self._store.summaries.put(session, request.exchange, verified.card)
         summarise(self._store, [session])
         report.cards += 1

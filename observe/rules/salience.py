@@ -12,10 +12,9 @@ case:
 import re
 from collections.abc import Callable
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import Final
 
-import msgspec
+from ...core.resources import read_data
 
 QUESTION_WORDS: Final = "what|why|which|who|where|when|how"
 _FORMS: Final = {
@@ -54,8 +53,7 @@ def phrases(name: str) -> PhrasePattern:
 
 @cache
 def _lists() -> dict[str, dict[str, list[str]]]:
-    data = files(__package__).joinpath("phrases.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, dict[str, list[str]]])
+    return read_data(__file__, "phrases.json", dict[str, dict[str, list[str]]])
 
 
 _PREFACE = re.compile(

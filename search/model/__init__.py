@@ -1,4 +1,4 @@
-"""Embedding models: the packaged model, its runtime and its build script."""
+"""Embedding models: the packaged model and its runtime."""
 
 from pathlib import Path
 

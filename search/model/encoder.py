@@ -118,7 +118,7 @@ def open_session(path: Path) -> Any:
     """Return an `onnxruntime.InferenceSession` of a model file. Raises `OSError` or `ValueError`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # The graph was optimised by build_model.py.
+    # The graph was optimised by training/build_model.py.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     # Some installers create links to files. ONNX Runtime rejects weights outside the folder of the graph.
     options.add_session_config_entry(_WEIGHTS_FOLDER, str((path.parent / WEIGHTS).resolve().parent))

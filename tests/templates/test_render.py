@@ -576,15 +576,21 @@ def test_a_users_template_replaces_the_packaged_one(tmp_path: Path) -> None:
     assert renderer.read(transcript()) == RENDERER.read(transcript())
 
 
-def test_a_template_included_by_a_packaged_one_can_be_replaced(tmp_path: Path) -> None:
-    """A user's template can replace only an included template."""
-    assert write(tmp_path, "search_cost.md.j2", "The end.").search(one()).endswith(f"{CLOSE}\nThe end.\n")
+def test_other_templates_are_internal(tmp_path: Path) -> None:
+    """A file with the name of a part, or of another page, is not used, also beside a user's template."""
+    for name in ("search_cost", "observation", "sessions", "session_system"):
+        write(tmp_path, f"{name}.md.j2", "{{ broken")
+    mine = renderer(tmp_path)
+    assert mine.search(one()) == RENDERER.search(one())
+    assert mine.observations([detail()]) == RENDERER.observations([detail()])
+    assert mine.prompts("session")[:2] == RENDERER.prompts("session")[:2]
+    including = write(tmp_path, "search.md.j2", "{% include 'search_cost.md.j2' %}")
+    assert including.search(one()) == f"{RENDERER.search(one()).splitlines()[-1]}\n"
 
 
 @pytest.mark.parametrize(
     ("name", "text", "shown"),
     [
-        ("observation.md.j2", "Mine: {{ detail.id }}", f"{OPEN}\n\nMine: obs-1041\n\nMine: obs-7\n\n{CLOSE}"),
         (
             "observations.md.j2",
             "{% for one in details %}{{ one.id }} {% endfor %}\n\n~{{ tokens }} tokens.",
@@ -597,8 +603,8 @@ def test_a_template_included_by_a_packaged_one_can_be_replaced(tmp_path: Path) -
         ),
     ],
 )
-def test_a_page_and_its_parts_can_be_replaced(tmp_path: Path, name: str, text: str, shown: str) -> None:
-    """Observations and their page can be replaced separately."""
+def test_a_page_can_be_replaced(tmp_path: Path, name: str, text: str, shown: str) -> None:
+    """A page of observations can be replaced, and can include the packaged parts. Other pages stay as they are."""
     page = write(tmp_path, name, text).observations([detail(), replace(detail(), id="obs-7")])
 
     assert shown in page

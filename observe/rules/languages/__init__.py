@@ -6,11 +6,11 @@ To add a language, copy a file, name it in `LANGUAGES`, and add sentences to
 
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
-import msgspec
 from msgspec import Struct
+
+from ....core.resources import read_data
 
 
 class Language(Struct, frozen=True):
@@ -89,6 +89,4 @@ LANGUAGES: Final = ("english", "german", "french", "spanish", "portuguese", "jap
 @cache
 def languages() -> tuple[LanguagePatterns, ...]:
     """Return the patterns of all languages. The first call compiles them."""
-    folder = files(__package__)
-    data = (folder.joinpath(f"{name}.json").read_bytes() for name in LANGUAGES)
-    return tuple(compiled(msgspec.json.decode(each, type=Language)) for each in data)
+    return tuple(compiled(read_data(__file__, f"{name}.json", Language)) for name in LANGUAGES)

@@ -11,15 +11,15 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.reports import Extraction
 from palaver.core.runtime import silent
-from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_extractor import ModelExtractor
+from palaver.observe.llm.model_servers import MessagesApi
 from palaver.observe.pipeline import observe_pending
-from palaver.templates.render import ExtractionPrompts, Renderer
+from palaver.templates.render import Renderer
 
 from ...search.history import History, Said
 from .server import FakeProvider
 
-PROMPTS = ExtractionPrompts(Renderer())
+PROMPTS = Renderer().prompts
 START = 1_790_000_000_000
 ANSWER = "The cache was emptied on every start because its folder had the version in its name; now it has not."
 SESSIONS = ("one", "two", "three", "four", "five")

@@ -18,9 +18,8 @@ from palaver.core.home import OWN_PROMPT_MARK, is_own_folder
 from palaver.core.reports import Extraction
 from palaver.observe.llm.agent_command import AgentCommand
 from palaver.observe.llm.model_extractor import ModelExtractor
-from palaver.observe.llm.model_request import ModelRequest
-from palaver.observe.llm.model_settings import KEYS
-from palaver.observe.llm.provider import BudgetExhausted, ModelBusy, ModelRefused
+from palaver.observe.llm.model_servers import KEYS
+from palaver.observe.llm.provider import BudgetExhausted, ModelBusy, ModelRefused, ModelRequest
 from palaver.observe.rules import VERSION
 
 from .conftest import PROMPTS, Stage, changing_exchange

@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 from palaver.core.reports import Usage
-from palaver.observe.llm import http_replies
+from palaver.observe.llm import model_servers
 from palaver.observe.llm.agent_command import AgentCommand
-from palaver.observe.llm.messages_api import MessagesApi
-from palaver.observe.llm.model_request import ModelRequest
-from palaver.observe.llm.openai_api import OpenAIApi
-from palaver.observe.llm.provider import ExtractionError, ModelBusy, ModelRefused, Provider, RequestRefused
+from palaver.observe.llm.model_servers import MessagesApi, OpenAIApi
+from palaver.observe.llm.provider import (
+    ExtractionError,
+    ModelBusy,
+    ModelRefused,
+    ModelRequest,
+    Provider,
+    RequestRefused,
+)
 
 from . import agent
 from .server import FakeProvider, Sent, failing, message, serving
@@ -111,7 +116,7 @@ def test_large_replies_are_refused(
     server: FakeProvider, monkeypatch: pytest.MonkeyPatch, kind: type[MessagesApi | OpenAIApi]
 ) -> None:
     """A reply above the maximum size is not read completely, and may have been charged."""
-    monkeypatch.setattr(http_replies, "BYTES_MAX", 2_000_000)
+    monkeypatch.setattr(model_servers, "BYTES_MAX", 2_000_000)
     server.script = [Sent(body=b" " * 3_000_000)]
 
     with pytest.raises(ModelBusy, match="larger than 2 MB") as caught:

@@ -149,8 +149,8 @@ def test_names_outside_the_conversation_are_rejected(stage: Stage) -> None:
     assert result.refused == 3
 
 
-def test_title_with_an_invented_name_rejects_the_observation(stage: Stage) -> None:
-    """An observation whose title contains an invented name is rejected with all its facts."""
+def test_title_with_an_invented_name_is_replaced(stage: Stage) -> None:
+    """An observation whose title contains an invented name keeps its facts. The first one becomes its title."""
     [key] = stage.say("one", changing_exchange(1))
     fact = ("The cache was emptied on every start.", 3, "emptied on every start")
     replies = observation(fact, title="The cache moved to Redis"), observation(fact, title="The cache stays warm")
@@ -158,8 +158,10 @@ def test_title_with_an_invented_name_rejects_the_observation(stage: Stage) -> No
 
     result = stage.run(exchanges=True)
 
-    assert [each.observation.title for each in stage.store.observations.of_exchange(key)] == ["The cache stays warm"]
-    assert result.refused == 1
+    stored = stage.store.observations.of_exchange(key)
+    titles = {each.observation.title for each in stored if not each.summary}
+    assert titles == {"The cache was emptied on every start", "The cache stays warm"}
+    assert (result.observations, result.refused) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +332,7 @@ def test_private_titles_are_never_sent(stage: Stage) -> None:
 
     with stage.store.transaction():
         stage.store.observations.replace(open_, number, [], VERSION)
-        stage.store.observations.replace(secret, number, [earlier], f"llm:m:{PROMPTS.version}")
+        stage.store.observations.replace(secret, number, [earlier], f"llm:m:{PROMPTS('observe')[0]}")
     stage.run(exchanges=True)
     assert "Walrus" in str(stage.provider.calls)
 

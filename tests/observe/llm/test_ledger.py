@@ -15,9 +15,10 @@ from palaver.archiver.store import PlannedCall, Store
 from palaver.core.config import Config
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.errors import ConfigInvalid
+from palaver.core.prices import Price, Rates
 from palaver.core.reports import DOLLAR, Usage, dollars
 from palaver.core.tokens import count
-from palaver.observe.llm.ledger import Budget, Ledger, Price, price_of
+from palaver.observe.llm.ledger import Budget, Ledger, cost_of, price_of
 from palaver.observe.llm.provider import BudgetExhausted
 
 from ...archiver.store.sample_values import decision, exchange, store_session
@@ -124,10 +125,10 @@ def test_budgets_are_set_in_dollars() -> None:
 
 def test_prices_are_exact() -> None:
     """The cost is tokens times price, with separate prices for cached tokens."""
-    price = Price(1_000, 5_000, 1_250, 100, "test")
+    price = Price(Rates(1, 5, 0.1, 1.25, 2), "test")
     usage = Usage(tokens_in=3, cache_written=2, cache_read=1, tokens_out=7)
 
-    assert price.cost(usage) == 3_000 + 2_500 + 100 + 35_000
+    assert cost_of(usage, price) == 3_000 + 2_500 + 100 + 35_000
 
 
 @given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000))
@@ -137,13 +138,13 @@ def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int) -
     parts = [0, 0, 0]
     parts[share] = size
 
-    assert price.cost(Usage(parts[0], parts[1], parts[2], out)) <= price.maximum_cost(size, 4_000)
+    assert cost_of(Usage(parts[0], parts[1], parts[2], out), price) <= price.maximum_cost(size, 4_000)
 
 
 def test_dated_names_have_the_price_of_their_model() -> None:
     """A model name with a date has the price of the model."""
     assert price_of(Config(llm_model="claude-haiku-4-5-20251001")) == price_of(Config(llm_model="claude-haiku-4-5"))
-    assert price_of(Config()).tokens_in == 100
+    assert price_of(Config()).rates.input == 0.1
 
 
 def test_unknown_price_is_an_error() -> None:
@@ -151,8 +152,17 @@ def test_unknown_price_is_an_error() -> None:
     with pytest.raises(ConfigInvalid) as caught:
         price_of(Config(llm_model="local-model"))
     assert "llm_price" in caught.value.hint
-    assert price_of(Config(llm_model="local-model", llm_price=(0, 0))).cost(Usage(10**6, 0, 0, 10**6)) == 0
-    assert price_of(Config(llm_price=(2, 4))).tokens_out == 4_000
+    assert cost_of(Usage(10**6, 0, 0, 10**6), price_of(Config(llm_model="local-model", llm_price=(0, 0)))) == 0
+    assert price_of(Config(llm_price=(2, 4))).rates.output == 4
+
+
+def test_price_is_that_of_the_server() -> None:
+    """Listed prices count for the server of the list, and not for another one with the same API."""
+    openai = Config(llm="openai", llm_model="gpt-5-mini")
+    assert price_of(openai) == price_of(replace(openai, llm_url="https://api.openai.com/v1"))
+    with pytest.raises(ConfigInvalid):
+        price_of(replace(openai, llm_url="http://127.0.0.1:8000/v1"))
+    assert price_of(Config(llm_url="http://127.0.0.1:8000")) == price_of(Config())
 
 
 def test_amounts_are_readable() -> None:

@@ -16,12 +16,12 @@ from palaver.core.errors import ConfigInvalid
 from palaver.core.home import OWN_PROMPT_MARK, Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.observe.archive import Archive
-from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_judge import ModelJudge
+from palaver.observe.llm.model_servers import MessagesApi
 from palaver.observe.memory import MemoryCore, Verdict
 from palaver.observe.mnemonics import ProjectMemories
 from palaver.search.index.generation import Generations
-from palaver.templates.render import JudgingPrompts, Renderer
+from palaver.templates.render import Renderer
 
 from ...archiver.store.sample_values import exchange, source
 from ..memory.memory_harness import KEY, Harness
@@ -56,7 +56,7 @@ class Bench:
         return ModelJudge(
             self.harness.store,
             Config(**values),  # type: ignore[arg-type]
-            JudgingPrompts(Renderer()),
+            Renderer().prompts("judge"),
             lambda: self._opened.enter_context(MessagesApi("test-key", self.provider.url, 5.0)),
         )
 
@@ -320,7 +320,7 @@ def test_core_closes_judge_and_provider(bench: Bench, tmp_path: Path, files: boo
 
     def judging(store: Store) -> ModelJudge:
         config, url = Config(budget_month=10.0), bench.provider.url
-        made.append(ModelJudge(store, config, JudgingPrompts(Renderer()), lambda: Closing("test-key", url, 5.0)))
+        made.append(ModelJudge(store, config, Renderer().prompts("judge"), lambda: Closing("test-key", url, 5.0)))
         return made[-1]
 
     bench.provider.default = lambda _: judge_reply(judged("contradicts"))
@@ -377,4 +377,4 @@ def test_model_never_supersedes_a_golden_rule(bench: Bench) -> None:
 def test_model_without_a_price_is_rejected() -> None:
     """A model without a known price is rejected, since no budget can be enforced."""
     with pytest.raises(ConfigInvalid):
-        ModelJudge(None, Config(llm_model="unheard-of"), JudgingPrompts(Renderer()), None)  # type: ignore[arg-type]
+        ModelJudge(None, Config(llm_model="unheard-of"), Renderer().prompts("judge"), None)  # type: ignore[arg-type]

@@ -9,9 +9,15 @@ import pytest
 from palaver.core.home import OWN_PROMPT_MARK
 from palaver.core.reports import Extraction, Usage
 from palaver.observe.llm.model_extractor import ModelExtractor
-from palaver.observe.llm.model_request import ModelRequest
-from palaver.observe.llm.openai_api import OpenAIApi
-from palaver.observe.llm.provider import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
+from palaver.observe.llm.model_servers import OpenAIApi
+from palaver.observe.llm.provider import (
+    ExtractionError,
+    ModelBusy,
+    ModelRefused,
+    ModelRequest,
+    ReplyInvalid,
+    RequestRefused,
+)
 
 from .agent import reply
 from .conftest import PROMPTS, SESSIONS, Stage, changing_exchange

@@ -84,13 +84,13 @@ def test_session_of_an_own_run_is_not_indexed(
 ) -> None:
     """The transcript of an agent that Palaver started is copied, but nothing of it is indexed."""
     [key] = stage.say("one", changing_exchange(1, "The zephyr was it."))
-    request = SingleExchanges(stage.store, PROMPTS, "m", PrivateProjects(stage.store, ())).request(key)
+    request = SingleExchanges(stage.store, PROMPTS("observe"), "m", PrivateProjects(stage.store, ())).request(key)
     assert request is not None
     log = tmp_path / "log"
     answer = AgentCommand((sys.executable, str(AGENT), "claude", str(log))).ask(request.question)
     call = json.loads(log.read_text())
     assert "zephyr" in call["prompt"]
-    assert PROMPTS.system() in call["prompt"]
+    assert PROMPTS("observe")[1] in call["prompt"]
     assert is_own_folder(call["folder"])
 
     path = history.folder / PLACES[transcript]

@@ -126,8 +126,9 @@ def test_findings_replace_what_rules_found_in_the_exchanges_that_they_quote(stag
 
     result = stage.run()
 
-    assert (result.observations, result.refused) == (1, 1)
-    [stored] = [each for each in stage.store.observations.of_exchange(keys[1]) if not each.summary]
+    assert (result.observations, result.refused) == (2, 2)
+    stored, retitled = [each for each in stage.store.observations.of_exchange(keys[1]) if not each.summary]
+    assert retitled.observation.title == "The folder had the version in its name"
     observation = stored.observation
     assert observation.title == "Cache cold on each start: its folder had the version in its name"
     assert (observation.type, observation.origin) == (ObservationType.DEBUG, Origin.ASSISTANT)
@@ -213,6 +214,63 @@ def test_card_outlasts_new_observations(stage: Stage, keys: list[int]) -> None:
     assert card_of(stage, keys[0]) == card
 
 
+PROVEN = [(kind, text) for kind, text, _, _ in FACTS]
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Cache stays warm: it moved to Redis", "The cache stays warm"),
+        ("Release 4.2 keeps the cache", "The cache stays warm"),
+        ("", "The cache stays warm"),
+    ],
+    ids=["invented name", "invented number", "empty"],
+)
+def test_an_invented_name_in_the_title_costs_the_title_only(
+    stage: Stage, keys: list[int], title: str, name: str
+) -> None:
+    """The card keeps all its facts, and its title is the outcome. The title is counted as refused."""
+    answer_sessions(stage, carded(*FACTS, title=title))
+
+    result = stage.run()
+
+    card = card_of(stage, keys[0])
+    assert card is not None
+    assert (card.name, result.cards, result.failed, result.refused) == (name, 1, 0, 1)
+    assert {fact.partition(": ")[2] for fact in card.facts} == {text for _, text in PROVEN}
+
+
+@pytest.mark.parametrize("invented", range(len(FACTS)))
+def test_an_invented_name_in_one_fact_costs_this_fact_only(stage: Stage, keys: list[int], invented: int) -> None:
+    """Whichever fact contains the name: the card keeps every other one, with the title of the reply."""
+    facts = [*FACTS]
+    kind, text, line, quote = facts[invented]
+    facts[invented] = (kind, f"{text.rstrip('.')}, as in Redis.", line, quote)
+    answer_sessions(stage, carded(*facts, title="Cache stays warm"))
+
+    result = stage.run()
+
+    card = card_of(stage, keys[0])
+    assert card is not None
+    assert (card.name, result.refused) == ("Cache stays warm", 1)
+    assert {fact.partition(": ")[2] for fact in card.facts} == {text for _, text in PROVEN} - {text}
+
+
+def test_a_fact_with_a_long_quote_is_kept(stage: Stage) -> None:
+    """A quote may be longer than the model was told. Its beginning is the evidence."""
+    long = " ".join(f"Step {number} emptied the cache on every start." for number in range(1, 9))
+    [key] = stage.say("one", changing_exchange(1, long))
+    stage.later(HOUR)
+    answer_sessions(stage, carded(("outcome", "The cache stays warm.", 3, long), title="Cache stays warm"))
+
+    assert stage.run().refused == 0
+
+    card = card_of(stage, key)
+    assert card is not None
+    assert card.facts == ("Outcome: The cache stays warm.",)
+    assert (len(long) > 300, card.evidence[0].quote) == (True, long[:240].strip())
+
+
 def test_unproven_facts_are_rejected(stage: Stage, keys: list[int]) -> None:
     """Facts without a valid quote, and facts with invented names, are rejected and counted."""
     facts = (
@@ -275,12 +333,12 @@ def test_session_is_sent_once_and_again_when_it_grows(stage: Stage, keys: list[i
 @pytest.mark.parametrize(
     "reply",
     [
-        carded(("outcome", "It stays warm.", 3, QUOTE), title="The cache moved to Redis"),
         carded(("outcome", "It stays warm.", 3, "no such words")),
+        carded(("outcome", "The cache is in Redis.", 3, QUOTE), title="The cache moved to Redis"),
         learned(),
         "{}",
     ],
-    ids=["invented title", "invented quote", "reply about an exchange", "empty"],
+    ids=["invented quote", "invented names alone", "reply about an exchange", "empty"],
 )
 def test_invalid_summary_is_retried(stage: Stage, keys: list[int], reply: str) -> None:
     """An invalid reply leaves the summary by rules, and the session is sent again later."""

@@ -11,10 +11,9 @@ import pytest
 from palaver.core.home import OWN_PROMPT_MARK
 from palaver.core.reports import Usage
 from palaver.observe.llm.agent_command import AgentCommand, json_request
-from palaver.observe.llm.http_replies import Backoff
-from palaver.observe.llm.messages_api import MessagesApi
-from palaver.observe.llm.openai_api import OpenAIApi
+from palaver.observe.llm.model_servers import MessagesApi, OpenAIApi
 from palaver.observe.llm.provider import (
+    Backoff,
     ModelBusy,
     ModelMessage,
     ModelRefused,

@@ -11,11 +11,10 @@ from pathlib import Path
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.observe.llm.agent_command import AgentCommand
-from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_extractor import ModelExtractor
-from palaver.observe.llm.model_request import ModelRequest
-from palaver.observe.llm.provider import Answer, Provider
-from palaver.templates.render import ExtractionPrompts, Renderer
+from palaver.observe.llm.model_servers import MessagesApi
+from palaver.observe.llm.provider import Answer, ModelRequest, Provider
+from palaver.templates.render import Renderer
 
 
 class KilledProvider(MessagesApi):
@@ -35,7 +34,7 @@ def main(home: str, url: str, *agent: str) -> None:
         return AgentCommand(words) if agent else KilledProvider("key", url)
 
     with Store.open(Path(home) / "palaver.db") as store:
-        ModelExtractor(store, config, ExtractionPrompts(Renderer()), provider, exchanges=True).run()
+        ModelExtractor(store, config, Renderer().prompts, provider, exchanges=True).run()
 
 
 if __name__ == "__main__":

