@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from .errors import ConfigInvalid
 from .reports import HookEvent
-from .resources import replacing
+from .runtime import replacing
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
 

@@ -29,8 +29,7 @@ from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnrea
 from ..core.home import Home
 from ..core.memory import MemoryFilter
 from ..core.reports import Report
-from ..core.resources import Closing
-from ..core.runtime import Progress, Reporter, never, silent
+from ..core.runtime import Closing, Progress, Reporter, never, silent
 from ..search.index.generation import Draft, Generations
 from ..search.index.indexer import Indexer
 from ..search.model.embedder import DEFAULT_MODEL, load

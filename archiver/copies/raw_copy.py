@@ -24,12 +24,10 @@ from typing import BinaryIO, Final, TypeVar
 from msgspec import Struct
 
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
-from ...core.resources import sync, sync_path
-from ..lines import blanked, split, without_records
+from ...core.runtime import sync, sync_path
+from ..lines import BUFFER, DOCUMENT, SUFFIX, as_lines, blanked, compress_lines, split, without_records
 from ..store import Source, Store
-from ..zstd_file import BUFFER, DOCUMENT, SUFFIX, as_lines, compress_lines
-from .checksums import checksums_of, continued, damaged_blocks, updated, verify
-from .compressed_file import CompressedFile, compress
+from .storage_formats import CompressedFile, checksums_of, compress, continued, damaged_blocks, updated, verify
 
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""

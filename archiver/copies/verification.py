@@ -20,8 +20,8 @@ from ...core.errors import CopyDamaged, CopyGone, LeaseHeld, SourceUnreadable
 from ...core.reports import Compression, VerifiedCopies
 from ...core.runtime import Progress, silent
 from ..store import ARCHIVER, Source, Store
-from .checksums import Checksums, verify
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy, RawArchive, matches, unreadable
+from .storage_formats import Checksums, verify
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again.

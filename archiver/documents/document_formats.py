@@ -11,10 +11,10 @@ from typing import Final
 
 from ...core.document import Chunk
 from ...core.errors import UnsupportedDocument
-from . import code_chunks, markup, pages, plain_text
+from . import code_chunks, markup, pages
 from .code_chunks import CODE_LANGUAGES, CodeLanguage
 from .document_reader import DocumentReader, Section, SectionReader, TextReader, chunks_of
-from .plain_text import Heading, decode, decode_python, split_at
+from .markup import Heading, decode, decode_python, split_at
 
 VERSION: Final = 7
 """Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
@@ -47,7 +47,7 @@ _FORMATS: Final[dict[str, DocumentReader]] = {
     ".md": _MARKDOWN,
     ".markdown": _MARKDOWN,
     ".rst": TextReader("rst", decode, _by_headings(markup.rst_headings), markup.rst_metadata),
-    ".org": TextReader("org", decode, _by_headings(plain_text.headings), plain_text.metadata),
+    ".org": TextReader("org", decode, _by_headings(markup.org_headings), markup.org_metadata),
     ".txt": TextReader("text", decode, _by_size),
     ".html": _HTML,
     ".htm": _HTML,

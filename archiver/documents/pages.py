@@ -13,7 +13,7 @@ from zipfile import BadZipFile, ZipFile
 
 from ...core.errors import DocumentUnreadable
 from .document_reader import DocumentContent, Section
-from .plain_text import SectionBuilder
+from .markup import SectionBuilder
 
 if TYPE_CHECKING:
     from pypdf import PdfReader

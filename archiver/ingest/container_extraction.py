@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from ...core.conversation import Session, now
 from ...core.errors import CopyDamaged
-from ...core.resources import sync, sync_path
-from ..copies.checksums import continued, verify
+from ...core.runtime import sync, sync_path
 from ..copies.raw_copy import Copied, Copy, RawArchive, Stat, drop_checksums, new_content, remove
+from ..copies.storage_formats import continued, verify
 from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor

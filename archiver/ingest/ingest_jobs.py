@@ -22,13 +22,12 @@ from ..copies.raw_copy import Copied, RawArchive, Stat, unreadable
 from ..deletion.suppression import SuppressionList
 from ..formats import TranscriptFormat
 from ..formats.registry import by_agent
-from ..lines import head
+from ..lines import DOCUMENT, head, opened
 from ..reading.parsing import Exclusion, ParsedLines, folder_in, parse
 from ..reading.source_reader import SourceReader, apply_title
 from ..redaction import Redactor
 from ..redaction.redactor import TranscriptRedactor
 from ..store import Source, Store
-from ..zstd_file import DOCUMENT, opened
 from .parser_pool import ParserPool
 from .transcripts import Transcript
 

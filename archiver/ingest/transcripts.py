@@ -23,7 +23,7 @@ from .. import lines
 from ..formats import ContainerFormat, TranscriptFormat, record_reader
 from ..formats.json_values import mapping, string
 from ..formats.registry import all_formats, container_formats, recognise
-from ..zstd_file import DOCUMENT, SUFFIX, opened
+from ..lines import DOCUMENT, SUFFIX, opened
 
 _BYTES_MAX: Final = 1 << 20
 """Maximum bytes of the queue that are read. A longer queue is dropped, because a scan finds the transcripts as well."""

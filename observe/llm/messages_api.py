@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from ...core.reports import Usage
-from ...core.resources import Closing
+from ...core.runtime import Closing
 from .http_replies import TIMEOUT, error_of, is_loopback
 from .model_request import ModelRequest
 from .provider import (

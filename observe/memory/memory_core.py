@@ -22,7 +22,7 @@ from ...core.memory import (
     MemoryRevision,
     StoredMemory,
 )
-from ...core.resources import Closing
+from ...core.runtime import Closing
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder

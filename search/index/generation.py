@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 
 from ...archiver.store import Entity, Store
 from ...core.errors import IndexDamaged, IndexUnwritable
-from ...core.resources import Closing, replacing, sync_path
+from ...core.runtime import Closing, replacing, sync_path
 from ..query import tokenizer
 from . import indexed_texts
 from .text_index import TextIndex, TextWriter

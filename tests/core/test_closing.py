@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.core.resources import Closing
+from palaver.core.runtime import Closing
 
 
 class Resource(Closing):

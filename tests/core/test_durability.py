@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.resources import replacing, sync, sync_path, with_checksum, without_checksum
+from palaver.core.runtime import replacing, sync, sync_path, with_checksum, without_checksum
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.core.open_item import is_end_state, is_open_item
+from palaver.core.observation import is_end_state, is_open_item
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.token_usage import TokenCounts, UsageRecord, total_usage, usage_by_reply
+from palaver.core.tokens import TokenCounts, UsageRecord, total_usage, usage_by_reply
 
 number = st.integers(0, 10**6)
 counts = st.builds(TokenCounts, number, number, number, number, number)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.copies import checksums
-from palaver.archiver.copies.checksums import BLOCK, Checksums, checksums_of
+from palaver.archiver.copies import storage_formats
 from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.copies.storage_formats import BLOCK, Checksums, checksums_of
 from palaver.core.errors import CopyDamaged
 
 from ..history import ORIGINAL, History, talk
@@ -43,10 +43,10 @@ def test_changed_or_missing_bytes_are_damage(size: int, data: st.DataObject) -> 
     packed, at = checksums_of(io.BytesIO(whole)), data.draw(st.integers(0, size - 1))
     changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
 
-    checksums.verify(io.BytesIO(whole + b"more"), packed, COPY)
+    storage_formats.verify(io.BytesIO(whole + b"more"), packed, COPY)
     for damaged in (changed, whole[:at]):
         with pytest.raises(CopyDamaged, match=r"differ from the archived content|are missing"):
-            checksums.verify(io.BytesIO(damaged), packed, COPY)
+            storage_formats.verify(io.BytesIO(damaged), packed, COPY)
 
 
 def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.Mon
         history.ingest()
         before = history.source()
         history.append(talk("last"))
-        monkeypatch.setattr(checksums, "crc32", count)
+        monkeypatch.setattr(storage_formats, "crc32", count)
         history.ingest()
         after = history.source()
 

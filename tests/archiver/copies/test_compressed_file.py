@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies import compressed_file
-from palaver.archiver.copies.compressed_file import FRAME, CompressedFile, compress
+from palaver.archiver.copies import storage_formats
+from palaver.archiver.copies.storage_formats import FRAME, CompressedFile, compress
 from palaver.core.errors import CopyDamaged
 
 from ...shared import SAMPLES
@@ -54,7 +54,7 @@ def numbered_lines(frames: float, seed: int = 1) -> bytes:
 def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
     """Any byte range and any line is readable, regardless of frame boundaries."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compressed_file, "FRAME", 16)
+        patch.setattr(storage_formats, "FRAME", 16)
         with CompressedFile(made(Path(folder, "packed"), data)) as file:
             assert file.read() == data
             assert not is_damaged(file)

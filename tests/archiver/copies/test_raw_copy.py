@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies import raw_copy as copies
-from palaver.archiver.copies.compressed_file import FRAME, CompressedFile
 from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copy
+from palaver.archiver.copies.storage_formats import FRAME, CompressedFile
 from palaver.core.errors import CopyDamaged
 
 from ... import crash_injection

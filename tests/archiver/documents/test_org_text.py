@@ -1,6 +1,6 @@
 """Org documents are split into chunks at headings, and their keywords are metadata."""
 
-from palaver.archiver.documents.plain_text import headings, metadata
+from palaver.archiver.documents.markup import org_headings, org_metadata
 
 NOTES = """\
 #+TITLE: Glaze notes
@@ -17,11 +17,11 @@ Blue needs *cobalt*.
 
 def test_stars_begin_headings() -> None:
     """A row that begins with stars and a space is a heading. Bold text and escaped stars are not."""
-    found = [(heading.level, heading.title, heading.line) for heading in headings(NOTES)]
+    found = [(heading.level, heading.title, heading.line) for heading in org_headings(NOTES)]
 
     assert found == [(1, "TODO Buy cobalt :shop:", 2), (2, "Where", 5)]
 
 
 def test_keywords_are_metadata() -> None:
     """Keywords that describe the document are metadata. Other keywords are not."""
-    assert metadata(NOTES) == {"title": "Glaze notes", "filetags": ":shop:blue:"}
+    assert org_metadata(NOTES) == {"title": "Glaze notes", "filetags": ":shop:blue:"}

@@ -13,8 +13,8 @@ from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.formats.codex import Codex
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.lines import opened
 from palaver.archiver.store import Store
-from palaver.archiver.zstd_file import opened
 from palaver.core.home import Home
 
 from ..formats.codex.codex_lines import SESSION, agent_reply, meta, user_prompt

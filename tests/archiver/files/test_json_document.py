@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.lines import document_lines, records, split
-from palaver.archiver.zstd_file import opened
+from palaver.archiver.lines import document_lines, opened, records, split
 
 MESSAGES = [{"id": "a", "text": "Hi"}, {"id": "b", "text": "Hello"}]
 JSON = st.recursive(
