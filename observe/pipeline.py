@@ -1,13 +1,13 @@
-"""Pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order.
+"""Pipeline of an ingest run, from a line of a transcript to entries that a search finds: `Pipeline.run`.
 
 After an ingest, `learn` reads queued documents, redacts memories, counts the tokens of turns, extracts observations,
-and embeds texts. An ingest run and the index worker both call `learn`, and publish its last results. `learn` itself
-publishes when searches would slow down.
+and embeds texts. An ingest run and the index worker both call `learn`, and index its last results. `learn` itself
+indexes when searches would slow down.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import Final
 
@@ -124,7 +124,8 @@ def learn(
     The caller must hold the lease `LEARNER`.
     """
     redactor = Redactor(home.key())
-    DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
+    if store.documents.count_queued():
+        DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
     if store.memories.to_redact(VERSION, 1):
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
@@ -185,6 +186,9 @@ class Pipeline(Closing):
     ) -> Report:
         """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
+        Each line is read into the raw archive, parsed and stored. The stored exchanges are indexed as text. Then
+        observations are extracted from them, and both are indexed with their vectors.
+
         Waits up to `patience` seconds for another ingest process. If another process is already observing and
         embedding, that process also handles these changes. `searchable` is called when the text is indexed, before
         anything is observed or embedded.
@@ -194,18 +198,25 @@ class Pipeline(Closing):
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
                 problems = [*self._losses(), *self._finish_erasing(archiving)]
-                result.ingested = self._ingest.run(transcripts, partial(archiving, "Archiving"), stored=draft.follow)
-                reported = {each.path for each in result.ingested.problems}
-                result.ingested.problems[:0] = [each for each in problems if each.path not in reported]
+                with closing(self._ingest.read(transcripts, partial(archiving, "Archiving"))) as copies:
+                    for copy in copies:
+                        parsed = self._ingest.parse(copy)
+                        if self._ingest.store(parsed):
+                            draft.follow()
+                result.ingested = self._ingest.report
+                reported = {problem.path for problem in result.ingested.problems}
+                result.ingested.problems[:0] = [problem for problem in problems if problem.path not in reported]
                 self._store.stages.note("archive", result.ingested.problems)
             outdated = self._generations.is_outdated
-            self._publish(draft)
+            self._index(draft)
             result.reindexed = outdated and not self._generations.is_outdated
         result.searchable = time.monotonic() - start
         searchable(result)
         try:
             with self._store.leases.hold(LEARNER):
-                self._learn(result, learning)
+                learned = learn(self._home, self._store, self._indexer, learning)
+                result.observed, result.embedded, result.model = learned.observed, learned.embedded, learned.model
+                self._index()
         except LeaseHeld:
             result.elsewhere = True
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
@@ -246,13 +257,8 @@ class Pipeline(Closing):
             problems.append(SourceUnreadable(self._home.archive, reason, hint=hint))
         return problems
 
-    def _learn(self, result: Report, report: Reporter) -> None:
-
-        done = learn(self._home, self._store, self._indexer, report)
-        result.observed, result.embedded, result.model = done.observed, done.embedded, done.model
-        self._publish()
-
-    def _publish(self, draft: Draft | None = None) -> None:
+    def _index(self, draft: Draft | None = None) -> None:
+        """Publish an index with all stored changes. `draft` contains those of the first run."""
         self._indexer.publish(draft)
         self._store.stages.note("publish")
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 from ...core.runtime import Closing, processors
 
 _R = TypeVar("_R")
-_PARSING = f"{__package__}.ingest_jobs"
+_PARSING = f"{__package__}.parallel_parser"
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 

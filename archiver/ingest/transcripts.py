@@ -82,7 +82,8 @@ def _transcripts(files: Sequence[Path]) -> list[Path]:
     return list(paths)
 
 
-_SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
+_LINES = (".jsonl", f".jsonl{SUFFIX}")
+_SUFFIXES = (*_LINES, DOCUMENT)
 _CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
 
 
@@ -204,6 +205,8 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
 
 def _container_format_of(path: Path) -> ContainerFormat | None:
     """Return the format of a container, or None if the file is not a container or cannot be read."""
+    if path.name.endswith(_LINES):
+        return None
     try:
         return next((known for known in container_formats() if known.is_container(path)), None)
     except OSError:

@@ -32,7 +32,7 @@ from ...core.home import (
 from ...core.memory import Memory
 from ...core.reports import KindCount, Secrets, SessionSecrets
 from ..formats import Event, FormatReader, TranscriptFormat
-from ..lines import PARSED, REPEATED, Line, decode, split
+from ..lines import PARSED, REPEATED, Line, decode, head, split
 from ..redaction import VERSION, FoundSecret, Redactor, placeholders_in
 from ..redaction.redactor import TranscriptRedactor, Unindexed, opt_out_in
 from ..store import Store
@@ -109,10 +109,15 @@ def parse(
     return found
 
 
-def folder_in(transcript_format: TranscriptFormat, path: Path, head: bytes) -> str:
-    """Return the working folder recorded in the first lines of a file, or an empty string if none is recorded."""
-    session = transcript_format.identify(path, head)
-    events = transcript_format.reader(session).read(split(io.BytesIO(head)))
+def session_in(transcript_format: TranscriptFormat, path: Path, file: BinaryIO, redactor: Redactor) -> Session:
+    """Return the session that the first lines of the file at `path` describe, without secrets."""
+    return TranscriptRedactor(redactor).session(transcript_format.identify(path, head(file)))
+
+
+def folder_in(transcript_format: TranscriptFormat, path: Path, start: bytes) -> str:
+    """Return the working folder recorded in the first lines of a file, `start`, or an empty string."""
+    session = transcript_format.identify(path, start)
+    events = transcript_format.reader(session).read(split(io.BytesIO(start)))
     return session.cwd or next(
         (event.value for event in events if isinstance(event, Note) and event.fact is Fact.CWD), ""
     )

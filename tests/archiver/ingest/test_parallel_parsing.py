@@ -14,7 +14,7 @@ import pytest
 from palaver.archiver.copies.raw_copy import Copied, RawArchive
 from palaver.archiver.formats.registry import by_agent
 from palaver.archiver.ingest import ingest, parser_pool
-from palaver.archiver.ingest.ingest_jobs import ParallelParser, ParseTask, batches
+from palaver.archiver.ingest.parallel_parser import ParallelParser, ParseTask, batches
 from palaver.archiver.ingest.parser_pool import ParserPool
 
 from ..history import History, talk
